@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_async.asking.feedback import (
@@ -122,6 +122,7 @@ CHANGING = {
 
 
 @pytest.mark.parametrize("line", CHANGING)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_what_differs_between_runs_is_not_told(line: str, data: st.DataObject) -> None:
     one, other = (line.format(data.draw(CHANGING[line])) for _ in range(2))

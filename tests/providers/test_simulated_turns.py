@@ -45,6 +45,8 @@ def turned(
     return draw_answer(profile, SampleName("7", "xml", "product-api", sample, turn), SHOP, earlier)
 
 
+@pytest.mark.long
+@pytest.mark.first(name=lambda name, **_: name, turn=lambda turn, **_: turn)
 @pytest.mark.parametrize("name", ["mender", "guesser", "muddler"])
 @pytest.mark.parametrize("turn", [0, 1, 2])
 def test_a_model_solves_as_often_as_its_table_says(name: str, turn: int) -> None:

@@ -88,6 +88,8 @@ def test_an_incomplete_pilot_is_marked(tmp_path: Path) -> None:
     assert len(plan.table("plan").provisional) == len(plan.table("plan").rows)
 
 
+@pytest.mark.long
+@pytest.mark.first(kind=lambda kind, **_: kind, n=lambda n, **_: n)
 @pytest.mark.parametrize("kind", ["usual", "hard", "ceiling", "whole", "rare"])
 @pytest.mark.parametrize("n", [10, 20, 65])
 def test_the_range_of_a_plan_holds_what_is_true(kind: Any, n: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from astra_async.report.tables import Report
     from astra_async.types import Failure
 
 TURNS = 3
@@ -39,7 +41,12 @@ def run_with_turns(directory: Path, plan: Made) -> Path:
 
 
 def rows(directory: Path, name: str) -> list[dict[str, Any]]:
-    return records(build_report([directory]).table(name))
+    return records(report_of(directory).table(name))
+
+
+@cache
+def report_of(directory: Path) -> Report:
+    return build_report([directory])
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

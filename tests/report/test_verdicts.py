@@ -132,6 +132,8 @@ MOST = (
 )  # within three points, and the simulation's own error
 
 
+@pytest.mark.long
+@pytest.mark.first(bad=lambda bad, **_: bad)
 @pytest.mark.parametrize("n", [10, 20, 65])
 @pytest.mark.parametrize("bad", [0.02, 0.05])
 def test_a_rare_loss_that_was_not_seen_is_no_equivalence(n: int, bad: float) -> None:
@@ -145,6 +147,8 @@ def test_a_rare_loss_that_was_not_seen_is_no_equivalence(n: int, bad: float) -> 
     assert false_claims(pairs, "equivalent", "worse") <= MOST
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("n", [6, 10, 20, 65])
 def test_a_difference_is_rarely_claimed_where_there_is_none(n: int) -> None:
     rng = np.random.default_rng(n)
@@ -156,7 +160,9 @@ def test_a_difference_is_rarely_claimed_where_there_is_none(n: int) -> None:
     assert false_claims([Values("mean_score", scores(), scores()) for _ in range(REPETITIONS)]) <= MOST
 
 
-@pytest.mark.parametrize("size", [2, 4, 13])
+@pytest.mark.long
+@pytest.mark.first
+@pytest.mark.parametrize("size", [13, 4, 2])
 def test_families_that_move_together_are_not_many_proofs(size: int) -> None:
     """Equal models: "better" was said of 0.13 of them with pairs of equal problems, 0.60 with thirteens."""
     rng, families = np.random.default_rng(size), np.array([f"f{i // size}" for i in range(65)])

@@ -89,6 +89,8 @@ def test_hostile_reports_are_refused_or_read_in_moderate_time(data: Callable[[],
     assert said in " ".join(report.problems)
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize(
     "part",
     [

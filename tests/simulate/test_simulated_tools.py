@@ -127,6 +127,8 @@ def is_a_solution(files: dict[str, str]) -> bool:
     return files in [dict(known.reference), *(dict(one.files) for one in known.faulty)]
 
 
+@pytest.mark.long
+@pytest.mark.first(spec=lambda spec, **_: spec, shell=lambda shell, **_: shell)
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("shell", SHELLS)
 def test_any_shell_is_used_in_every_interface(tmp_path: Path, spec: str, shell: str) -> None:

@@ -120,6 +120,8 @@ def test_equal_quotients_count_as_no_difference() -> None:
     assert paired_t([0.1 + 0.2, 0.7], [0.3, 0.7]) == paired_t([0.3, 0.7], [0.3, 0.7])
 
 
+@pytest.mark.long
+@pytest.mark.first(steps=lambda steps, **_: steps)
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 @pytest.mark.parametrize(("n", "steps"), [(16, 0), (17, 0), (17, 1), (18, 5), (17, 60)])
 def test_all_sign_patterns_are_counted_by_one_and_by_their_sums(n: int, steps: int, scale: float) -> None:

@@ -58,7 +58,9 @@ def test_only_who_cannot_cross_is_left_out(kind: str, models: int, n: int, gain:
     assert looks.claims(scores, SCHEDULE).tolist() == expected
 
 
-@pytest.mark.parametrize("models", [2, 3, 5])
+@pytest.mark.long
+@pytest.mark.first
+@pytest.mark.parametrize("models", [3, 2, 5])
 def test_with_too_few_problems_not_even_the_clearest_difference_is_called_one(models: int) -> None:
     for n in range(1, 15):
         falls = np.linspace(0.1, 0.2, n)  # the same sign everywhere, and no ties; noise keeps pairs open

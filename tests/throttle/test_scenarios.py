@@ -130,7 +130,9 @@ def test_a_long_run_stays_near_the_limit() -> None:
     assert outcome.state.send_rate == pytest.approx(5, rel=0.1)
 
 
-@pytest.mark.parametrize(("share", "most_s"), [(0.0, 50), (0.0025, 70), (0.01, 120), (0.05, 450)])
+@pytest.mark.long
+@pytest.mark.first
+@pytest.mark.parametrize(("share", "most_s"), [(0.01, 120), (0.0, 50), (0.0025, 70), (0.05, 450)])
 def test_stray_rejections_do_not_bring_a_pool_down(share: float, most_s: float) -> None:
     class Stray(LimitedProvider):
         async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
