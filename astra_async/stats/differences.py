@@ -105,11 +105,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> float | None:
     if len(d) == 0:
         return None
     halves = np.round(2 * ranks(np.abs(d))).astype(np.int64)[d != 0]
-    chances = np.zeros(int(halves.sum()) + 1)  # that the ranks of one sign have this sum
-    chances[0] = 1.0
-    for rank in halves.tolist():
-        shifted = np.concatenate([np.zeros(rank), chances[: len(chances) - rank]])
-        chances = (chances + shifted) / 2
+    chances = _chances_of_sums(halves)
     observed = int(halves[d[d != 0] > 0].sum())
     extreme = np.abs(2 * np.arange(len(chances)) - halves.sum()) >= abs(2 * observed - halves.sum())
     return min(1.0, float(chances[extreme].sum()))
@@ -210,16 +206,21 @@ def _flips_on_grid(d: NDArray[np.float64]) -> float:
     rounding are apart by a random walk of it: 2 sqrt(n) steps, over three of its deviations, are granted.
     """
     steps = np.rint(d / (np.abs(d).sum() / _GRID)).astype(np.int64)
-    total = int(np.abs(steps).sum())
-    chances = np.zeros(total + 1)
+    chances = _chances_of_sums(np.abs(steps))
+    least = math.ceil((len(chances) - 1 + abs(int(steps.sum())) - 2 * math.sqrt(len(d))) / 2)
+    return min(1.0, 2 * float(chances[max(0, least) :].sum()))
+
+
+def _chances_of_sums(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The chance of every sum, from 0 to all, of the sizes with the sign +, which each has or has not."""
+    chances = np.zeros(int(sizes.sum()) + 1)
     chances[0] = 1.0
     reached = 0
-    for each in np.sort(np.abs(steps)).tolist():
-        reached += each
+    for size in np.sort(sizes).tolist():
+        reached += size
         chances[: reached + 1] /= 2
-        chances[each : reached + 1] += chances[: reached + 1 - each]
-    least = math.ceil((total + abs(int(steps.sum())) - 2 * math.sqrt(len(d))) / 2)
-    return min(1.0, 2 * float(chances[max(0, least) :].sum()))
+        chances[size : reached + 1] += chances[: reached + 1 - size]
+    return chances
 
 
 def _ways(counts: Counter[int], chosen: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

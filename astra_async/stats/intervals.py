@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 UNSEEN = 0.6
 _DIGITS = 12  # quotients that are equal must also compare equal
 _NODES = 40  # of Gauss and Legendre, in each panel of the integral
+_FAR = 40.0  # beyond any quantile of the normal that has a chance
 _FEW, _PANELS, _MORE_PANELS = 200, 4, 8  # panels up to so many values, and above
 
 
@@ -227,15 +228,19 @@ def _interval(units: Drawn, ends: tuple[float, float], level: float) -> tuple[fl
 def _bound(units: Drawn, end: float, chance: float) -> float:
     """The value that the weighted mean, with an unseen value at `end`, is below with this chance."""
     from scipy.optimize import brentq
+    from scipy.special import ndtri
 
     low, high = min(end, float(units.values.min())), max(end, float(units.values.max()))
     if high - low < 10.0**-_DIGITS:
         return end
 
+    wanted = ndtri(chance)
+
     def off(place: float) -> float:
+        """As quantiles of the normal chances nearly lie on a line, which takes Brent's method fewer steps."""
         if place in (low, high):  # nothing lies beyond
-            return (1.0 if place == high else 0.0) - chance
-        return chance_below(place, units, end) - chance
+            return _FAR if place == high else -_FAR
+        return float(ndtri(min(max(chance_below(place, units, end), 1e-300), 1 - 1e-16)) - wanted)
 
     return float(brentq(off, low, high, xtol=10.0**-_DIGITS))
 

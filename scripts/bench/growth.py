@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MODELS, PROBLEMS = 16, 65
 SAMPLES = (1, 10, 96)  # lines: about a thousand, ten thousand, a hundred thousand
 MANY = 962
+_RESTS_S = 3.0  # a log's stamp proves something once it is two seconds old
 LOAD = "import astra_async, sys; astra_async.load(sys.argv[1], provisional=True).samples"
 
 
@@ -62,6 +64,7 @@ def main() -> None:
         for samples in (*SAMPLES, MANY) if options.large else SAMPLES:
             made = Path(folder) / f"run-{samples}"
             reporting.make(made, MODELS, PROBLEMS, samples, answers=False)
+            time.sleep(_RESTS_S)
             lines = MODELS * PROBLEMS * samples
             for task in TASKS:
                 for name, tree in trees.items():
