@@ -31,6 +31,7 @@ _LOADED = (
     *("cli.run", "cli.dryrun", "cli.status", "cli.batches", "cli.label", "cli.clean", "cli.problems"),
     *("running.opening", "running.until", "simulate.server", "asking.providers", "problems.fetch.download"),
     *("testing.sandbox.docker_sandbox", "asking.batches.interfaces"),
+    *("cli.report", "cli.viewer", "report.tables", "report.write", "export.loaded", "export.parquet"),
 )
 _FDS = 3
 _MOST_BYTES = 2**20

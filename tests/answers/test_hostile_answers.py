@@ -66,7 +66,7 @@ MARKS = (
 
 
 @given(st.lists(st.sampled_from(MARKS), max_size=40).map("".join) | st.text(), FORMATS, FINISHES)
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 def test_any_text_is_a_solution_or_unusable(text: str, fmt: Format, finish: str) -> None:
     verdict = parse_solution(text, fmt, finish)  # type: ignore[arg-type]
     assert set(verdict.repairs) <= set(REPAIRS)
@@ -105,7 +105,7 @@ def needs_mending(text: str) -> bool:
 
 
 @given(st.dictionaries(NAMES, XML_TEXT.filter(lambda text: not needs_mending(text)), min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_files_rendered_in_xml_are_read_back_unrepaired(files: dict[str, str]) -> None:
     solution = parse_strictly(in_xml(files), "xml", "stop")
     assert isinstance(solution, Solution)
@@ -113,7 +113,7 @@ def test_files_rendered_in_xml_are_read_back_unrepaired(files: dict[str, str]) -
 
 
 @given(st.dictionaries(NAMES, JSON_TEXT.filter(lambda text: not needs_mending(text)), min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_files_rendered_in_json_are_read_back_unrepaired(files: dict[str, str]) -> None:
     solution = parse_strictly(json.dumps(files, indent=1), "json", "stop")
     assert isinstance(solution, Solution)

@@ -485,7 +485,7 @@ def test_a_chain_of_extended_headers_is_refused(tmp_path: Path) -> None:
 
 
 @given(data=st.binary(max_size=600), cut=st.integers(0, 600), flip=st.integers(0, 4_000))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_archives_raise_nothing_but_archive_errors(
     tmp_path: Path, data: bytes, cut: int, flip: int
 ) -> None:

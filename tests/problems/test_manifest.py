@@ -289,7 +289,7 @@ LINES = [
 
 
 @given(st.lists(st.sampled_from(LINES) | st.text(max_size=12), max_size=12), st.binary(max_size=20))
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 def test_no_file_raises(lines: list[str], tail: bytes) -> None:
     data = "\n".join(lines).encode("utf-8", "surrogatepass") + tail
     assert isinstance(read_manifest(data), Manifest)

@@ -260,7 +260,7 @@ CELLS = [
     st.lists(st.lists(st.sampled_from(CELLS) | st.text(max_size=5), max_size=7), max_size=5),
     st.binary(max_size=9),
 )
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_file_loads_or_names_its_mistake_in_one_line(
     tmp_path: Path, rows: list[list[str]], tail: bytes
 ) -> None:

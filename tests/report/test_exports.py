@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
-import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -19,6 +17,7 @@ from junitparser import Failure, JUnitXml
 
 import astra_async
 from astra_async.export.parquet import _FROM_LINES
+from command_server import astra
 from made_runs import Made, agreeing, made_problems, write_run
 
 MADE = Made(formats=("xml", "json"), problems=made_problems(5), samples=3, seed=7)
@@ -39,23 +38,7 @@ def torn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def export(directory: Path, target: str, out: Path, *more: str, code: int = 0) -> str:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "astra_async",
-            "export",
-            str(directory),
-            "--to",
-            target,
-            "--out",
-            str(out),
-            *more,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = astra("export", str(directory), "--to", target, "--out", str(out), *more)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 
@@ -292,8 +275,8 @@ def test_every_eval_ever_gets_no_metric_without_a_value(tmp_path: Path) -> None:
 
 
 def test_every_eval_ever_gets_no_provisional_numbers(torn: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "astra_async", "export", str(torn), "--to", "eee", "--out"]
-    done = subprocess.run([*command, str(tmp_path / "o")], capture_output=True, text=True, check=True)
+    done = astra("export", str(torn), "--to", "eee", "--out", str(tmp_path / "o"))
+    assert done.returncode == 0, done.stderr
     assert "is not complete and was left out" in done.stderr
     told = set()
     for path in (tmp_path / "o").rglob("*.json"):

@@ -210,7 +210,7 @@ def test_a_wrong_or_odd_declaration_is_survived(declared: str) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 def test_no_bytes_raise(data: bytes) -> None:
     assert isinstance(read(data), TestReport)
     assert isinstance(read(b"<testsuite>" + data), TestReport)
@@ -218,7 +218,7 @@ def test_no_bytes_raise(data: bytes) -> None:
 
 
 @given(st.text(alphabet="<>/=\"' tescau&;!-[]CDATA#x1bok\n0123.?", max_size=200))
-@settings(max_examples=500, deadline=None)
+@settings(deadline=None)
 def test_no_markup_raises(text: str) -> None:
     report = read_reports({}, "<testsuite><testcase name='" + text, result_files=[])
     assert all("\n" not in problem for problem in report.problems)

@@ -104,7 +104,7 @@ async def test_answers_that_wait_for_their_tests_hold_up_no_other_model(tmp_path
     quick, slow = ScriptedPool(quickly), ScriptedPool(slowly)
     pools = {"quick": quick, "slow": slow}
     running = asyncio.create_task(
-        run_in_memory(tmp_path, pools, Closed(), problem_ids=PROBLEMS, samples=600, max_in_flight=32)
+        run_in_memory(tmp_path, pools, Closed(), problem_ids=PROBLEMS, samples=300, max_in_flight=32)
     )
     async with asyncio.timeout(PATIENCE_S):
         while Counter(line["model"] for line in recorded(tmp_path, "completions.jsonl"))["slow"] < 400:
@@ -112,7 +112,7 @@ async def test_answers_that_wait_for_their_tests_hold_up_no_other_model(tmp_path
             await asyncio.sleep(0.05)
     go.set()
     runner = await running
-    assert runner.tally.final == 2 * 2 * 600
+    assert runner.tally.final == 2 * 2 * 300
 
 
 @on_a_loop

@@ -21,6 +21,7 @@ from astra_async.report.tables import build_report
 from astra_async.simulate.formatting import well_formed
 from astra_async.simulate.model_answers import ERROR_RATE, INVENTED_RATE
 from astra_async.stats.agreement import agreement, corrected_share
+from command_server import astra
 from made_runs import Made, MadeProblem, agreeing, write_run
 from preloaded import compiled, needs_compiler
 from waiting import PATIENCE_S, awaited
@@ -305,7 +306,7 @@ def test_a_disk_that_fails_in_mid_labelling_loses_no_judgement(
     assert recorded < 60, "nothing more is asked"
     assert bool(held) == ("write" in trouble)
     assert not held or "from where the same command takes it over" in said[-1]
-    again = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    again = astra("label", str(folder), "--judge", "simulated/steady")
     assert again.returncode == 0
     assert f"{recorded + len(held)} of them judged before" in again.stderr
     keys = [(each["problem_id"], each["sample"]) for each in judgements(folder)]

@@ -132,7 +132,7 @@ async def one(pool: Pool, number: int, play: Play) -> Completion | BaseException
     return outcome
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     plays=st.lists(PLAYS, min_size=1, max_size=25),
     max_in_flight=st.sampled_from([1, 2, 5, 64]),
@@ -188,7 +188,7 @@ def check_limits(actor: Actor, max_in_flight: int, per_minute: float | None) -> 
                 assert inside < per_minute / 60 * window_s + 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     data=st.lists(st.tuples(st.floats(0, 30), st.booleans()), min_size=20, max_size=60),
     seed=st.integers(0, 100),

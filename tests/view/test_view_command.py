@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from command_server import astra
 from made_runs import Made, made_problems, write_run
 from waiting import PATIENCE_S, awaited
 
@@ -28,9 +29,7 @@ MADE = Made(problems=made_problems(2), samples=2)
 
 
 def said_by(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*ASTRA, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    done = astra(*arguments)
     return done.returncode, done.stderr
 
 
