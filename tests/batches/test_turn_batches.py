@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from astra_async.asking.batches.batch_interface import BatchInterface, Found, Outcome, Standing
+from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing
 from astra_async.asking.batches.batch_log import BatchLog
 from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.asking.providers.openai_chat import ChatReader
@@ -54,8 +54,8 @@ class InstantBatches(BatchInterface):
         self.batches.append([orjson.loads(row) for row in rows if row])
         return str(len(self.batches) - 1)
 
-    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
-        return Found()
+    async def find(self, intent: Intent, known: frozenset[str]) -> str:
+        return ""
 
     async def look(self, batch_id: str) -> Standing:
         return Standing(state="completed", has_ended=True, results=(batch_id,))

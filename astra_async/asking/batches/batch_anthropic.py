@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import (
-    BatchInterface,
-    Found,
-    Gone,
-    Outcome,
-    Standing,
-    body_of,
-)
+from astra_async.asking.batches.batch_interface import BatchInterface, Gone, Outcome, Standing, body_of
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.error_meaning import Failure
@@ -65,7 +58,7 @@ class AnthropicBatches(BatchInterface):
             headers = {"Content-Type": "application/json"}
             return str((await self.control.ask("POST", self._url, stream, headers=headers))["id"])
 
-    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+    async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """The candidate whose contents are the intent's; undecided while one has not ended."""
         is_undecided, url = False, self._url.update_query(limit=_PAGE)
         async for batch in self.newer(intent, url, "data", page_token=("", "after_id")):
@@ -74,8 +67,8 @@ class AnthropicBatches(BatchInterface):
             if batch["processing_status"] != "ended":
                 is_undecided = True
             elif await self._is_of(intent, batch):
-                return Found(batch_id=str(batch["id"]))
-        return Found(is_undecided=is_undecided)
+                return str(batch["id"])
+        return None if is_undecided else ""
 
     async def look(self, batch_id: str) -> Standing:
         """How it stands; counts of what is finished come at its end."""

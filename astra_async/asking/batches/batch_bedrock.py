@@ -12,21 +12,14 @@ from urllib.parse import quote
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import (
-    BatchInterface,
-    Found,
-    Gone,
-    Outcome,
-    Standing,
-    body_of,
-)
+from astra_async.asking.batches.batch_interface import BatchInterface, Gone, Outcome, Standing, body_of
 from astra_async.asking.providers.anthropic import Anthropic, MessageReader
 from astra_async.asking.providers.aws import endpoint_of, region_of
 from astra_async.asking.providers.connection import address, below
 from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.openai_chat import ChatReader, chat_input_fields, chat_options
-from astra_async.asking.providers.request_fields import laid_over, spoken
+from astra_async.asking.providers.request_fields import laid_over, set_fields, spoken
 from astra_async.errors import ConfigError, ProjectError, ProviderError, TransientError
 from astra_async.problems.fetch.locations import S3Object
 from astra_async.problems.fetch.objects import ObjectStore
@@ -103,7 +96,7 @@ class BedrockBatches(BatchInterface):
         job = await self.control.ask("POST", below(self._base, "model-invocation-job"), fields)
         return str(job["jobArn"])
 
-    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+    async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """The job of that name."""
         del known
         asked = {"maxResults": _PAGE, "nameContains": intent.token, "sortOrder": "Descending"}
@@ -111,8 +104,8 @@ class BedrockBatches(BatchInterface):
         pages = ("nextToken", "nextToken")
         async for job in self.newer(intent, url, "invocationJobSummaries", page_token=pages):
             if job.get("jobName") == intent.token:
-                return Found(batch_id=str(job["jobArn"]))
-        return Found()
+                return str(job["jobArn"])
+        return ""
 
     async def look(self, batch_id: str) -> Standing:
         """How it stands; counts are in no answer, only in a manifest at its end."""
@@ -165,20 +158,18 @@ class BedrockBatches(BatchInterface):
 
     def _body(self, request: ModelRequest) -> Json:
         settings = self._settings
+        own = settings.extra_body.get(_OWN_FIELDS)
         if self._claude is not None:
-            body = body_of(self._claude, request)
+            body = body_of(self._claude, request) | {"anthropic_version": _CLAUDE_VERSION}
             del body["model"]
-            body["anthropic_version"] = _CLAUDE_VERSION
-            return laid_over(body, settings.extra_body.get(_OWN_FIELDS) or {})
-        if self._form is ConverseReader:
-            fields = laid_over(self.wire.body(request), self.wire.extra_body)
-            own = fields.pop(_OWN_FIELDS, None) or {}
-            body = {name: value for name, value in fields.items() if value is not None}
-            return laid_over({"schemaVersion": "messages-v1", **body}, own)
-        fields = chat_options(settings, None) | chat_input_fields(request, *spoken(request, settings))
-        fields["max_completion_tokens"] = settings.max_tokens
-        body = {name: value for name, value in fields.items() if value is not None and name != "stream"}
-        return laid_over(body, settings.extra_body.get(_OWN_FIELDS) or {})
+        elif self._form is ConverseReader:
+            body = {"schemaVersion": "messages-v1", **body_of(self.wire, request)}
+            own = body.pop(_OWN_FIELDS, None)
+        else:
+            body = chat_options(settings, None) | chat_input_fields(request, *spoken(request, settings))
+            body = set_fields(body | {"max_completion_tokens": settings.max_tokens})
+            del body["stream"]
+        return laid_over(body, own or {})
 
     def _uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import (
-    BatchInterface,
-    Found,
-    Outcome,
-    Standing,
-    body_of,
-)
+from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing, body_of
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -87,7 +81,7 @@ class GeminiBatches(BatchInterface):
         fields = {"batch": {"displayName": intent.token, "inputConfig": {"fileName": intent.file}}}
         return str((await self.control.ask("POST", self._create_at, fields))["name"])
 
-    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+    async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """The batch of that name."""
         del known
         url = below(self._root, f"{self._version}/batches", pageSize=_PAGE)
@@ -95,8 +89,8 @@ class GeminiBatches(BatchInterface):
             about = batch.get("metadata") or {}
             file = (about.get("inputConfig") or {}).get("fileName")
             if about.get("displayName") == intent.token or file == intent.file:
-                return Found(batch_id=str(batch["name"]))
-        return Found()
+                return str(batch["name"])
+        return ""
 
     async def look(self, batch_id: str) -> Standing:
         """How it stands; an expired one has no results at all."""

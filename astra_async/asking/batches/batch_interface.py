@@ -72,14 +72,6 @@ class Outcome:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What looking for a batch brought: its id; or whether one may yet turn out to be it."""
-
-    batch_id: str = ""
-    is_undecided: bool = False
-
-
 class BatchInterface:
     """One provider's batches, bound to one model: requests are lines of a file, over the models' session.
 
@@ -116,8 +108,11 @@ class BatchInterface:
         """Create the batch, once; returns its id. Raises ProviderError, see `is_certainly_none`."""
         raise NotImplementedError
 
-    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
-        """The batch that came of an intent; those of `known` are other intents'."""
+    async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
+        """The id of the batch that came of an intent, "" without one; those of `known` are other intents'.
+
+        None while one may yet turn out to be it.
+        """
         raise NotImplementedError
 
     async def look(self, batch_id: str) -> Standing:
@@ -232,22 +227,16 @@ class Control:
     """
 
     def __init__(
-        self,
-        settings: ModelSettings,
-        wire: WireFormat,
-        session: aiohttp.ClientSession,
-        *,
-        s3: S3Settings,
-        environ: Mapping[str, str],
+        self, wire: WireFormat, session: aiohttp.ClientSession, *, s3: S3Settings, environ: Mapping[str, str]
     ) -> None:
         self.s3 = s3
         self.environ = environ
-        self._settings = settings
+        self._settings = wire.settings
         self._wire = wire
         self._session = session
         self._proxy = proxy_for(wire.url, environ)
         self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=settings.timeout_s
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=self._settings.timeout_s
         )
 
     async def ask(

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 
-from astra_async.asking.batches.batch_interface import (
-    BatchInterface,
-    Found,
-    Outcome,
-    Standing,
-    body_of,
-)
+from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing, body_of
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -81,14 +75,14 @@ class OpenAIBatches(BatchInterface):
         }
         return str((await self.control.ask("POST", below(self._base, "batches"), fields))["id"])
 
-    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+    async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """The batch that names the intent's file, or the intent: the list is looked through, newest first."""
         del known
         async for batch in self.newer(intent, below(self._base, "batches", limit=_PAGE), "data"):
             mark = (batch.get("metadata") or {}).get(_MARK)
             if batch.get("input_file_id") == intent.file or mark == intent.token:
-                return Found(batch_id=str(batch["id"]))
-        return Found()
+                return str(batch["id"])
+        return ""
 
     async def look(self, batch_id: str) -> Standing:
         """How it stands; where nothing was processed, why."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _QUIET_S = 0.5  # nothing more was asked for so long, and what was gathered goes
 
 
-class BatchPool:
+class BatchPool(Work):
     """Answers requests by batches; see the module.
 
     Args:
@@ -62,9 +62,8 @@ class BatchPool:
         budget: Budget | None = None,
         on_event: Callable[[PoolEvent], None] | None = None,
     ) -> None:
+        super().__init__(settings, interface, log, Calls(settings, price, budget), on_event)
         self._answered = answered
-        self._calls = Calls(settings, price, budget)
-        self._work = Work(settings, interface, log, self._calls, on_event)
         self._more_comes: Callable[[], bool] = lambda: False
         self._stored: dict[AnswerKey, tuple[Path, int, int]] | None = None
 
@@ -76,19 +75,18 @@ class BatchPool:
             ProviderError: the request was refused, or its batch came to an end without a result of it.
             StorageError: the log or the results cannot be written.
         """
-        work = self._work
-        if work.stopping.is_set():
-            raise work.stopped()
-        call = self._calls.enter(request)
+        if self.stopping.is_set():
+            raise self.stopped()
+        call = self.calls.enter(request)
         try:
             self._begin()
-            if any(request.key in intent.keys for intent in work.log.open_of(work.name)):
-                self._calls.reserve(call)
+            if any(request.key in intent.keys for intent in self.log.open_of(self.name)):
+                self.calls.reserve(call)
             elif not self._take_stored(call):
-                work.gather(call)
+                self.gather(call)
             return await call.answer
         finally:
-            self._calls.leave(call)
+            self.calls.leave(call)
 
     def expect(self, more_comes: Callable[[], bool]) -> None:
         """Ask this before a batch of turns goes: whether something under way may bring further ones."""
@@ -96,57 +94,53 @@ class BatchPool:
 
     def stop(self) -> None:
         """Submit nothing more, and wait for nothing; batches go on, and a create under way is recorded."""
-        self._work.stopping.set()
-        self._work.changed.set()
-        self._work.fail_gathered(self._work.stopped())
+        self.stopping.set()
+        self.changed.set()
+        self.fail_gathered(self.stopped())
 
     @property
     def state(self) -> PoolState:
         """The pool as it stands."""
-        work, gathered = self._work, len(self._calls.gathered)
+        gathered = len(self.calls.gathered)
         return PoolState(
-            model=work.name,
+            model=self.name,
             waiting=gathered,
-            held_by=(work.waits_for or None) if gathered else None,
-            **self._calls.ledger.sums(),
-            dead=None if work.dead is None else str(work.dead),
-            batches=tuple(map(_state_of, work.log.open_of(work.name))),
+            held_by=(self.waits_for or None) if gathered else None,
+            **self.calls.ledger.sums(),
+            dead=None if self.dead is None else str(self.dead),
+            batches=tuple(map(_state_of, self.log.open_of(self.name))),
         )
-
-    async def close(self) -> None:
-        """End what runs here; what is with the provider stays there."""
-        await self._work.close()
 
     def _begin(self) -> None:
         """Follow what earlier processes left with the provider, once."""
         if self._stored is not None:
             return
-        work, self._stored = self._work, {}
-        for intent in work.log.intents.values():
-            if intent.model == work.name and intent.is_collected:
+        self._stored = {}
+        for intent in self.log.intents.values():
+            if intent.model == self.name and intent.is_collected:
                 self._index(intent, self._stored)
-        for intent in work.log.open_of(work.name):
-            self._work.follow(intent)
-        work.start(self._go_on(), self._calls.gathered.values, lasting=True)
+        for intent in self.log.open_of(self.name):
+            self.follow(intent)
+        self.start(self._go_on(), self.calls.gathered.values, lasting=True)
 
     def _index(self, intent: Intent, stored: dict[AnswerKey, tuple[Path, int, int]]) -> None:
         """Where answers stand that were collected by a process that was killed before it recorded them."""
-        work, path = self._work, self._work.log.results(intent)
+        path = self.log.results(intent)
         if not path.exists() or all(key in self._answered for key in intent.keys):
             return
-        for offset, length, outcome in outcomes(path, work.interface.read, work.odd(intent)):
+        for offset, length, outcome in outcomes(path, self.interface.read, self.odd(intent)):
             key = intent.requests.get(outcome.custom_id)
             if key is not None and outcome.body is not None and key not in self._answered:
                 stored[key] = path, offset, length
 
     def _take_stored(self, call: Call) -> bool:
         """An answer that lies here is taken; whatever else lies here is asked for once more."""
-        work, place = self._work, (self._stored or {}).pop(call.request.key, None)
+        place = (self._stored or {}).pop(call.request.key, None)
         if place is None:
             return False
         with suppress(ProviderError):
-            outcome = outcome_at(*place, work.interface.read)
-            self._calls.succeed(call, work.interface.answer(work.settings, outcome))
+            outcome = outcome_at(*place, self.interface.read)
+            self.calls.succeed(call, self.interface.answer(self.settings, outcome))
         return call.answer.done()
 
     # --- what was gathered goes into batches: as many as fit, each an intent on disk before it is created ---
@@ -155,11 +149,10 @@ class BatchPool:
         """Submit whatever is gathered, for as long as the pool is open. Raises Stopped, StorageError."""
         while True:
             await self._until_gathered()
-            chunk = self._next_chunk()
-            if chunk:
+            if chunk := self._next_chunk():
                 await self._submit(chunk)
             else:
-                await self._work.until_changed(LATEST_S)
+                await self.until_changed(LATEST_S)
 
     async def _until_gathered(self) -> None:
         """Until something may go and nothing more is to be expected soon.
@@ -168,91 +161,84 @@ class BatchPool:
         """
         while True:
             now = time.monotonic()
-            is_quiet = now - self._work.calls.gathered_at >= _QUIET_S
-            is_turn = any(key.turn for key in self._work.calls.gathered)
-            may_go = self._work.calls.gathered and is_quiet and now >= self._work.held_until
+            is_quiet = now - self.calls.gathered_at >= _QUIET_S
+            is_turn = any(key.turn for key in self.calls.gathered)
+            may_go = self.calls.gathered and is_quiet and now >= self.held_until
             if may_go and not (is_turn and self._more_comes()):
                 return
-            await self._work.until_changed(_QUIET_S if self._work.calls.gathered else LATEST_S)
+            await self.until_changed(_QUIET_S if self.calls.gathered else LATEST_S)
 
     def _next_chunk(self) -> list[Call]:
         """The first of what is gathered, all of one turn, as far as tokens and money allow."""
         chunk: list[Call] = []
-        tokens, self._work.waits_for = 0.0, ""
-        for call in [*self._work.calls.gathered.values()][: self._work.interface.most_requests]:
+        tokens, self.waits_for = 0.0, ""
+        for call in [*self.calls.gathered.values()][: self.interface.most_requests]:
             if chunk and call.request.key.turn != chunk[0].request.key.turn:
                 break
-            tokens += self._work.calls.tokens(call)
-            if not self._work.window.takes(tokens, first=not chunk):
-                self._work.waits_for = "room among the provider's enqueued tokens"
+            tokens += self.calls.tokens(call)
+            if not self.window.takes(tokens, first=not chunk):
+                self.waits_for = "room among the provider's enqueued tokens"
                 break
             if not self._afford(call, first=not chunk):
                 break
-            self._work.calls.reserve(call)
+            self.calls.reserve(call)
             chunk.append(call)
         return chunk
 
     def _afford(self, call: Call, *, first: bool) -> bool:
-        budget, ledger = self._work.calls.budget, self._work.calls.ledger
+        budget, ledger = self.calls.budget, self.calls.ledger
         worst_usd = ledger.worst_usd(call.request)
         fit = budget.fits(worst_usd)
         if fit == "never" and first:
-            self._work.die(ledger.exhausted(worst_usd))
+            self.die(ledger.exhausted(worst_usd))
         elif fit == "later":
-            self._work.waits_for = "budget"
-            budget.wake_on_settlement(self._work.changed.set)
+            self.waits_for = "budget"
+            budget.wake_on_settlement(self.changed.set)
         return fit == "now"
 
     async def _submit(self, chunk: list[Call]) -> None:
         """One batch of the chunk, or of the first of it where all do not fit into one."""
-        token = new_token(self._work.log.run_id)
-        path = self._work.log.folder / f"{token}.requests"
-        ids = self._work.log.new_ids(call.request.key for call in chunk)
+        token = new_token(self.log.run_id)
+        path = self.log.folder / f"{token}.requests"
+        ids = self.log.new_ids(call.request.key for call in chunk)
         named = [*zip(ids, (call.request for call in chunk), strict=True)]
         try:
-            written = await asyncio.to_thread(write_requests, path, self._work.interface, named)
+            written = await asyncio.to_thread(write_requests, path, self.interface, named)
             for call in chunk[written:]:
-                self._work.calls.settle(call, 0.0)
-            file = await self._work.patiently(
-                lambda: self._work.interface.upload(path, token), refusals_s=0.0
-            )
-            if self._work.stopping.is_set():
+                self.calls.settle(call, 0.0)
+            file = await self.patiently(lambda: self.interface.upload(path, token), refusals_s=0.0)
+            if self.stopping.is_set():
                 raise Stopped
-            await self._create(
-                path, self._intent(token, chunk[:written], dict([*ids.items()][:written]), file)
+            intent = Intent(
+                token=token,
+                model=self.name,
+                at=now_utc(),
+                requests=dict([*ids.items()][:written]),
+                file=file,
+                tokens=round(sum(map(self.calls.tokens, chunk[:written]))),
+                most_usd=sum(call.reserved_usd or 0.0 for call in chunk[:written]) or None,
             )
+            await self._create(path, intent)
         finally:
             with storage(path):
                 path.unlink(missing_ok=True)
 
-    def _intent(self, token: str, chunk: list[Call], ids: dict[str, AnswerKey], file: str) -> Intent:
-        most_usd = sum(call.reserved_usd or 0.0 for call in chunk)
-        return Intent(
-            token=token,
-            model=self._work.name,
-            at=now_utc(),
-            requests=ids,
-            file=file,
-            tokens=round(sum(map(self._work.calls.tokens, chunk))),
-            most_usd=most_usd or None,
-        )
-
     async def _create(self, path: Path, intent: Intent) -> None:
         """The one request that costs; after an answer that tells nothing the batch is looked for."""
-        await self._work.log.intend(intent)
+        await self.log.intend(intent)
         for key in intent.keys:  # from here on they are the batch's
-            self._work.calls.gathered.pop(key, None)
+            self.calls.gathered.pop(key, None)
         try:
-            batch_id = await self._work.interface.create(path, intent)
+            batch_id = await self.interface.create(path, intent)
         except ProviderError as error:
             if is_certainly_none(error):
-                await self._work.refused(intent, error)
+                await self.refused(intent, error)
                 return
-            self._work.emit(f"{intent.token}: whether it was created is unknown, it is looked for ({error})")
+            self.emit(f"{intent.token}: whether it was created is unknown, it is looked for ({error})")
         else:
-            await self._work.log.note("submitted", intent, batch=batch_id)
-            self._work.emit(f"{batch_id}: submitted with {len(intent.requests)} requests ({intent.token})")
-        self._work.follow(intent)
+            await self.log.note("submitted", intent, batch=batch_id)
+            self.emit(f"{batch_id}: submitted with {len(intent.requests)} requests ({intent.token})")
+        self.follow(intent)
 
 
 def _state_of(intent: Intent) -> BatchState:

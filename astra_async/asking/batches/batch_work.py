@@ -47,7 +47,7 @@ class Stopped(Exception):  # noqa: N818 - no error
 
 
 class Work:
-    """One pool's state, and the tasks that change it.
+    """What of a batch pool works by itself: its state, and the tasks that change it.
 
     Attributes:
         settings: of the model; also its `name`.
@@ -235,11 +235,11 @@ class Work:
         while True:
             known = frozenset(each.batch_id for each in self.log.intents.values() if each.batch_id)
             found = await self.patiently(lambda known=known: self.interface.find(intent, known))  # type: ignore[misc]
-            if found.batch_id:
-                await self.log.note("submitted", intent, batch=found.batch_id)
-                self.emit(f"{found.batch_id}: found again, it was created ({intent.token})")
+            if found:
+                await self.log.note("submitted", intent, batch=found)
+                self.emit(f"{found}: found again, it was created ({intent.token})")
                 return True
-            if not found.is_undecided and time.monotonic() - began >= self.settings.batch_settled_s:
+            if found is not None and time.monotonic() - began >= self.settings.batch_settled_s:
                 return False
             await self.pause(pause_s)
             pause_s = min(LATEST_S, 1.5 * pause_s)
@@ -278,19 +278,16 @@ class Work:
         for _, _, outcome in outcomes(self.log.results(intent), self.interface.read, self.odd(intent)):
             key = intent.requests.get(outcome.custom_id)
             call = self.calls.waiting(key) if key else None
-            if call is None:
-                continue
-            if outcome.body is not None or outcome.failure is not None:
+            if call is not None and (outcome.body is not None or outcome.failure is not None):
                 self._resolve(call, outcome)
                 await asyncio.sleep(0)  # whoever waited records it before the next line is read
+        text = "has ended without a result of this request; the same command asks once more"
+        if standing.is_partial:
+            text = "was cancelled; the same command sends the rest again"
         for call in self.calls.inside(intent):
-            if not standing.is_partial:
-                text = "has ended without a result of this request; the same command asks once more"
-                self.calls.fail(call, ProviderError(f"{self.who(intent)} {text}"))
-            elif again:
+            if standing.is_partial and again:
                 self.gather(call)
             else:
-                text = "was cancelled; the same command sends the rest again"
                 self.calls.fail(call, ProviderError(f"{self.who(intent)} {text}"))
         self.changed.set()
 

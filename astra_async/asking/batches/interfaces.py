@@ -30,12 +30,9 @@ def open_interface(
         ConfigError: as `check_batch` and `providers.check_settings`.
     """
     from astra_async.asking.batches.batch_interface import Control
-    from astra_async.asking.providers.models import resolve
 
-    made_by = check_batch(settings)
-    settings = resolve(settings)
-    wire = wire_format(settings, environ)
-    return made_by(wire, Control(settings, wire, session, s3=s3, environ=environ))
+    made_by, wire = check_batch(settings), wire_format(settings, environ)
+    return made_by(wire, Control(wire, session, s3=s3, environ=environ))
 
 
 def check_batch(settings: ModelSettings) -> type[BatchInterface]:
