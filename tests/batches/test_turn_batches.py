@@ -13,7 +13,7 @@ import pytest
 from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing
 from astra_async.asking.batches.batch_log import BatchLog
 from astra_async.asking.batches.batch_pool import BatchPool
-from astra_async.asking.providers.openai_chat import ChatReader
+from astra_async.asking.providers.chat_reader import ChatReader
 from astra_async.errors import PoolUnusable
 from astra_async.types import ModelSettings
 from fakes import TESTS, CountingSandbox, xml_answer

@@ -9,10 +9,10 @@ from bedrock_server import frame
 from wire_server import named, sse
 
 from astra_async.asking.providers.anthropic import MessageReader
+from astra_async.asking.providers.chat_reader import ChatReader
 from astra_async.asking.providers.converse import ConverseReader
-from astra_async.asking.providers.eventstream import EventStreamSplitter
+from astra_async.asking.providers.eventstream import EventStreamSplitter, Splitter
 from astra_async.asking.providers.gemini import GeminiReader
-from astra_async.asking.providers.openai_chat import ChatReader
 from astra_async.asking.providers.openai_responses import ResponsesReader
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.types import Completion, Usage
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.providers.answer import Reader
-    from astra_async.asking.providers.request_fields import Splitter
 
 Events = tuple[dict[str, Any], ...]
 

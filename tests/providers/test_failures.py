@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 from provider_calls import Watch, settings
 
+from astra_async.asking.providers.chat_reader import ChatReader
 from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
-from astra_async.asking.providers.openai_chat import ChatReader
 from astra_async.asking.providers.reception import Reception
 from astra_async.errors import (
     Overloaded,

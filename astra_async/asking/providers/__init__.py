@@ -26,16 +26,16 @@ class Known(NamedTuple):
     `key_variable` no key is looked for. `credentials` are variables, any one of which has what a provider
     without a key wants.
     `speaks` is the interface of agents that it takes as it is.
-    `batches` is module.Class in asking.batches, where it has some; `halves_batches`: they cost half for sure.
+    `batches` is module.Class in asking.batches, where it has some; `halves`: they cost half for sure.
     """
 
     made_by: str
     key_variable: str = ""
     prices: str | None = None
-    credentials: tuple[str, ...] = ()
-    batches: str = ""
-    halves_batches: bool = False
     speaks: AgentWire | None = None
+    batches: str = ""
+    halves: bool = False
+    credentials: tuple[str, ...] = ()
 
     @property
     def caches_prompts(self) -> bool:
@@ -43,57 +43,27 @@ class Known(NamedTuple):
         return self.prices is not None
 
 
-_FILES = "batch_openai.OpenAIBatches"
+_FILES, _CLAUDE_FILES = "batch_openai.OpenAIBatches", "batch_anthropic.AnthropicBatches"
+_AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")  # whose credentials `aws` finds
 PROVIDERS: Mapping[str, Known] = {
-    "openai": Known(
-        "openai_chat.OpenAIChat",
-        "OPENAI_API_KEY",
-        "openai",
-        batches=_FILES,
-        halves_batches=True,
-        speaks="chat",
-    ),
+    "openai": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", "openai", "chat", _FILES, halves=True),
     "openai-responses": Known(
-        "openai_responses.OpenAIResponses",
-        "OPENAI_API_KEY",
-        "openai",
-        batches=_FILES,
-        halves_batches=True,
-        speaks="responses",
+        "openai_responses.OpenAIResponses", "OPENAI_API_KEY", "openai", "responses", _FILES, halves=True
     ),
     "anthropic": Known(
-        "anthropic.Anthropic",
-        "ANTHROPIC_API_KEY",
-        "anthropic",
-        batches="batch_anthropic.AnthropicBatches",
-        halves_batches=True,
-        speaks="messages",
+        "anthropic.Anthropic", "ANTHROPIC_API_KEY", "anthropic", "messages", _CLAUDE_FILES, halves=True
     ),
     "gemini": Known(
-        "gemini.Gemini",
-        "GEMINI_API_KEY",
-        "google",
-        batches="batch_gemini.GeminiBatches",
-        halves_batches=True,
-        speaks="gemini",
+        "gemini.Gemini", "GEMINI_API_KEY", "google", "gemini", "batch_gemini.GeminiBatches", halves=True
     ),
-    # Its credentials are AWS's (`aws`).
     "bedrock": Known(
-        "bedrock.Bedrock",
-        prices="aws",
-        credentials=("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
-        batches="batch_bedrock.BedrockBatches",
+        "bedrock.Bedrock", prices="aws", batches="batch_bedrock.BedrockBatches", credentials=_AWS
     ),
     "azure": Known(
-        "openai_chat.Azure",
-        "AZURE_OPENAI_API_KEY",
-        "azure",
-        batches="batch_openai.AzureBatches",
-        halves_batches=True,
-        speaks="chat",
+        "openai_chat.Azure", "AZURE_OPENAI_API_KEY", "azure", "chat", "batch_openai.AzureBatches", halves=True
     ),
-    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", batches=_FILES, speaks="chat"),
-    "simulated": Known("openai_chat.OpenAIChat", batches=_FILES, speaks="chat"),
+    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", speaks="chat", batches=_FILES),
+    "simulated": Known("openai_chat.OpenAIChat", speaks="chat", batches=_FILES),
 }
 
 
@@ -135,13 +105,11 @@ def open_provider(
     """
     from astra_async.asking.providers.connection import open_session
     from astra_async.asking.providers.exchange import HttpProvider
-    from astra_async.asking.providers.models import resolve
 
-    settings = resolve(settings)
-    made = _made(settings, environ)
+    wire = wire_format(settings, environ)
     return HttpProvider(
-        settings,
-        made,
+        wire.settings,
+        wire,
         open_session(environ) if session is None else session,
         environ=environ,
         owns_session=session is None,
@@ -154,9 +122,12 @@ def wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireForm
     Raises:
         ConfigError: as `check_settings`.
     """
-    from astra_async.asking.providers.models import resolve
+    from astra_async.asking.providers.models import key_for, resolve
 
-    return _made(resolve(settings), environ)
+    module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
+    made_by = getattr(import_module(f"{__name__}.{module}"), name)
+    made: WireFormat = made_by(resolve(settings), key_for(settings, environ), environ=environ)
+    return made
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.environ) -> None:
@@ -165,16 +136,6 @@ def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.envi
     Raises:
         ConfigError: names the model, the setting and the remedy.
     """
-    from astra_async.asking.providers.models import resolve
     from astra_async.transport import proxy_for
 
-    proxy_for(_made(resolve(settings), environ).url, environ)
-
-
-def _made(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat:
-    from astra_async.asking.providers.models import key_for
-
-    module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
-    made_by = getattr(import_module(f"{__name__}.{module}"), name)
-    made: WireFormat = made_by(settings, key_for(settings, environ), environ=environ)
-    return made
+    proxy_for(wire_format(settings, environ).url, environ)

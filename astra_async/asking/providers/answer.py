@@ -40,12 +40,7 @@ Json = dict[str, Any]
 
 
 class StreamFault(Exception):  # noqa: N818 - names what was seen
-    """The stream carries an error instead of the rest of the answer.
-
-    Attributes:
-        body: the error as the provider sent it, decoded, for the classifier.
-        usage: what the error itself says of tokens that are billed.
-    """
+    """The stream carries an error, decoded, instead of the rest; `usage`: what that says of billed tokens."""
 
     def __init__(self, body: Any, usage: Usage | None = None) -> None:
         super().__init__("the provider sent an error in the stream")
@@ -58,15 +53,11 @@ class AnswerTooLong(Exception):  # noqa: N818 - names what was seen
 
 
 class Unreadable(Exception):  # noqa: N818 - names what was seen
-    """An event is not JSON, not an object, or has a shape that its reader does not know.
-
-    Attributes:
-        excerpt: how it begins, keys masked.
-    """
+    """An event is not JSON, not an object, or has a shape that its reader does not know."""
 
     def __init__(self, what: str, data: bytes = b"") -> None:
         super().__init__(f"an event of {len(data)} bytes is {what}" if data else what)
-        self.excerpt = one_line(data, length=_EXCERPT_CHARACTERS)
+        self.excerpt = one_line(data, length=_EXCERPT_CHARACTERS)  # masked
 
 
 class Stray(Unreadable):
@@ -98,21 +89,13 @@ class Transcript:
                 raise AnswerTooLong(f"the answer is longer than {MAX_CHARACTERS} characters")
 
     def count(self, text: str) -> None:
-        """Something has come that is no visible text, such as a call's arguments, and is paid for alike.
-
-        Raises:
-            AnswerTooLong, TypeError: as `add`.
-        """
+        """As `add`, of what is no visible text, such as a call's arguments, and is paid for alike."""
         self.add(text)
         if text:
             self.parts.pop()
 
     def restate(self, text: str) -> None:
-        """The whole text, told once more: it outranks the pieces, and nothing new has come.
-
-        Raises:
-            AnswerTooLong, TypeError: as `add`.
-        """
+        """As `add`, of the whole text, told once more: it outranks the pieces, and nothing new has come."""
         begun = self.begun
         self.parts.clear()
         self.characters = 0
@@ -310,6 +293,11 @@ def read_input(text: Any) -> Any:
         return orjson.loads(text or "{}") if isinstance(text, str) else text
     except orjson.JSONDecodeError:
         return text
+
+
+def text_of(arguments: Any) -> str:
+    """A call's arguments as JSON text, where they are not text already."""
+    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
 
 
 def uncached(counts: Iterable[object], thinking: object = None) -> Usage:

@@ -6,12 +6,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import orjson
-
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, label, read_input, uncached
+from astra_async.asking.providers.answer import (
+    Json,
+    Reader,
+    StreamFault,
+    label,
+    read_input,
+    text_of,
+    uncached,
+)
 from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.deltas import merge
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
@@ -33,6 +40,7 @@ BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
 DEFAULT_API_VERSION = "2023-06-01"
 _LEAST_BUDGET = 1024
+_PLACES = {"partial_json": "input", "citation": "citations"}  # where deltas of other names belong in a block
 
 
 class MessageReader(Reader):
@@ -114,7 +122,10 @@ class MessageReader(Reader):
             self._blocks[event["index"]] = dict(piece)
             self.transcript.begun = True
         elif self.gathers:
-            _grow(self._blocks[event["index"]], piece)
+            named = {_PLACES.get(name, name): value for name, value in piece.items() if name != "type"}
+            if "citations" in named:
+                named["citations"] = [named["citations"]]
+            merge(self._blocks[event["index"]], named)
 
     def _delta(self, delta: Json) -> None:
         """A piece of a block, or a block as it starts; all but text is thinking."""
@@ -128,24 +139,6 @@ class MessageReader(Reader):
 
     def _count(self, usage: Json | None) -> None:
         self.counts.update({name: value for name, value in (usage or {}).items() if value is not None})
-
-
-def _grow(block: Json, delta: Json) -> None:
-    """Lay a delta over its block: `partial_json` is the input's, citations are a list, all else is text."""
-    for name, piece in delta.items():
-        if name == "partial_json":
-            known = block.get("input")
-            block["input"] = (known if isinstance(known, str) else "") + piece
-        elif name == "citation":
-            block["citations"] = [*(block.get("citations") or ()), piece]
-        elif name != "type":
-            known = block.get(name)
-            block[name] = known + piece if isinstance(known, str) and isinstance(piece, str) else piece
-
-
-def text_of(arguments: Any) -> str:
-    """A call's arguments as JSON text, where they are not text already."""
-    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
 
 
 class Anthropic(WireFormat):

@@ -26,14 +26,8 @@ class Signer:
     """Signs requests to one service in one region.
 
     A bearer token (`AWS_BEARER_TOKEN_BEDROCK`) outranks credentials, those of the environment outrank a
-    profile's. A server on this machine needs none, as with the other wire formats.
-
-    Args:
-        name: the model's, for messages.
-        service: as signatures name it.
-        region: likewise.
-        address: where requests go.
-        environ: where credentials, or a profile, are named.
+    profile's. A server on this machine needs none, as with the other wire formats. `name` is the model's,
+    `service` as signatures name it.
     """
 
     def __init__(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, read_input, uncached
-from astra_async.asking.providers.anthropic import text_of
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, read_input, text_of, uncached
 from astra_async.asking.providers.deltas import merge
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from astra_async.types import Usage
+
+
+_GATHERED = ("text", "toolUse", "reasoningContent")
 
 
 class ConverseReader(Reader):
@@ -30,13 +32,13 @@ class ConverseReader(Reader):
         if not event:
             return
         if "contentBlockDelta" in event:
-            self._block(event["contentBlockDelta"]["delta"])
+            piece = event["contentBlockDelta"]
+            self._block(piece["delta"])
             if self.gathers:
-                piece = event["contentBlockDelta"]
-                self._gather(piece.get("contentBlockIndex", 0), piece["delta"])
+                self._gather(piece, piece["delta"])
         elif self.gathers and "contentBlockStart" in event:
             start = event["contentBlockStart"]
-            self._gather(start.get("contentBlockIndex", 0), start.get("start") or {})
+            self._gather(start, start.get("start") or {})
         elif "messageStop" in event:
             self.reason = event["messageStop"]["stopReason"]
         elif "metadata" in event:
@@ -69,17 +71,18 @@ class ConverseReader(Reader):
         message = {"role": "assistant", "content": blocks}
         return {"output": {"message": message}, "stopReason": self.reason, "usage": self.counts}, calls
 
-    def _gather(self, index: int, piece: Json) -> None:
+    def _gather(self, where: Json, piece: Json) -> None:
         """Lay a piece over its block: texts are added, and a call's input."""
-        block = self._blocks.setdefault(index, {})
-        if "text" in piece:
-            block["text"] = block.get("text", "") + piece["text"]
-        elif "toolUse" in piece:
-            merge(block.setdefault("toolUse", {}), piece["toolUse"])
+        block = self._blocks.setdefault(where.get("contentBlockIndex", 0), {})
+        if "toolUse" in piece:
             self.transcript.count(piece["toolUse"].get("input") or "")
             self.transcript.begun = True
-        elif "reasoningContent" in piece:
-            _reason(block.setdefault("reasoningContent", {}), piece["reasoningContent"])
+        reasoning = piece.get("reasoningContent")
+        if (
+            reasoning and "redactedContent" not in reasoning
+        ):  # what streams so is `reasoningText` of a message
+            piece = {"reasoningContent": {"reasoningText": reasoning}}
+        merge(block, {name: piece[name] for name in _GATHERED if name in piece})
 
     def _block(self, block: Json) -> None:
         if block.get("text"):
@@ -91,14 +94,6 @@ class ConverseReader(Reader):
         for name, body in event.items():
             if name.endswith("Exception"):
                 raise StreamFault({"error": {**(body or {}), "code": name[:1].upper() + name[1:]}})
-
-
-def _reason(content: Json, piece: Json) -> None:
-    """What streams as `text` and `signature` is `reasoningText` of a message."""
-    if "redactedContent" in piece:
-        content["redactedContent"] = content.get("redactedContent", "") + piece["redactedContent"]
-    else:
-        merge(content.setdefault("reasoningText", {}), piece)
 
 
 def _closed(block: Json) -> Json:

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.error_rules import FILTERED, QUOTA_IS_USED_UP, UNUSABLE, overflow
@@ -37,36 +37,28 @@ if TYPE_CHECKING:
 
     from astra_async.types import FinishReason, ModelSettings, RateLimits
 
-Kind = Literal["rate", "overload", "transient", "request", "pool"]
-_ERRORS: Mapping[Kind, type[ProviderError]] = {
-    "rate": RateLimited,
-    "overload": Overloaded,
-    "transient": TransientError,
-    "request": RequestRejected,
-    "pool": PoolUnusable,
-}
-
 PROXY_WANTS_CREDENTIALS = (
     "a proxy wants credentials: put user and password before its host in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
 )
 
 _NO_HEADERS: Mapping[str, str] = {}
 
-_KIND_OF_STATUS: dict[int, Kind] = {
-    401: "pool",
-    402: "pool",
-    403: "request",  # a key's, or one prompt's: firewalls and filters say so, too
-    407: "pool",
-    408: "transient",
-    409: "transient",
-    424: "transient",  # Bedrock: the model itself failed
-    425: "transient",
-    429: "rate",
-    498: "overload",  # Groq: flex capacity is used up
-    499: "transient",
-    503: "overload",
-    529: "overload",
+_KIND_OF_STATUS: dict[int, type[ProviderError]] = {
+    401: PoolUnusable,
+    402: PoolUnusable,
+    403: RequestRejected,  # a key's, or one prompt's: firewalls and filters say so, too
+    407: PoolUnusable,
+    408: TransientError,
+    409: TransientError,
+    424: TransientError,  # Bedrock: the model itself failed
+    425: TransientError,
+    429: RateLimited,
+    498: Overloaded,  # Groq: flex capacity is used up
+    499: TransientError,
+    503: Overloaded,
+    529: Overloaded,
 }
+_PASSING = (RateLimited, Overloaded, TransientError)
 # Redirects are not followed, and like a wrong method they meet every request.
 _STATUS_OF_ADDRESS = frozenset({301, 302, 303, 307, 308, 405})
 _NOT_FOUND_CODES = frozenset({"NotFoundError", "not_found_error", "NOT_FOUND", "ResourceNotFoundException"})
@@ -136,17 +128,16 @@ def classify(
     over = overflow(body, status, settings.max_tokens)
     if over == "prompt":
         return "context_exceeded"
-    kind = "request" if over else _kind(body, status, failure.headers)
+    kind = RequestRejected if over else _kind(body, status, failure.headers)
     remedy = _LOWER_MAX_TOKENS if over else _remedy(kind, body, status, settings)
     line = _line(settings, body, status, remedy, failure)
-    error = _ERRORS[kind](line, status=status, code=body.code)
+    error = kind(line, status=status, code=body.code)
     if isinstance(error, RateLimited | Overloaded):
         error.hint_s = _hint_s(failure, body, now or datetime.now(UTC))
     error.reply = one_line(body.message)
     error.likeness = likeness(f"HTTP {status} {body.code or ''}", body.message)
-    error.meets_all = kind == "pool" or (
-        kind == "request" and not over and _is_of_all(body, status, settings)
-    )
+    of_all = kind is RequestRejected and not over and _is_of_all(body, status, settings)
+    error.meets_all = kind is PoolUnusable or of_all
     return error
 
 
@@ -170,26 +161,25 @@ _LOWER_MAX_TOKENS = (
 )
 
 
-def _kind(body: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
+def _kind(body: ErrorBody, status: int, headers: Mapping[str, str]) -> type[ProviderError]:
     spent = body.daily or UNUSABLE.meets(body, status) or QUOTA_IS_USED_UP.meets(body, status)
     if spent or status in _STATUS_OF_ADDRESS:
-        return "pool"
+        return PoolUnusable
     again = headers.get("x-should-retry")
-    kind = _KIND_OF_STATUS.get(status) or (
-        "transient" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "request"
-    )
+    others = TransientError if status >= HTTPStatus.INTERNAL_SERVER_ERROR else RequestRejected
+    kind = _KIND_OF_STATUS.get(status, others)
     if status == HTTPStatus.NOT_FOUND and body.codes & _NOT_FOUND_CODES:
-        kind = "pool"  # the model's name: the same for every request
+        kind = PoolUnusable  # the model's name: the same for every request
     if status == HTTPStatus.TOO_MANY_REQUESTS and "request too large" in body.message[:2000].lower():
-        kind = "request"
+        kind = RequestRejected
     if status == HTTPStatus.PAYMENT_REQUIRED and "retry-after" in headers:
-        kind = "rate"
+        kind = RateLimited
     if body.codes & _OVERLOAD_CODES:
-        kind = "overload"
-    if again == "false" and kind in {"rate", "overload", "transient"}:
-        return "request"
-    if again == "true" and kind == "request":
-        return "transient"
+        kind = Overloaded
+    if again == "false" and kind in _PASSING:
+        return RequestRejected
+    if again == "true" and kind is RequestRejected:
+        return TransientError
     return kind
 
 
@@ -218,10 +208,10 @@ def _is_of_all(body: ErrorBody, status: int, settings: ModelSettings) -> bool:
     return any(getattr(settings, name, None) not in (None, ()) for name in named)
 
 
-def _remedy(kind: Kind, body: ErrorBody, status: int, settings: ModelSettings) -> str:
-    if kind == "pool":
+def _remedy(kind: type[ProviderError], body: ErrorBody, status: int, settings: ModelSettings) -> str:
+    if kind is PoolUnusable:
         return _pool_remedy(body, status)
-    if kind != "request":
+    if kind is not RequestRejected:
         return ""
     if status == HTTPStatus.FORBIDDEN:
         return "a filter refuses this prompt, or this key may not use this model"

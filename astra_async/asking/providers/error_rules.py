@@ -66,13 +66,9 @@ FILTERED = Rule(
 UNUSABLE = Rule(
     codes=frozenset(
         {
-            *(
-                "insufficient_quota",
-                "credit_balance_exhausted",
-                "billing_hard_limit_reached",
-                "billing_error",
-            ),
-            *("billing_not_active", "BILLING_DISABLED", "SERVICE_DISABLED", "account_deactivated"),
+            *("insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached"),
+            *("billing_error", "billing_not_active", "BILLING_DISABLED", "SERVICE_DISABLED"),
+            "account_deactivated",
             "exceeded_current_quota_error",  # Moonshot
             "Arrearage",  # DashScope
             "AccountOverdueError",  # Ark
@@ -150,7 +146,7 @@ _SENTENCES = (
     r"prompt is too long: <p>, model maximum context length: <w>",
     r"keep the first <p> tokens when.{0,60}context length of only <w> tokens",
 )
-_NUMBER = {f"<{name}>": rf"(?P<{name}>\d[\d,]{{0,11}})" for name in "pawr"}
+_MARK, _NUMBER = re.compile(r"<([pawr])>"), r"(?P<\1>\\d[\\d,]{0,11})"
 
 
 def overflow(body: ErrorBody, status: int, max_tokens: int | None) -> Literal["prompt", "max_tokens"] | None:
@@ -175,10 +171,4 @@ def overflow(body: ErrorBody, status: int, max_tokens: int | None) -> Literal["p
 
 @cache
 def _shapes() -> tuple[re.Pattern[str], ...]:
-    shapes = []
-    for sentence in _SENTENCES:
-        shape = sentence
-        for mark, group in _NUMBER.items():
-            shape = shape.replace(mark, group)
-        shapes.append(re.compile(shape))
-    return tuple(shapes)
+    return tuple(re.compile(_MARK.sub(_NUMBER, sentence)) for sentence in _SENTENCES)

@@ -74,6 +74,9 @@ class EventStreamSplitter:
             del held[:start]
 
 
+Splitter = SseSplitter | EventStreamSplitter
+
+
 def _length_at(held: bytearray, start: int) -> int:
     """The length of the frame that begins there; 0 while that has not arrived."""
     if len(held) - start < _PRELUDE.size:

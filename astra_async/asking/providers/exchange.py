@@ -28,7 +28,8 @@ from astra_async.transport import proxy_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from astra_async.asking.providers.request_fields import Splitter, WireFormat
+    from astra_async.asking.providers.eventstream import Splitter
+    from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
 _MAX_ERROR_BYTES = 2**20
@@ -38,11 +39,7 @@ _LARGE_BYTES = 2**20  # from there on aiohttp wants a file, and writes it in pie
 
 
 class HttpProvider:
-    """A Provider over HTTP: a wire format, bound to one model and a session.
-
-    Args:
-        owns_session: close the session with the provider (nobody else uses it).
-    """
+    """A Provider over HTTP: a wire format, bound to one model and a session that may be its own."""
 
     def __init__(
         self,
@@ -170,7 +167,10 @@ def _transport() -> Iterator[None]:
 
 
 async def _read_stream(
-    content: aiohttp.StreamReader, decoder: Decoder, splitter: Splitter, reception: Reception
+    content: aiohttp.StreamReader,
+    decoder: Decoder,
+    splitter: Splitter,
+    reception: Reception,
 ) -> bool:
     """Feed the reception until its reader is done or the stream ends; returns whether that was a web page."""
     try:

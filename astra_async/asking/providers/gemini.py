@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-import orjson
-
 from astra_async.asking.providers.answer import (
     MADE_ID,
     Json,
@@ -20,6 +18,7 @@ from astra_async.asking.providers.answer import (
     first_choice,
     label,
     output_tokens,
+    text_of,
 )
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.request_fields import (
@@ -99,35 +98,34 @@ class GeminiReader(Reader):
         candidate = {"index": 0, **self._candidate_head, "content": content}
         named = [
             ToolCall(
-                id=call.get("id") or self.made_id(number),
-                name=call["name"],
-                arguments=orjson.dumps(call.get("args") or {}).decode(),
+                id=each.get("id") or self.made_id(at),
+                name=each["name"],
+                arguments=text_of(each.get("args") or {}),
             )
-            for number, call in enumerate(calls)
+            for at, each in enumerate(calls)
         ]
         return {**self._whole, "candidates": [candidate], "usageMetadata": self.counts}, tuple(named)
 
-    def _gather(self, candidate: Json) -> None:
-        self._candidate_head |= candidate
-        for part in (candidate.get("content") or {}).get("parts") or []:
-            if call := part.get("functionCall"):
-                self.transcript.count(orjson.dumps(call.get("args") or {}).decode())
-            last = self._parts[-1] if self._parts else {}
-            if "text" in part and last.keys() == part.keys() and part.keys() <= _ONLY_TEXT:
-                last["text"] += part["text"]
-            elif part:
-                self._parts.append(dict(part))
+    def _gather(self, part: Json) -> None:
+        if call := part.get("functionCall"):
+            self.transcript.count(text_of(call.get("args") or {}))
+        last = self._parts[-1] if self._parts else {}
+        if "text" in part and last.keys() == part.keys() and part.keys() <= _ONLY_TEXT:
+            last["text"] += part["text"]
+        elif part:
+            self._parts.append(dict(part))
 
     def _candidate(self, candidate: Json) -> None:
         if self.gathers:
-            self._gather(candidate)
+            self._candidate_head |= candidate
         for part in (candidate.get("content") or {}).get("parts") or []:
+            if self.gathers:
+                self._gather(part)
             text = part.get("text")
-            if text:
-                if part.get("thought"):
-                    self.transcript.begun = True
-                else:
-                    self.transcript.add(text)
+            if text and part.get("thought"):
+                self.transcript.begun = True
+            elif text:
+                self.transcript.add(text)
         if not self._blocked:
             self.reason = candidate.get("finishReason")
 

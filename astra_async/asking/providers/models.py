@@ -93,7 +93,7 @@ def resolve(settings: ModelSettings) -> ModelSettings:
 
 def batch_share(settings: ModelSettings) -> float:
     """What a call of this model costs as a share of its price: less in a batch, where that is confirmed."""
-    return 0.5 if settings.batch and PROVIDERS[settings.provider].halves_batches else 1.0
+    return 0.5 if settings.batch and PROVIDERS[settings.provider].halves else 1.0
 
 
 def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:

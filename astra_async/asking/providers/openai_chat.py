@@ -1,44 +1,29 @@
-"""OpenAI chat completions, Azure's, and every server that speaks them (`POST {base}/chat/completions`).
-
-The reader is tolerant, for vLLM, SGLang, llama.cpp, Ollama, OpenRouter, DeepSeek, Groq, Mistral, xAI and
-Together differ in small things: usage in a chunk that also has choices, no `[DONE]`, flat errors, content
-as a list of parts, a whole answer where a stream was asked for or after one. An answer has ended when its
-`finish_reason` has arrived; `[DONE]` ends the stream.
-"""
+"""OpenAI chat completions, Azure's, and every server that speaks them (`POST {base}/chat/completions`)."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-import orjson
-
-from astra_async.asking.providers.answer import (
-    Json,
-    Reader,
-    StreamFault,
-    Transcript,
-    count,
-    first_choice,
-    label,
-    output_tokens,
-    reason_name,
-)
+from astra_async.asking.providers.chat_reader import ChatReader
 from astra_async.asking.providers.connection import below
-from astra_async.asking.providers.deltas import merge
 from astra_async.asking.providers.rate_limits import openai_limits
-from astra_async.asking.providers.request_fields import WireFormat, refuse, set_fields, tools_of
+from astra_async.asking.providers.request_fields import (
+    USUAL_SETTINGS,
+    WireFormat,
+    refuse,
+    set_fields,
+    tools_of,
+)
 from astra_async.errors import ConfigError
-from astra_async.types import Usage
-from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import Completion, MaxTokensField, ModelRequest, ModelSettings, RateLimits
+    from astra_async.asking.providers.answer import Json
+    from astra_async.types import MaxTokensField, ModelRequest, ModelSettings, RateLimits
     from astra_async.types.agents import Message
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -50,140 +35,10 @@ _NEWER_HOSTS = (
 )
 NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
 
-_TAKES = frozenset(
-    {
-        *("system_prompt", "temperature", "top_p", "stop", "service_tier", "reasoning_effort"),
-        "max_tokens_field",
-    }
-)
-# The server gave up in mid-answer: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
-_BROKEN_OFF = frozenset({"error", "abort", "cancelled", "insufficient_system_resource", "network_error"})
-
-
-class ChatReader(Reader):
-    """Chunks of one choice -> an Answer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._refusal = Transcript()
-        self._in_pieces = False  # text came as deltas
-        self._head: Json = {}
-        self._message: Json = {}
-
-    def feed(self, event: Json | None) -> None:
-        """Take one chunk; None is `[DONE]`."""
-        if event is None:
-            self.done = True
-            return
-        choices = event.get("choices")
-        if self.gathers:
-            self._head |= event
-        if choices and "error" not in event:
-            self._choice(first_choice(choices) or {})
-        else:
-            self._other(event)
-        usage = event.get("usage")
-        if usage:
-            self.counts = usage
-        if not self.model:
-            self.model = label(event.get("model"))
-
-    def usage(self) -> Usage:
-        """Tokens of the last chunk that told them; gateways repeat a running count.
-
-        OpenAI's names, with DeepSeek's and Moonshot's for the cache; reasoning is part of the output (xAI and
-        Gemini's gateways count it beside the completion).
-        """
-        usage = self.counts
-        if not isinstance(usage, dict):
-            return Usage()
-        inputs, output = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-        cached = (
-            _detail(usage, "prompt_tokens_details", "cached_tokens"),
-            count(usage.get("prompt_cache_hit_tokens")),
-            count(usage.get("cached_tokens")),
-        )
-        return Usage(
-            input_tokens=inputs,
-            cached_tokens=next((tokens for tokens in cached if tokens is not None), None),
-            cache_write_tokens=_detail(usage, "prompt_tokens_details", "cache_write_tokens"),
-            output_tokens=output_tokens(count(usage.get("total_tokens")), inputs, output),
-            reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
-        )
-
-    def answer(self) -> Completion | None:
-        """The answer, once its finish_reason has arrived."""
-        whole = super().answer()
-        if whole is not None and self._refusal.begun:
-            return replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
-        return whole
-
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
-        """The answer as a `chat.completion` with all deltas in one message, and its calls."""
-        message = {"role": "assistant", "content": None, **self._message}
-        calls = message.get("tool_calls") or []
-        for number, call in enumerate(calls):
-            call["id"] = call.get("id") or self.made_id(number)
-            call.pop("index", None)
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.reason or "stop"}
-        whole = {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.counts or None}
-        return set_fields(whole), tuple(map(_call, calls))
-
-    def _gather(self, message: Json, *, whole: bool) -> None:
-        if whole and message.get("tool_calls"):
-            self._message.pop("tool_calls", None)
-        if whole and message.get("content"):
-            self._message.pop("content", None)
-        for call in message.get("tool_calls") or ():
-            function = call.get("function") or call.get("custom") or {}
-            self.transcript.count(function.get("arguments") or function.get("input") or "")
-            self.transcript.begun = True
-        merge(self._message, message)
-
-    def _choice(self, choice: Json) -> None:
-        delta = choice.get("delta")
-        if message := delta or choice.get("message"):
-            if self.gathers:
-                self._gather(message, whole=not delta)
-            content = message.get("content")
-            if content:
-                self._say(content if type(content) is str else _text_of_parts(content), whole=not delta)
-            elif message.get("refusal"):
-                self._refusal.add(message["refusal"])
-                self.transcript.begun = True
-            elif message.get("reasoning_content") or message.get("reasoning"):
-                self.transcript.begun = True
-        finish = choice.get("finish_reason")
-        if finish:
-            self._end(finish, choice)
-
-    def _say(self, text: str, *, whole: bool) -> None:
-        """Text of a delta, or of a message: that is all of it where deltas came before (MiniMax)."""
-        if not whole:
-            self._in_pieces = True
-        elif self._in_pieces and text:
-            self.transcript.restate(text)
-            return
-        self.transcript.add(text)
-
-    def _end(self, finish: str, choice: Json) -> None:
-        if reason_name(finish) in _BROKEN_OFF:
-            raise StreamFault(choice.get("error") or {"message": f"the server broke off: {label(finish)}"})
-        self.reason = finish
-        if choice.get("usage") and not self.counts:  # Moonshot
-            self.counts = choice["usage"]
-
-    def _other(self, event: Json) -> None:
-        """Errors in three shapes, and usage in a place of its own (Groq)."""
-        if event.get("error") or event.get("object") == "error":
-            raise StreamFault(event)
-        if event.get("choices"):  # `"error": null` beside them
-            self._choice(first_choice(event["choices"]) or {})
-        groq = event.get("x_groq")
-        if groq and groq.get("usage"):
-            self.counts = groq["usage"]
-        elif "message" in event and "code" in event:
-            raise StreamFault(event)
+# OpenAI's models think by effort; every compatible server has a field of its own for it.
+_BY_EFFORT = "set reasoning_effort instead"
+NO_THINKING: Mapping[str, str] = {"thinking": _BY_EFFORT, "thinking_budget": _BY_EFFORT}
+_TAKES = (USUAL_SETTINGS - {"top_k", *NO_THINKING}) | {"max_tokens_field"}
 
 
 class ChatFormat(WireFormat):
@@ -192,12 +47,7 @@ class ChatFormat(WireFormat):
     reader = ChatReader
     measured = frozenset({"model", "messages", "prompt"})
     max_tokens_at = (("max_completion_tokens",), ("max_tokens",))
-
-    def __init__(
-        self, settings: ModelSettings, base_url: str, *, environ: Mapping[str, str], named: str = "base_url"
-    ) -> None:
-        refuse_thinking(settings)
-        super().__init__(settings, base_url, environ=environ, named=named)
+    meaningless = NO_THINKING
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """What to answer."""
@@ -211,11 +61,6 @@ class ChatFormat(WireFormat):
 class OpenAIChat(ChatFormat):
     """The wire format of OpenAI itself (`openai/...`) and of compatible servers.
 
-    Args:
-        settings: of one model; what is not set there is left out of the request.
-        key: for `Authorization: Bearer`, or None for no header.
-        environ: OpenAI's own server takes OPENAI_ORG_ID and OPENAI_PROJECT_ID from it.
-
     Raises:
         ConfigError: as WireFormat, also where a compatible server's address is not given.
     """
@@ -225,6 +70,9 @@ class OpenAIChat(ChatFormat):
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         if settings.provider != "openai" and settings.base_url is None:
             raise ConfigError(f"{settings.name} needs an address: --base-url URL, or base_url in [[models]]")
+        if settings.provider == "openai-compatible":
+            instead = f"{_BY_EFFORT}, or the server's own field in extra_body"
+            refuse(settings, thinking=instead, thinking_budget=instead)
         super().__init__(settings, settings.base_url or OPENAI_BASE_URL, environ=environ)
         self._official = settings.provider == "openai"
         host = self.base.host or ""
@@ -275,6 +123,7 @@ class Azure(ChatFormat):
     charges_max_tokens = True
     takes = _TAKES | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
+        **NO_THINKING,
         "top_k": "OpenAI has no such parameter: unset it",
         "organization": "Azure knows resources and deployments: unset it",
         "project": "Azure knows resources and deployments: unset it",
@@ -363,18 +212,6 @@ def _chat_messages(message: Message) -> list[Json]:
     return results + ([{"role": "user", "content": message.text}] if message.text or not results else [])
 
 
-def refuse_thinking(settings: ModelSettings) -> None:
-    """OpenAI's models think by effort; every compatible server has a field of its own for it.
-
-    Raises:
-        ConfigError: `thinking` or `thinking_budget` is set.
-    """
-    remedy = "set reasoning_effort instead"
-    if settings.provider == "openai-compatible":
-        remedy += ", or the server's own field in extra_body"
-    refuse(settings, thinking=remedy, thinking_budget=remedy)
-
-
 def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
     """OpenAI's newer models refuse `max_tokens`, whoever passes it on; other servers may know no other."""
     newer = (
@@ -383,20 +220,3 @@ def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
         or NEWER_MODELS.match(settings.model.rpartition("/")[2])
     )
     return "max_completion_tokens" if newer else "max_tokens"
-
-
-def _call(call: Json) -> ToolCall:
-    function = call.get("function") or call.get("custom") or {}
-    arguments = function.get("arguments", function.get("input")) or ""
-    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-    return ToolCall(id=call["id"], name=function.get("name") or "", arguments=text)
-
-
-def _detail(usage: Json, group: str, name: str) -> int | None:
-    details: Any = usage.get(group)
-    return count(details.get(name)) if isinstance(details, dict) else None
-
-
-def _text_of_parts(content: Any) -> str:
-    """Mistral's list of parts; those that are thinking are not text."""
-    return "".join(part["text"] for part in content if part.get("type") == "text")

@@ -12,13 +12,13 @@ from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.openai_chat import (
     NEWER_MODELS,
+    NO_THINKING,
     OPENAI_BASE_URL,
     openai_headers,
     prompt_cache_key,
-    refuse_thinking,
 )
 from astra_async.asking.providers.rate_limits import openai_limits
-from astra_async.asking.providers.request_fields import WireFormat, tools_of
+from astra_async.asking.providers.request_fields import USUAL_SETTINGS, WireFormat, pieces, tools_of
 from astra_async.types import Usage
 from astra_async.types.agents import ToolCall
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import ModelRequest, ModelSettings, RateLimits
-    from astra_async.types.agents import Message
+    from astra_async.types.agents import Message, ToolResult
 
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _REASONING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
@@ -109,20 +109,15 @@ class OpenAIResponses(WireFormat):
     reader = ResponsesReader
     measured = frozenset({"model", "input", "prompt"})
     max_tokens_at = (("max_output_tokens",),)
-    takes = frozenset(
-        {
-            *("system_prompt", "temperature", "top_p", "service_tier", "reasoning_effort"),
-            *("organization", "project"),
-        }
-    )
+    takes = USUAL_SETTINGS - {"stop", "top_k", *NO_THINKING} | {"organization", "project"}
     meaningless: ClassVar[Mapping[str, str]] = {
+        **NO_THINKING,
         "top_k": _NO_SUCH,
         "stop": _NO_SUCH,
         "max_tokens_field": "it is max_output_tokens: unset it",
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
-        refuse_thinking(settings)
         super().__init__(settings, settings.base_url or OPENAI_BASE_URL, environ=environ)
         self.url = below(self.base, "responses")
         self.headers = openai_headers(settings, key, environ)
@@ -177,17 +172,15 @@ def _items(message: Message) -> list[Json]:
     """A message as items of the input; its calls and their results are items of their own."""
     if message.native is not None:
         return list(message.native["output"])
-    items: list[Json] = [
-        {"type": "function_call_output", "call_id": result.call.id, "output": result.text}
-        for result in message.results
-    ]
-    if message.text or not (message.calls or message.results):
-        items.append({"role": message.role, "content": message.text})
-    items += [
-        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
-        for call in message.calls
-    ]
-    return items
+
+    def result(each: ToolResult) -> Json:
+        return {"type": "function_call_output", "call_id": each.call.id, "output": each.text}
+
+    def call(each: ToolCall) -> Json:
+        return {"type": "function_call", "call_id": each.id, "name": each.name, "arguments": each.arguments}
+
+    text = {"role": message.role, "content": message.text}
+    return pieces(message, result=result, text=text, call=call)
 
 
 def _call(item: Json) -> ToolCall:
@@ -197,13 +190,7 @@ def _call(item: Json) -> ToolCall:
 
 def _output(response: Json) -> tuple[str, str]:
     """(text, refusal) of all messages; reasoning items are left out."""
-    texts: list[str] = []
-    refusals: list[str] = []
-    for item in response.get("output") or []:
-        if item.get("type") == "message":
-            for part in item.get("content") or []:
-                if part.get("type") == "output_text":
-                    texts.append(part["text"])
-                elif part.get("type") == "refusal":
-                    refusals.append(part["refusal"])
-    return "".join(texts), "".join(refusals)
+    messages = (item for item in response.get("output") or [] if item.get("type") == "message")
+    parts = [part for item in messages for part in item.get("content") or []]
+    text = "".join(part["text"] for part in parts if part.get("type") == "output_text")
+    return text, "".join(part["refusal"] for part in parts if part.get("type") == "refusal")

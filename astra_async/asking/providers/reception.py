@@ -171,14 +171,13 @@ class Reception:
         Raises:
             ProviderError: with the tokens that were announced before.
         """
-        if not isinstance(error, AnswerTooLong | EventTooLarge):
-            with suppress(Unreadable):
-                if (whole := self.whole()) is not None:
-                    return whole
-        if isinstance(error, StreamFault):
-            return self.refused(Failure(body=error.body), error, error.usage)
         if isinstance(error, AnswerTooLong | EventTooLarge):
             raise self.problem(TruncatedStream, str(error)) from error
+        with suppress(Unreadable):
+            if (whole := self.whole()) is not None:
+                return whole
+        if isinstance(error, StreamFault):
+            return self.refused(Failure(body=error.body), error, error.usage)
         if isinstance(error, Unreadable):
             raise self.problem(self.cut_kind, f"{error}: {error.excerpt}".removesuffix(": ")) from error
         raise self.problem(kind or self.cut_kind, text) from error

@@ -7,7 +7,7 @@ that a secret need not stand in a file.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
@@ -19,13 +19,14 @@ from astra_async.types import ModelSettings, declared
 from astra_async.types.agents import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from multidict import CIMultiDict
     from yarl import URL
 
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.asking.providers.error_meaning import Failure
+    from astra_async.asking.providers.eventstream import Splitter
     from astra_async.types import ModelRequest, RateLimits
     from astra_async.types.agents import Tool, ToolCall, ToolResult
 
@@ -42,23 +43,6 @@ USUAL_SETTINGS = frozenset(
     }
 )
 _SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", "connection"})
-
-
-class Splitter(Protocol):
-    """Cuts the bytes of a body into the data of its events, whatever the chunks.
-
-    Attributes:
-        is_page: it begins as a web page does.
-    """
-
-    @property
-    def is_page(self) -> bool: ...  # noqa: D102 - see above
-
-    def feed(self, chunk: bytes) -> Iterable[bytes]:
-        """Events that this chunk completes."""
-
-    def finish(self) -> Iterable[bytes]:
-        """Events that are left at the end."""
 
 
 class WireFormat:
@@ -168,10 +152,8 @@ def pieces(
     message: Message, *, result: Callable[[ToolResult], Json], text: Json, call: Callable[[ToolCall], Json]
 ) -> list[Json]:
     """A message's results, text and calls, as a format writes each; most interfaces refuse empty text."""
-    made = [result(each) for each in message.results]
-    if message.text or not (message.calls or message.results):
-        made.append(text)
-    return made + [call(each) for each in message.calls]
+    said = [text] if message.text or not (message.calls or message.results) else []
+    return [*map(result, message.results), *said, *map(call, message.calls)]
 
 
 def arguments_of(call: ToolCall) -> Json:
@@ -189,7 +171,7 @@ def extra_headers(settings: ModelSettings, environ: Mapping[str, str]) -> dict[s
     Raises:
         ConfigError: a name or a value that HTTP cannot carry, a variable that is not set.
     """
-    headers: dict[str, str] = {}
+    headers = {}
     for name, value in settings.extra_headers.items():
         where = f"{settings.name}: extra_headers: {name}"
         if not _HEADER_NAME.fullmatch(name) or name.lower() in _SENT_BY_THE_CLIENT:

@@ -1,0 +1,176 @@
+"""Reads chat completions, OpenAI's and those of every server that speaks them (see openai_chat).
+
+It is tolerant, for vLLM, SGLang, llama.cpp, Ollama, OpenRouter, DeepSeek, Groq, Mistral, xAI and Together
+differ in small things: usage in a chunk that also has choices, no `[DONE]`, flat errors, content as a list of
+parts, a whole answer where a stream was asked for or after one. An answer has ended when its `finish_reason`
+has arrived; `[DONE]` ends the stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from astra_async.asking.providers.answer import (
+    Json,
+    Reader,
+    StreamFault,
+    Transcript,
+    count,
+    first_choice,
+    label,
+    output_tokens,
+    reason_name,
+    text_of,
+)
+from astra_async.asking.providers.deltas import merge
+from astra_async.asking.providers.request_fields import set_fields
+from astra_async.types import Usage
+from astra_async.types.agents import ToolCall
+
+if TYPE_CHECKING:
+    from astra_async.types import Completion
+
+# The server gave up in mid-answer: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
+_BROKEN_OFF = frozenset({"error", "abort", "cancelled", "insufficient_system_resource", "network_error"})
+
+
+class ChatReader(Reader):
+    """Chunks of one choice -> an Answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refusal = Transcript()
+        self._in_pieces = False  # text came as deltas
+        self._head: Json = {}
+        self._message: Json = {}
+
+    def feed(self, event: Json | None) -> None:
+        """Take one chunk; None is `[DONE]`."""
+        if event is None:
+            self.done = True
+            return
+        choices = event.get("choices")
+        if self.gathers:
+            self._head |= event
+        if choices and "error" not in event:
+            self._choice(first_choice(choices) or {})
+        else:
+            self._other(event)
+        usage = event.get("usage")
+        if usage:
+            self.counts = usage
+        if not self.model:
+            self.model = label(event.get("model"))
+
+    def usage(self) -> Usage:
+        """Tokens of the last chunk that told them; gateways repeat a running count.
+
+        OpenAI's names, with DeepSeek's and Moonshot's for the cache; reasoning is part of the output (xAI and
+        Gemini's gateways count it beside the completion).
+        """
+        usage = self.counts
+        if not isinstance(usage, dict):
+            return Usage()
+        inputs, output = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+        cached = (
+            _detail(usage, "prompt_tokens_details", "cached_tokens"),
+            count(usage.get("prompt_cache_hit_tokens")),
+            count(usage.get("cached_tokens")),
+        )
+        return Usage(
+            input_tokens=inputs,
+            cached_tokens=next((tokens for tokens in cached if tokens is not None), None),
+            cache_write_tokens=_detail(usage, "prompt_tokens_details", "cache_write_tokens"),
+            output_tokens=output_tokens(count(usage.get("total_tokens")), inputs, output),
+            reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
+        )
+
+    def answer(self) -> Completion | None:
+        """The answer, once its finish_reason has arrived."""
+        whole = super().answer()
+        if whole is not None and self._refusal.begun:
+            return replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
+        return whole
+
+    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """The answer as a `chat.completion` with all deltas in one message, and its calls."""
+        message = {"role": "assistant", "content": None, **self._message}
+        calls = message.get("tool_calls") or []
+        for number, call in enumerate(calls):
+            call["id"] = call.get("id") or self.made_id(number)
+            call.pop("index", None)
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.reason or "stop"}
+        whole = {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.counts or None}
+        return set_fields(whole), tuple(map(_call, calls))
+
+    def _gather(self, message: Json, *, whole: bool) -> None:
+        for name in ("tool_calls", "content") if whole else ():
+            if message.get(name):
+                self._message.pop(name, None)
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") or call.get("custom") or {}
+            self.transcript.count(function.get("arguments") or function.get("input") or "")
+            self.transcript.begun = True
+        merge(self._message, message)
+
+    def _choice(self, choice: Json) -> None:
+        delta = choice.get("delta")
+        if message := delta or choice.get("message"):
+            if self.gathers:
+                self._gather(message, whole=not delta)
+            content = message.get("content")
+            if content:
+                self._say(content if type(content) is str else _text_of_parts(content), whole=not delta)
+            elif message.get("refusal"):
+                self._refusal.add(message["refusal"])
+                self.transcript.begun = True
+            elif message.get("reasoning_content") or message.get("reasoning"):
+                self.transcript.begun = True
+        finish = choice.get("finish_reason")
+        if finish:
+            self._end(finish, choice)
+
+    def _say(self, text: str, *, whole: bool) -> None:
+        """Text of a delta, or of a message: that is all of it where deltas came before (MiniMax)."""
+        if not whole:
+            self._in_pieces = True
+        elif self._in_pieces and text:
+            self.transcript.restate(text)
+            return
+        self.transcript.add(text)
+
+    def _end(self, finish: str, choice: Json) -> None:
+        if reason_name(finish) in _BROKEN_OFF:
+            raise StreamFault(choice.get("error") or {"message": f"the server broke off: {label(finish)}"})
+        self.reason = finish
+        if choice.get("usage") and not self.counts:  # Moonshot
+            self.counts = choice["usage"]
+
+    def _other(self, event: Json) -> None:
+        """Errors in three shapes, and usage in a place of its own (Groq)."""
+        if event.get("error") or event.get("object") == "error":
+            raise StreamFault(event)
+        if event.get("choices"):  # `"error": null` beside them
+            self._choice(first_choice(event["choices"]) or {})
+        groq = event.get("x_groq")
+        if groq and groq.get("usage"):
+            self.counts = groq["usage"]
+        elif "message" in event and "code" in event:
+            raise StreamFault(event)
+
+
+def _call(call: Json) -> ToolCall:
+    function = call.get("function") or call.get("custom") or {}
+    arguments = function.get("arguments", function.get("input")) or ""
+    return ToolCall(id=call["id"], name=function.get("name") or "", arguments=text_of(arguments))
+
+
+def _detail(usage: Json, group: str, name: str) -> int | None:
+    details: Any = usage.get(group)
+    return count(details.get(name)) if isinstance(details, dict) else None
+
+
+def _text_of_parts(content: Any) -> str:
+    """Mistral's list of parts; those that are thinking are not text."""
+    return "".join(part["text"] for part in content if part.get("type") == "text")
