@@ -38,13 +38,7 @@ _BACKLOG = 1024
 
 
 class SimulatedServer:
-    """A running server; make one with `start`, end it with `stop`.
-
-    Attributes:
-        counters: what it has seen so far.
-        batches: what was uploaded and created.
-        port: the port it listens on.
-    """
+    """A running server; make one with `start`, end it with `stop`. `batches` is what was uploaded, too."""
 
     def __init__(self, runner: web.AppRunner, service: Service, batches: BatchStore, port: int) -> None:
         self._runner = runner
@@ -64,13 +58,8 @@ class SimulatedServer:
     ) -> SimulatedServer:
         """Listen on 127.0.0.1; port 0 takes a free one.
 
-        Args:
-            port: the port to listen on.
-            settings: speed, limits and faults.
-            answers: the solutions of a problem by its id, None for an unknown one; the bundled ones
-                by default.
-            find_problem: the problem that a prompt is about, for clients that do not name it.
-            clocks: where time comes from.
+        `answers` gives the solutions of a problem by its id, None for an unknown one; `find_problem` the
+        problem that a prompt is about, for clients that do not name it.
 
         Raises:
             ConfigError: the port is taken or not allowed.

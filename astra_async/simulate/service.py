@@ -123,7 +123,8 @@ class Service:
         answered = False
         try:
             call = self._call(wire, ask, taken)
-            response, answered = await self._respond(call, request)
+            response = await self._respond(call, request)
+            answered = not call.fault
         except asyncio.CancelledError:
             self.counters.disconnected += 1
             raise
@@ -210,33 +211,27 @@ class Service:
 
     # --- the answer -------------------------------------------------------------------------------
 
-    async def _respond(self, call: _Call, request: web.Request) -> tuple[web.StreamResponse, bool]:
-        """The response, and whether it is the whole answer."""
+    async def _respond(self, call: _Call, request: web.Request) -> web.StreamResponse:
+        """The response: the whole answer, unless a fault strikes."""
         if call.fault:
             self.counters.faults[call.fault] += 1
         match call.fault:
             case "rate_limit" | "server_error" | "unavailable" | "overloaded" as trouble:
                 wait_s = max(_LEAST_WAIT_S, _INJECTED_WAIT_S * self.settings.speed)
                 failure = call.wire.failure(trouble, Detail(model=call.ask.model, wait_s=wait_s))
-                return self._announced(failure, call.wire, call.ask.model), False
-        if not call.ask.stream:
-            return await self._respond_whole(call, request)
-        response = await self._stream(call, request)
-        if call.fault:
-            return response, False
-        self._settle(call)
-        return response, True
+                return self._announced(failure, call.wire, call.ask.model)
+        return await (self._stream if call.ask.stream else self._respond_whole)(call, request)
 
-    async def _respond_whole(self, call: _Call, request: web.Request) -> tuple[web.StreamResponse, bool]:
+    async def _respond_whole(self, call: _Call, request: web.Request) -> web.StreamResponse:
         await _sleep(_times(call)[-1] * self.settings.speed)
         if call.fault:
             reset(request)
-            return web.Response(), False
+            return web.Response()
         self._warm(call)
         self._settle(call)
         body = call.wire.whole(call.reply)
         response = web.Response(body=body, content_type="application/json")
-        return self._announced(response, call.wire, call.ask.model), True
+        return self._announced(response, call.wire, call.ask.model)
 
     async def _stream(self, call: _Call, request: web.Request) -> web.StreamResponse:
         events = _events(call)
@@ -248,6 +243,8 @@ class Service:
         await self._announced(response, call.wire, call.ask.model).prepare(request)
         await self._write(call, events, response)
         await self._break_off(call, request, response)
+        if not call.fault:
+            self._settle(call)
         return response
 
     async def _write(self, call: _Call, events: list[bytes], response: web.StreamResponse) -> None:
@@ -261,16 +258,13 @@ class Service:
             await response.write(data)
 
     async def _break_off(self, call: _Call, request: web.Request, response: web.StreamResponse) -> None:
-        match call.fault:
-            case "stream_error":
-                await response.write(call.wire.stream_error(Detail(model=call.ask.model)))
-            case "stall":
-                await _sleep(self.settings.stall_s)
-                reset(request)
-            case "reset":
-                reset(request)
-            case _:
-                pass  # `cut` simply ends; without a fault the terminal marker has been written
+        # `cut` simply ends; without a fault the terminal marker has been written.
+        if call.fault == "stream_error":
+            await response.write(call.wire.stream_error(Detail(model=call.ask.model)))
+        elif call.fault == "stall":
+            await _sleep(self.settings.stall_s)
+        if call.fault in {"stall", "reset"}:
+            reset(request)
 
     def _warm(self, call: _Call) -> None:
         if call.ask.cacheable:

@@ -10,18 +10,12 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from astra_async.simulate.draws import digest, seeded
-from astra_async.simulate.model_answers import (
-    REFUSALS,
-    UNKNOWN,
-    SimulatedAnswer,
-    draw_solution,
-)
+from astra_async.simulate.model_answers import REFUSALS, UNKNOWN, SimulatedAnswer, draw_solution
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
@@ -49,12 +43,6 @@ _WRITES = ("Now I write {0}.", "{0} has to change.", "I put this into {0}.")
 _DONE = ("The work is done.", "All changes are in place.", "I have made the changes that were asked for.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Round:
-    text: str
-    commands: tuple[str, ...]
-
-
 def draw_work(
     profile: Profile,
     name: SampleName,
@@ -76,10 +64,10 @@ def draw_work(
     solution, files = draw_solution(profile, name, solutions, generator)
     plan = _plan(files, generator)
     if rounds < len(plan):
-        step = plan[rounds]
-        made = [_arguments(shell.parameters, command) for command in step.commands]
+        text, commands = plan[rounds]
+        made = [_arguments(shell.parameters, command) for command in commands]
         calls = tuple(_call(name, rounds, at, shell.name, one) for at, one in enumerate(made))
-        return SimulatedAnswer(text=step.text, finish="stop", solution=solution, calls=calls)
+        return SimulatedAnswer(text=text, finish="stop", solution=solution, calls=calls)
     last = _last_call(shell, tools, prompt)
     calls = () if last is None else (_call(name, rounds, 0, *last),)
     return SimulatedAnswer(text=generator.choice(_DONE), finish="stop", solution=solution, calls=calls)
@@ -100,20 +88,20 @@ def draw_aside(
     return SimulatedAnswer(text="\n\n".join(blocks), finish="stop", solution=solution)
 
 
-def _plan(files: Mapping[str, str], generator: random.Random) -> list[_Round]:
-    """Look, write (each file by itself, or all together), look again."""
+def _plan(files: Mapping[str, str], generator: random.Random) -> list[tuple[str, list[str]]]:
+    """What is said and run in each round: look, write (each file by itself, or all together), look again."""
     plan = []
     if generator.random() < _LOOKS:
-        plan.append(_Round(generator.choice(_BEFORE), ("ls -la",)))
+        plan.append((generator.choice(_BEFORE), ["ls -la"]))
     writes = {path: _write(path, text, generator) for path, text in sorted(files.items())}
     if generator.random() < _TOGETHER:
-        plan.append(_Round("I write all files.", tuple(writes.values())))
+        plan.append(("I write all files.", [*writes.values()]))
     else:
         sentence = generator.choice(_WRITES)
-        plan += [_Round(sentence.format(path), (command,)) for path, command in writes.items()]
+        plan += [(sentence.format(path), [command]) for path, command in writes.items()]
     if generator.random() < _CHECKS:
         names = " ".join(map(_quoted, sorted(files)))
-        plan.append(_Round("I check what I wrote.", (f"wc -l {names}",)))
+        plan.append(("I check what I wrote.", [f"wc -l {names}"]))
     return plan
 
 

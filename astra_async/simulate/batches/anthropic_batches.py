@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -65,23 +64,18 @@ class AnthropicBatchRoutes(BatchRoutes):
         ended = batch.has_ended
         counts = {name: sum(line.fate == fate for line in batch.lines) for name, fate in _FATES.items()}
         counts = counts if ended else dict.fromkeys(_FATES, 0)
-        at = partial(_time, batch.created_unix)
         return {
             "id": batch.id,
             "type": "message_batch",
             "processing_status": "ended" if ended else "canceling" if batch.canceled_s else "in_progress",
             "request_counts": {"processing": 0 if ended else len(batch.lines), **counts},
-            "created_at": at(0),
-            "expires_at": at(_DAY_S),
-            "ended_at": at(1) if ended else None,
+            "created_at": batch.at(),
+            "expires_at": batch.at(_DAY_S),
+            "ended_at": batch.at(1) if ended else None,
             "archived_at": None,
-            "cancel_initiated_at": at(1) if batch.canceled_s else None,
+            "cancel_initiated_at": batch.at(1) if batch.canceled_s else None,
             "results_url": str(results) if ended else None,
         }
-
-
-def _time(unix: float, later_s: float) -> str:
-    return datetime.fromtimestamp(unix + later_s, UTC).isoformat()
 
 
 def _result(line: Line) -> bytes:

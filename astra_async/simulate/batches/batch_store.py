@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping  # noqa: TC003 - fields of dataclasses
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,7 +40,7 @@ class Line:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch; `about` is what its interface was told and tells again."""
+    """One batch; `about` is what its interface was told and tells again, `results` names its files."""
 
     id: str
     family: str
@@ -51,12 +52,16 @@ class Batch:
     phase: Phase = "validating"
     why: str = ""
     canceled_s: float | None = None
-    results: Mapping[str, bytes] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:
         """Whether nothing of it changes any more."""
         return self.phase in _ENDED
+
+    def at(self, later_s: float = 0.0) -> str:
+        """When it was created, or so much later, in ISO 8601."""
+        return datetime.fromtimestamp(self.created_unix + later_s, UTC).isoformat()
 
     def having(self, *fates: Fate) -> list[Line]:
         """The lines that have become so, in an order that nobody sent them in."""
@@ -68,13 +73,9 @@ class Batch:
 
 
 class BatchStore:
-    """All files and batches.
+    """All files, uploaded or results, and batches, in the order of their creation.
 
-    Attributes:
-        files: what was uploaded and what came out, by name.
-        batches: in the order of their creation.
-        processed: requests that were paid for.
-        faults: what goes wrong with the next creates.
+    `processed` counts requests that were paid for; `faults` is what goes wrong with the next creates.
     """
 
     def __init__(self, settings: SimulationSettings, clocks: Clocks) -> None:
@@ -95,6 +96,13 @@ class BatchStore:
         name = self.name(prefix)
         self.files[name] = content
         return name
+
+    def keep_results(self, batch: Batch, prefix: str, contents: Mapping[str, bytes]) -> None:
+        """Keep what a batch has brought in files, by what its interface calls each; or lose it."""
+        batch.results = {what: self.keep(prefix, content) for what, content in contents.items()}
+        if batch.fault == "vanish":
+            for name in batch.results.values():
+                del self.files[name]
 
     def create(
         self, family: str, prefix: str, lines: list[Line], fault: BatchFault, about: Mapping[str, Any]

@@ -5,7 +5,6 @@ A model is called `anthropic.NAME`, `amazon.nova-NAME` or `openai.NAME`, which s
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -88,7 +87,8 @@ class BedrockBatchRoutes(BatchRoutes):
         """A job; its results are in S3 once it has ended."""
         del request
         if batch.has_ended and batch.phase != "failed" and not batch.results:
-            batch.results = {"results": b"".join(map(_result, batch.having("answered", "errored")))}
+            out = str(batch.about["outputDataConfig"]["s3OutputDataConfig"]["s3Uri"]).rstrip("/")
+            batch.results = {"folder": f"{out}/{batch.id}"}
             if batch.fault != "vanish":
                 await self._write(batch)
         message = {"message": "The file is not valid."} if batch.phase == "failed" else {}
@@ -97,30 +97,24 @@ class BedrockBatchRoutes(BatchRoutes):
             **message,
             "jobArn": _ARN + batch.id,
             "status": _STATES[batch.phase],
-            "submitTime": datetime.fromtimestamp(batch.created_unix, UTC).isoformat(),
+            "submitTime": batch.at(),
         }
 
     async def _write(self, batch: Batch) -> None:
         """The results, and the manifest beside them."""
         source = str(batch.about["inputDataConfig"]["s3InputDataConfig"]["s3Uri"])
-        out = str(batch.about["outputDataConfig"]["s3OutputDataConfig"]["s3Uri"]).rstrip("/")
-        folder = f"{out}/{batch.id}"
-        manifest = {
-            "totalRecordCount": len(batch.lines),
-            "processedRecordCount": len(batch.having("answered")),
+        counts = {"totalRecordCount": len(batch.lines), "processedRecordCount": len(batch.having("answered"))}
+        contents = {
+            f"{source.rpartition('/')[2]}.out": b"".join(map(_result, batch.having("answered", "errored"))),
+            "manifest.json.out": orjson.dumps(counts),
         }
         async with self._client() as client:
-            for name, content in (
-                (source.rpartition("/")[2] + ".out", batch.results["results"]),
-                ("manifest.json.out", orjson.dumps(manifest)),
-            ):
-                bucket, _, key = f"{folder}/{name}".removeprefix("s3://").partition("/")
-                await client.put_object(Bucket=bucket, Key=key, Body=content)
+            for name, content in contents.items():
+                await client.put_object(**_place(f"{batch.results['folder']}/{name}"), Body=content)
 
     async def _read(self, uri: str) -> bytes:
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
         async with self._client() as client:
-            answer = await client.get_object(Bucket=bucket, Key=key)
+            answer = await client.get_object(**_place(uri))
             return bytes(await answer["Body"].read())
 
     def _client(self) -> Any:
@@ -128,6 +122,11 @@ class BedrockBatchRoutes(BatchRoutes):
 
         session = aioboto3.Session("simulated", "simulated", region_name="us-east-1")
         return session.client("s3", endpoint_url=self.service.settings.batch_s3_endpoint)
+
+
+def _place(uri: str) -> dict[str, str]:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    return {"Bucket": bucket, "Key": key}
 
 
 def _result(line: Line) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -110,7 +109,7 @@ class GeminiBatchRoutes(BatchRoutes):
         about = {
             **batch.about,
             "name": f"batches/{batch.id}",
-            "createTime": datetime.fromtimestamp(batch.created_unix, UTC).isoformat(),
+            "createTime": batch.at(),
             "state": f"BATCH_STATE_{_STATES[batch.phase]}",
             "batchStats": stats,
         }
@@ -118,16 +117,11 @@ class GeminiBatchRoutes(BatchRoutes):
         if batch.phase == "failed":
             body["error"] = {"code": 3, "message": "The file is not valid.", "status": "INVALID_ARGUMENT"}
         elif batch.phase in {"completed", "cancelled"}:
-            about["output"] = {"responsesFile": f"files/{self._results(batch)}"}
+            if not batch.results:
+                content = b"".join(map(_result, batch.having("answered", "errored")))
+                self.store.keep_results(batch, "batch-", {"file": content})
+            about["output"] = {"responsesFile": f"files/{batch.results['file']}"}
         return body
-
-    def _results(self, batch: Batch) -> str:
-        if not batch.results:
-            content = b"".join(map(_result, batch.having("answered", "errored")))
-            batch.results = {"file": self.store.keep("batch-", content).encode()}
-            if batch.fault == "vanish":
-                del self.store.files[batch.results["file"].decode()]
-        return batch.results["file"].decode()
 
 
 def _result(line: Line) -> bytes:

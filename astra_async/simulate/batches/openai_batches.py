@@ -53,15 +53,9 @@ class OpenAIBatchRoutes(BatchRoutes):
         if not isinstance(found, web.FileField) or form.get("purpose") != "batch":
             return _bad("'file' and purpose 'batch' are required")
         content = found.file.read()
-        name = self.store.keep("file-", content)
-        body = {
-            "id": name,
-            "object": "file",
-            "bytes": len(content),
-            "purpose": "batch",
-            "status": "processed",
-        }
-        return web.json_response(body | {"created_at": 0, "filename": found.filename})
+        about = {"id": self.store.keep("file-", content), "filename": found.filename, "bytes": len(content)}
+        fixed = {"object": "file", "purpose": "batch", "status": "processed", "created_at": 0}
+        return web.json_response(about | fixed)
 
     async def _content(self, request: web.Request) -> web.Response:
         content = self.file(request.match_info["name"])
@@ -128,16 +122,9 @@ class OpenAIBatchRoutes(BatchRoutes):
         if not batch.results:
             out = b"".join(map(_answer, batch.having("answered")))
             errors = b"".join(map(_error, batch.having("errored", "expired", "cancelled")))
-            batch.results = {
-                name: self.store.keep("file-", content).encode()
-                for name, content in (("output_file_id", out), ("error_file_id", errors))
-                if content
-            }
-            if batch.fault == "vanish":
-                for name in batch.results.values():
-                    del self.store.files[name.decode()]
-        found = {name: value.decode() for name, value in batch.results.items()}
-        return {name: found.get(name) for name in ("output_file_id", "error_file_id")}
+            contents = {"output_file_id": out, "error_file_id": errors}
+            self.store.keep_results(batch, "file-", {name: each for name, each in contents.items() if each})
+        return {name: batch.results.get(name) for name in ("output_file_id", "error_file_id")}
 
 
 class AzureBatchRoutes(OpenAIBatchRoutes):
