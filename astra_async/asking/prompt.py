@@ -19,7 +19,7 @@ from astra_async.problems.source_text import source_text
 from astra_async.types import Prompt, is_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pathspec import GitIgnoreSpec
 
@@ -43,46 +43,16 @@ PROMPT_LEAVES_OUT: tuple[str, ...] = (
     *("Gemfile.lock", "Pipfile.lock", "poetry.lock", "uv.lock", "composer.lock", "packages.lock.json"),
     *("Cargo.lock", "go.sum"),
     # the platform's and the runner's own files, reports
-    *(
-        "hackerrank.yml",
-        "hackerrank.yaml",
-        "junit.xml",
-        "unit.xml",
-        "unit.tap",
-        "TEST-*.xml",
-        "TestResults.xml",
-    ),
-    *("mvnw", "mvnw.cmd", "gradlew", "gradlew.bat"),
+    *("hackerrank.yml", "hackerrank.yaml", "junit.xml", "unit.xml", "unit.tap", "TEST-*.xml"),
+    *("TestResults.xml", "mvnw", "mvnw.cmd", "gradlew", "gradlew.bat"),
     # editors and operating systems
-    *(
-        ".idea/",
-        ".vscode/",
-        ".vs/",
-        ".settings/",
-        ".project",
-        ".classpath",
-        "*.iml",
-        ".DS_Store",
-        "Thumbs.db",
-    ),
+    *(".idea/", ".vscode/", ".vs/", ".settings/", ".project", ".classpath", "*.iml"),
+    *(".DS_Store", "Thumbs.db"),
     # images, fonts, media, archives, compiled code, databases
     *("*.png", "*.jpg", "*.jpeg", "*.gif", "*.ico", "*.webp", "*.avif", "*.bmp", "*.svg", "*.pdf", "*.psd"),
     *("*.woff", "*.woff2", "*.ttf", "*.otf", "*.eot", "*.mp3", "*.mp4", "*.webm", "*.wav", "*.ogg"),
-    *(
-        "*.zip",
-        "*.tar",
-        "*.gz",
-        "*.tgz",
-        "*.7z",
-        "*.rar",
-        "*.jar",
-        "*.war",
-        "*.class",
-        "*.pyc",
-        "*.dll",
-        "*.exe",
-    ),
-    *("*.so", "*.wasm", "*.sqlite", "*.sqlite3", "*.db"),
+    *("*.zip", "*.tar", "*.gz", "*.tgz", "*.7z", "*.rar", "*.jar", "*.war", "*.class", "*.pyc", "*.dll"),
+    *("*.exe", "*.so", "*.wasm", "*.sqlite", "*.sqlite3", "*.db"),
 )
 
 MAX_FILE_BYTES = 256 * 1024
@@ -216,9 +186,7 @@ def build_prompt(
             continue
         shown.append(file.path)
         pieces.append(_rendered(file.path, source, is_protected=policy.refusal(file.path) is not None))
-    text = "".join(pieces)
-    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
-    return Prompt(text=text, sha256=digest, files=tuple(shown), left_out=tuple(left_out))
+    return _prompt(pieces, shown, left_out)
 
 
 def build_agent_prompt(
@@ -233,14 +201,10 @@ def build_agent_prompt(
     `minutes` is an agent's own time. `files` and `left_out` are those of a prompt that shows files.
     """
     task = _AGENT_INTRODUCTION.format(command=problem.test_command, minutes=minutes)
-    text = "".join([task, _STATEMENT, problem.statement.strip("\n"), "\n"])
     ruled = list(_ruled(problem, project, leave_out))
-    return Prompt(
-        text=text,
-        sha256=hashlib.sha256(text.encode(errors="replace")).hexdigest(),
-        files=tuple(file.path for file, rule in ruled if rule is None),
-        left_out=tuple((file.path, rule) for file, rule in ruled if rule is not None),
-    )
+    shown = [file.path for file, rule in ruled if rule is None]
+    left_out = [(file.path, rule) for file, rule in ruled if rule is not None]
+    return _prompt([task, _STATEMENT, problem.statement.strip("\n"), "\n"], shown, left_out)
 
 
 def shown_files(prompt: str) -> dict[str, str]:
@@ -268,6 +232,12 @@ def prompt_fingerprint(fmt: Format, leave_out: Sequence[str] = PROMPT_LEAVES_OUT
     for part in (version, *wording, str(MAX_FILE_BYTES), *leave_out):
         digest.update(b"%d:%s" % (len(part.encode()), part.encode()))
     return f"{version}:{digest.hexdigest()[:16]}"
+
+
+def _prompt(pieces: Iterable[str], shown: Iterable[str], left_out: Iterable[tuple[str, str]]) -> Prompt:
+    text = "".join(pieces)
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    return Prompt(text=text, sha256=digest, files=tuple(shown), left_out=tuple(left_out))
 
 
 @lru_cache(maxsize=8)
