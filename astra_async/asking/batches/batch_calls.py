@@ -36,11 +36,8 @@ class Call:
 class Calls:
     """All calls of one pool.
 
-    Attributes:
-        gathered: those that are in no batch, in the order in which they came.
-        budget: shared with other pools.
-        ledger: prices and sums.
-        gathered_at: when the last of them came, monotonic seconds.
+    `gathered` are those that are in no batch, in the order in which they came, the last of them at
+    `gathered_at` (monotonic seconds).
     """
 
     def __init__(
@@ -120,9 +117,4 @@ class Calls:
         self.gathered.pop(call.request.key, None)
         if call.answer.done():
             return
-        if isinstance(error, ProviderError):
-            mine = type(error)(str(error), status=error.status, code=error.code)
-            call.effort.sign(mine)
-            mine.__cause__ = error
-            error = mine
-        call.answer.set_exception(error)
+        call.answer.set_exception(call.effort.own(error) if isinstance(error, ProviderError) else error)

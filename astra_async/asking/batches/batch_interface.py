@@ -75,11 +75,7 @@ class Outcome:
 class BatchInterface:
     """One provider's batches, bound to one model: requests are lines of a file, over the models' session.
 
-    Attributes:
-        wire: the model's wire format.
-        control: how batches are managed.
-        most_requests: that one batch may hold; also `most_bytes`.
-        opening: what stands before the first request in its file; also `between` and `closing`.
+    One batch may hold `most_requests` of `most_bytes`; `opening`, `between` and `closing` stand round them.
     """
 
     most_requests: ClassVar[int]
@@ -221,9 +217,7 @@ def body_of(wire: WireFormat, request: ModelRequest) -> Json:
 class Control:
     """Requests that manage batches, over the session that all models share; nothing is repeated here.
 
-    Attributes:
-        s3: where files lie that are not uploaded to the provider itself.
-        environ: names credentials and addresses.
+    In `s3` lie files that are not uploaded to the provider itself.
     """
 
     def __init__(

@@ -71,10 +71,8 @@ class Intent:
 class BatchLog:
     """The log of one run directory, of which this process is the owner; the file is made by the first line.
 
-    Attributes:
-        run_id: the run's own name.
-        intents: all that were ever made, by token, the oldest first.
-        folder: where requests lie until they are sent, and results once they were collected.
+    `intents` are all that were ever made, by token, the oldest first. In `folder` requests lie until they
+    are sent, and results once they were collected.
     """
 
     def __init__(self, directory: Path, run_id: str) -> None:

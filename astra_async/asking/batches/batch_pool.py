@@ -42,12 +42,10 @@ class BatchPool(Work):
     """Answers requests by batches; see the module.
 
     Args:
-        settings: the model.
-        interface: its provider's batches.
         log: of the run directory, shared by all models.
         answered: keys that the directory has an answer of: results of theirs are no news.
         price: US dollars for a usage, None where a price is unknown.
-        budget: a ceiling, shared with other pools.
+        budget: shared with other pools.
         on_event: is told of every batch; must not raise.
     """
 

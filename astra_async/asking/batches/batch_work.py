@@ -50,15 +50,10 @@ class Work:
     """What of a batch pool works by itself: its state, and the tasks that change it.
 
     Attributes:
-        settings: of the model; also its `name`.
-        interface: its provider's batches.
-        log: of the run directory.
-        calls: whoever waits for an answer.
         window: how much may be with the provider.
         held_until: nothing is submitted before, monotonic seconds.
         waits_for: what keeps gathered calls from being submitted, for the display.
         changed: something has, that may let more be submitted.
-        stopping: the pool was told to stop.
         dead: why nothing more can be submitted.
     """
 

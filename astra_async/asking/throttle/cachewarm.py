@@ -5,7 +5,7 @@ Conversations that go on are remembered as well, by the hash of all that was sai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class Warmth:
 
     def __init__(self) -> None:
         self._warm_until: dict[str, float] = {}
-        self._groups: dict[str, _Group] = {}
+        # When the followers of each leader on its way go without it, and who they are.
+        self._groups: dict[str, tuple[float, list[Ticket]]] = {}
         self._useless: set[str] = set()
 
     def role(self, prompt_sha256: str, now: float) -> Role:
@@ -42,11 +43,11 @@ class Warmth:
 
     def lead(self, prompt_sha256: str, now: float) -> None:
         """A leader is sent."""
-        self._groups[prompt_sha256] = _Group(now + LEADER_S)
+        self._groups[prompt_sha256] = now + LEADER_S, []
 
     def follow(self, prompt_sha256: str, follower: Ticket) -> None:
         """Set a request aside until the leader has warmed the cache."""
-        self._groups[prompt_sha256].followers.append(follower)
+        self._groups[prompt_sha256][1].append(follower)
 
     def warmed(self, prompt_sha256: str, sent_at: float) -> list[Ticket]:
         """An answer to a request sent at `sent_at` has begun to stream: the cache is readable."""
@@ -58,33 +59,24 @@ class Warmth:
 
     def failed(self, prompt_sha256: str) -> list[Ticket]:
         """The leader got no answer: the first of its followers leads next."""
-        group = self._groups.pop(prompt_sha256, None)
-        return group.followers if group else []
+        return self._groups.pop(prompt_sha256, (0.0, []))[1]
 
     def overdue(self, now: float) -> list[Ticket]:
         """Followers of leaders that have not begun to answer after `LEADER_S`: they go without."""
         released: list[Ticket] = []
         # Groups are in the order of their deadlines, since all wait equally long.
-        while self._groups and next(iter(self._groups.values())).deadline <= now:
+        while self.deadline() <= now:
             prompt_sha256 = next(iter(self._groups))
             self._warm_until[prompt_sha256] = now + LEADER_S
-            released += self._groups.pop(prompt_sha256).followers
+            released += self.failed(prompt_sha256)
         return released
 
-    def deadline(self) -> float | None:
-        """When followers go without their leader; None while nobody waits for one."""
-        return next((group.deadline for group in self._groups.values()), None)
+    def deadline(self) -> float:
+        """When followers go without their leader; never while nobody waits for one."""
+        return next((deadline for deadline, _ in self._groups.values()), math.inf)
 
     def learn(self, prompt_sha256: str, usage: Usage) -> None:
         """A leader's usage says whether the prompt was cached at all; a short one is not."""
         if usage.cache_write_tokens == 0 and not usage.cached_tokens and len(self._useless) < _PROMPTS_KEPT:
             self._useless.add(prompt_sha256)
             self._warm_until.pop(prompt_sha256, None)
-
-
-@dataclass(slots=True)
-class _Group:
-    """A leader on its way and those who wait for it."""
-
-    deadline: float
-    followers: list[Ticket] = field(default_factory=list)

@@ -29,11 +29,8 @@ class Concurrency:
     """The limit L: grows while it is used and answers come, and is cut once for a burst of signals.
 
     Growth comes with every accepted request and not in steps: L is doubled after L of them until the
-    first cut, then raised by max(1, 5 %), so that a round never ends in a burst of sends.
-
-    Attributes:
-        limit: L, a fraction while it grows.
-        maximum: the hard maximum from the configuration.
+    first cut, then raised by max(1, 5 %), so that a round never ends in a burst of sends. `limit` is L, a
+    fraction while it grows.
     """
 
     def __init__(self, maximum: int) -> None:

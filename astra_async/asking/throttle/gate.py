@@ -52,13 +52,7 @@ class Emit(Protocol):
 class Gate:
     """Everything that decides when a pool's next request goes, and what its answers change in that.
 
-    Attributes:
-        in_flight: slots taken.
-        estimator: what requests are expected to use.
-        buckets: the limits that are known.
-        pause: the pool's shared pause.
-        pace: how fast to send, as rejections have taught it.
-        in_vain: attempts that brought no answer.
+    `in_flight` counts the slots that are taken; `buckets` are the limits that are known.
     """
 
     def __init__(
@@ -179,8 +173,14 @@ class Gate:
         self._opening.alive()
         for dimension in DIMENSIONS:
             window: RateWindow | None = getattr(limits, dimension)
-            if window is not None:
-                self._announce(dimension, window, attempt, now)
+            bucket = self.buckets.get(dimension)
+            if window is not None and bucket is None:
+                amount = self.estimator.demand(attempt.request, warm=False).of(dimension)
+                bucket = announced_bucket(dimension, window, now, self.pace.recent(now), amount)
+            if window is not None and bucket is not None:
+                self.buckets[dimension] = bucket
+                reserved = next((each for each in attempt.reserved if each.bucket is bucket), None)
+                bucket.announce(window, attempt.sent_at, reserved, now)
 
     def accepted(self, attempt: Attempt, now: float) -> None:
         """The provider has let a request in: its answer has begun, or is there."""
@@ -323,26 +323,13 @@ class Gate:
             ready = bucket.ready_at(amount, now)
             if ready > now and bucket.is_below(amount) and not self.in_flight:
                 # Not meant as it stands, or never to be kept: one at a time, and rejections teach the rest.
-                self._tell_once("cut", f"one at a time: {bucket.per_minute:g} {name} a minute are announced")
+                detail = f"one at a time: {bucket.per_minute:g} {name} a minute are announced"
+                if detail not in self._reported:
+                    self._reported.add(detail)
+                    self._emit("cut", None, detail)
             elif ready > at:
                 at, reason = ready, name
         return at, reason
-
-    def _announce(self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float) -> None:
-        bucket = self.buckets.get(dimension)
-        if bucket is None:
-            amount = self.estimator.demand(attempt.request, warm=False).of(dimension)
-            bucket = announced_bucket(dimension, window, now, self.pace.recent(now), amount)
-            if bucket is None:
-                return
-            self.buckets[dimension] = bucket
-        reserved = next((each for each in attempt.reserved if each.bucket is bucket), None)
-        bucket.announce(window, attempt.sent_at, reserved, now)
-
-    def _tell_once(self, kind: EventKind, detail: str) -> None:
-        if detail not in self._reported:
-            self._reported.add(detail)
-            self._emit(kind, None, detail)
 
     def _report_cut(self) -> None:
         self._emit("cut", None, f"at most {self.limit} in flight")

@@ -15,17 +15,15 @@ import asyncio
 import math
 import random
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.cachewarm import Warmth
-from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.gate import Gate
 from astra_async.asking.throttle.ledger import Budget, Ledger
 from astra_async.asking.throttle.state import PoolEvent, PoolState
 from astra_async.asking.throttle.verdicts import Judge
 from astra_async.asking.throttle.waiting import Line, Retry, Ticket
-from astra_async.errors import PoolUnusable, ProviderError, TransientError
+from astra_async.errors import PoolUnusable, ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
 
 _SHORTEST_TIMER_S = 0.001
-_NOTHING = Demand(0.0, 0.0)
 
 
 class Pool:
@@ -47,11 +44,10 @@ class Pool:
         settings: the model, its announced limits and its hard maximum in flight.
         provider: makes single attempts; it stays the caller's to close.
         price: US dollars for a usage, None where a price is unknown.
-        budget: a ceiling, shared with other pools.
+        budget: shared with other pools.
         account: shared with the pools of the same credential.
         on_event: is told why anything waits, is repeated or is given up; must not raise.
         clock: monotonic seconds; the timers are the running event loop's.
-        rng: for jitter.
 
     Raises:
         ConfigError: a limit is not above 0, or there is a budget and no price.
@@ -169,7 +165,7 @@ class Pool:
     async def _turn(self, ticket: Ticket, retry: Retry) -> Attempt:
         """Wait in line, first for the back-off, and hold nothing meanwhile."""
         if self._dead is not None:
-            raise self._unusable(self._dead, ticket)
+            raise ticket.effort.own(self._dead)
         self._ledger.retries += ticket.effort.attempts > 0
         if retry.to_tail:
             self._line.new_place(ticket)
@@ -181,7 +177,7 @@ class Pool:
         self._pump()
         while ticket.attempt is None:
             if self._dead is not None:
-                raise self._unusable(self._dead, ticket)
+                raise ticket.effort.own(self._dead)
             ticket.turn = asyncio.get_running_loop().create_future()
             try:
                 await ticket.turn
@@ -212,7 +208,7 @@ class Pool:
         self._gate.resume(now)
         self._put_back(self._warmth.overdue(now))
         at = self._admit(now)
-        self._wake_at(min(at, self._line.next_at(), self._warmth.deadline() or math.inf), now)
+        self._wake_at(min(at, self._line.next_at(), self._warmth.deadline()), now)
 
     def _admit(self, now: float) -> float:
         """Admit from the front until someone must wait; returns until when, as far as time can tell."""
@@ -291,50 +287,25 @@ class Pool:
     # --- how a request ends -----------------------------------------------------------------------------
 
     def _succeeded(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
-        now, estimator = self._clock(), self._gate.estimator
-        characters = max(attempt.characters, len(completion.text))
-        usage = estimator.believed(completion.usage, attempt.request, characters)
-        self._gate.accepted(attempt, now)
-        self._gate.succeeded(attempt)
-        self._gate.settle(attempt, estimator.actual(usage), now)
-        estimator.learn(attempt.request, usage)
+        answer, cost_usd = self._judge.succeeded(ticket.effort, attempt, completion, self._clock())
         self._warm(attempt)
         if attempt.led:
-            self._warmth.learn(attempt.request.prompt_sha256, usage)
-        cost_usd, is_estimate = self._ledger.bill(attempt.request, usage, characters, now)
-        ticket.effort.spend(cost_usd, estimated=is_estimate)
-        self._ledger.calls_ok += 1
-        self._judge.answered()
+            self._warmth.learn(attempt.request.prompt_sha256, answer.usage)
         self._end(attempt, cost_usd)
-        return replace(ticket.effort.signed(completion), usage=usage)
+        return answer
 
     def _failed(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
-        """Account for a failed attempt; returns how to go on, or None to give the call up."""
-        now = self._clock()
-        began = attempt.accepted or error.usage is not None
-        usage = error.usage and self._gate.estimator.believed(
-            error.usage, attempt.request, attempt.characters
-        )
-        cost_usd, is_estimate = self._billed(attempt, usage, now) if began else (0.0, False)
-        ticket.effort.spend(cost_usd, estimated=is_estimate)
-        if not began and not isinstance(error, TransientError):
-            # Nothing was processed: the request itself stays counted, as OpenAI documents.
-            self._gate.settle(attempt, _NOTHING, now)
-        retry = self._judge.failed(ticket.effort, attempt, error, now)
-        if retry is None:
-            ticket.effort.sign(error)
+        """How to go on after a failed attempt, or None to give the call up."""
+        retry, cost_usd = self._judge.failed(ticket.effort, attempt, error, self._clock())
         self._lose_leader(attempt)
         self._end(attempt, cost_usd)
         return retry
 
     def _abandoned(self, attempt: Attempt) -> None:
-        """The task was cancelled in flight, or the provider is broken: what had streamed is paid for."""
-        cost_usd = self._billed(attempt, None, self._clock())[0] if attempt.accepted else 0.0
+        """The task was cancelled in flight, or the provider is broken."""
+        cost_usd = self._judge.abandoned(attempt, self._clock())
         self._lose_leader(attempt)
         self._end(attempt, cost_usd)
-
-    def _billed(self, attempt: Attempt, usage: Usage | None, now: float) -> tuple[float | None, bool]:
-        return self._ledger.bill(attempt.request, usage, attempt.characters, now)
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
         """Free what it held; one whose cost is unknown counts at its worst."""
@@ -374,12 +345,6 @@ class Pool:
             if ticket.turn is not None and not ticket.turn.done():
                 ticket.turn.set_result(None)
         self._waiting.clear()
-
-    def _unusable(self, dead: PoolUnusable, ticket: Ticket) -> PoolUnusable:
-        error = type(dead)(str(dead), status=dead.status, code=dead.code)
-        error.__cause__ = dead
-        ticket.effort.sign(error)
-        return error
 
     def _emit(
         self, kind: EventKind, attempt: Attempt | None, detail: str, seconds: float | None = None

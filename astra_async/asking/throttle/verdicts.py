@@ -1,10 +1,14 @@
-"""What a failed request means: for its call (rules 8, 10, 11, 16), and for the whole pool (rules 7, 12)."""
+"""What a request has come to: its bill; and what a failed one means, for its call and for the whole pool.
+
+For the call: rules 8, 10, 11 and 16; for the pool: rules 7 and 12.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.pacing import GIVE_UP_S, PROBES, backoff_s
 from astra_async.asking.throttle.waiting import Retry
 from astra_async.errors import Overloaded, PoolUnusable, RateLimited, TransientError
@@ -17,52 +21,82 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle.ledger import Ledger
     from astra_async.asking.throttle.waiting import Attempt, Effort
     from astra_async.errors import ProviderError
+    from astra_async.types import Completion, Usage
 
-_FREE_RETRIES, _RETRIES_PER_SUCCESS = 10, 0.1
+_NOTHING = Demand(0.0, 0.0)
+_FREE_RETRIES, _RETRIES_PER_SUCCESS = 10.0, 0.1
 
 
+@dataclass(slots=True)
 class Judge:
-    """Classifies the failures of one pool for its gate and its counts; `end` ends the pool, and why."""
+    """Bills and classifies the attempts of one pool for its gate and its counts; `end` ends the pool."""
 
-    def __init__(
-        self,
-        name: str,
-        gate: Gate,
-        ledger: Ledger,
-        emit: Emit,
-        end: Callable[[PoolUnusable], None],
-        rng: random.Random,
-    ) -> None:
-        self._name = name
-        self._gate = gate
-        self._ledger = ledger
-        self._emit = emit
-        self._end = end
-        self._rng = rng
-        # After transport errors: 10 % of the successes and ten more, then the tail of the queue (rule 10).
-        self._retries_left = float(_FREE_RETRIES)
+    name: str
+    gate: Gate
+    ledger: Ledger
+    emit: Emit
+    end: Callable[[PoolUnusable], None]
+    rng: random.Random
+    # After transport errors: 10 % of the successes and ten more, then the tail of the queue (rule 10).
+    retries_left: float = _FREE_RETRIES
 
-    def answered(self) -> None:
-        """A call has its answer."""
-        self._retries_left += _RETRIES_PER_SUCCESS
-        self._gate.in_vain.answered()
+    def succeeded(
+        self, effort: Effort, attempt: Attempt, completion: Completion, now: float
+    ) -> tuple[Completion, float | None]:
+        """A call's answer with what all of it has cost; and what this attempt has, in US dollars."""
+        request, estimator = attempt.request, self.gate.estimator
+        characters = max(attempt.characters, len(completion.text))
+        usage = estimator.believed(completion.usage, request, characters)
+        self.gate.accepted(attempt, now)
+        self.gate.succeeded(attempt)
+        self.gate.settle(attempt, estimator.actual(usage), now)
+        estimator.learn(request, usage)
+        cost_usd, is_estimate = self.ledger.bill(request, usage, characters, now)
+        effort.spend(cost_usd, estimated=is_estimate)
+        self.ledger.calls_ok += 1
+        self.retries_left += _RETRIES_PER_SUCCESS
+        self.gate.in_vain.answered()
+        return replace(effort.signed(completion), usage=usage), cost_usd
 
-    def failed(self, effort: Effort, attempt: Attempt, error: ProviderError, now: float) -> Retry | None:
-        """How a call goes on of which an attempt has ended with this error; None if it is given up."""
+    def failed(
+        self, effort: Effort, attempt: Attempt, error: ProviderError, now: float
+    ) -> tuple[Retry | None, float | None]:
+        """How a call goes on, None if it is given up; and what the attempt that failed has cost."""
+        began, usage = attempt.accepted or error.usage is not None, error.usage
+        if usage is not None:
+            usage = self.gate.estimator.believed(usage, attempt.request, attempt.characters)
+        cost_usd, is_estimate = self._billed(attempt, usage, now) if began else (0.0, False)
+        effort.spend(cost_usd, estimated=is_estimate)
+        if not began and not isinstance(error, TransientError):
+            # Nothing was processed: the request itself stays counted, as OpenAI documents.
+            self.gate.settle(attempt, _NOTHING, now)
+        retry = self._verdict(effort, attempt, error, now)
+        if retry is None:
+            effort.sign(error)
+        return retry, cost_usd
+
+    def abandoned(self, attempt: Attempt, now: float) -> float | None:
+        """What an attempt has cost that nobody waits for any more: what had streamed is paid for."""
+        return self._billed(attempt, None, now)[0] if attempt.accepted else 0.0
+
+    def _billed(self, attempt: Attempt, usage: Usage | None, now: float) -> tuple[float | None, bool]:
+        return self.ledger.bill(attempt.request, usage, attempt.characters, now)
+
+    def _verdict(self, effort: Effort, attempt: Attempt, error: ProviderError, now: float) -> Retry | None:
         match error:
             case RateLimited():
-                self._ledger.rate_limited += 1
-                self._emit("rate_limited", attempt, str(error), error.hint_s)
-                self._gate.rate_limited(attempt, error, now)
+                self.ledger.rate_limited += 1
+                self.emit("rate_limited", attempt, str(error), error.hint_s)
+                self.gate.rate_limited(attempt, error, now)
                 return self._rejected(effort, attempt, error, now)
             case Overloaded():
-                self._emit("overloaded", attempt, str(error), error.hint_s)
-                self._gate.overloaded(attempt, error, now)
+                self.emit("overloaded", attempt, str(error), error.hint_s)
+                self.gate.overloaded(attempt, error, now)
                 return self._rejected(effort, attempt, error, now)
             case TransientError():
                 return self._interrupted(effort, attempt, error, now)
             case PoolUnusable():
-                self._end(error)
+                self.end(error)
                 return None
             case _:
                 return self._refused(attempt, error)
@@ -70,19 +104,19 @@ class Judge:
     def _rejected(
         self, effort: Effort, attempt: Attempt, error: RateLimited | Overloaded, now: float
     ) -> Retry | None:
-        wait_s = self._gate.paused_for_s(now)
+        wait_s = self.gate.paused_for_s(now)
         if wait_s > GIVE_UP_S:
-            hours, why = wait_s / 3600, self._gate.pause.reason
+            hours, why = wait_s / 3600, self.gate.pause.reason
             text = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
-            self._end(PoolUnusable(f"{self._name}: {text}"))
+            self.end(PoolUnusable(f"{self.name}: {text}"))
             return Retry()  # the call waits with the others, and hears with them that the pool is dead
-        if self._gate.lets_nobody_in(now):
+        if self.gate.lets_nobody_in(now):
             text = f"nobody was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
             return self._give_up(
                 attempt, error, f"{text}; check quota and balance, or run the same command again later"
             )
-        retry = effort.rejected(error, now, billed=_billed(attempt, error), rng=self._rng)
-        prompt, in_vain = attempt.request.prompt_sha256, self._gate.in_vain
+        retry = effort.rejected(error, now, billed=_billed(attempt, error), rng=self.rng)
+        prompt, in_vain = attempt.request.prompt_sha256, self.gate.in_vain
         if retry is None or in_vain.of_prompt(prompt, now):
             return self._give_up(attempt, error)
         return replace(retry, to_tail=in_vain.yields(prompt))
@@ -90,32 +124,32 @@ class Judge:
     def _interrupted(
         self, effort: Effort, attempt: Attempt, error: TransientError, now: float
     ) -> Retry | None:
-        if error.status is None and self._gate.too_many_connections(attempt, now) and effort.waits_on(now):
+        if error.status is None and self.gate.too_many_connections(attempt, now) and effort.waits_on(now):
             return Retry()
-        if self._gate.failed(attempt, str(error), now) > PROBES:
+        if self.gate.failed(attempt, str(error), now) > PROBES:
             text = f"nobody is answered any more, the latest error: {error}"
             remedy = "check base_url and the network, then run the same command again"
             return self._give_up(attempt, error, f"{text}; {remedy}")
         goes_on = effort.failed(billed=_billed(attempt, error))
-        if not goes_on or self._gate.in_vain.breaks_servers(attempt.request.prompt_sha256):
+        if not goes_on or self.gate.in_vain.breaks_servers(attempt.request.prompt_sha256):
             return self._give_up(attempt, error)
-        to_tail = self._retries_left < 1
-        self._retries_left -= not to_tail
-        retry = Retry(delay_s=backoff_s(effort.failures, self._rng), to_tail=to_tail)
-        self._emit("retry", attempt, str(error), retry.delay_s)
+        to_tail = self.retries_left < 1
+        self.retries_left -= not to_tail
+        retry = Retry(delay_s=backoff_s(effort.failures, self.rng), to_tail=to_tail)
+        self.emit("retry", attempt, str(error), retry.delay_s)
         return retry
 
     def _refused(self, attempt: Attempt, error: ProviderError) -> Retry | None:
         """The provider is there, and has judged the request itself."""
-        self._gate.answered()
-        everybody = self._gate.in_vain.refused(attempt.request.task, error)
+        self.gate.answered()
+        everybody = self.gate.in_vain.refused(attempt.request.task, error)
         remedy = "check the key and the model's settings, then run the same command again"
         return self._give_up(attempt, error, f"every request is refused alike: {error}; {remedy}" * everybody)
 
     def _give_up(self, attempt: Attempt, error: ProviderError, why_dead: str = "") -> Retry | None:
-        self._emit("gave_up", attempt, str(error))
+        self.emit("gave_up", attempt, str(error))
         if why_dead:
-            self._end(PoolUnusable(f"{self._name}: {why_dead}", status=error.status, code=error.code))
+            self.end(PoolUnusable(f"{self.name}: {why_dead}", status=error.status, code=error.code))
         return None
 
 

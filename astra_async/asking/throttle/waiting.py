@@ -99,6 +99,13 @@ class Effort:
         error.cost_usd = self.cost_usd
         error.cost_estimated = self.cost_estimated
 
+    def own(self, error: ProviderError) -> ProviderError:
+        """An error that ends many calls, as it ends this one."""
+        mine = type(error)(str(error), status=error.status, code=error.code)
+        mine.__cause__ = error
+        self.sign(mine)
+        return mine
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Ticket:
