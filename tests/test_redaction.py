@@ -92,7 +92,7 @@ def test_no_line_of_our_own_sources_and_bundled_projects_is_changed() -> None:
     for path in sorted(BUNDLED.rglob("*")):
         if path.suffix in {".py", ".js", ".jsx", ".ts", ".rb", ".java", ".md", ".json", ".yml", ".csv"}:
             text = path.read_text(encoding="utf-8", errors="replace")
-            if path.name != "redaction.py" and mask(text) != text:
+            if path.parent.name != "redaction" and mask(text) != text:
                 changed += [line for line in text.splitlines() if mask(line) != line]
     assert changed == []
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_async.redaction import MASK, keep_secret
+from astra_async.redaction import keep_secret
+from astra_async.redaction.spelled import MASK
 from astra_async.running.directory import RunDirectory
 from astra_async.running.evidence import (
     MAX_OUTPUT_BYTES,
