@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from astra_async.asking.feedback import (
     MAX_CHARACTERS,
     Secrets,
-    Standing,
     build_feedback,
     conversation_sha256,
     mode_for,
@@ -262,7 +261,7 @@ def test_what_tampering_was_found_by_is_not_told() -> None:
 
 def test_an_unusable_answer_is_told_why_and_what_stands() -> None:
     unusable = result(status="no_solution", failure="truncated", tests=result()["tests"])
-    told = build_feedback(unusable, "", Secrets(), mode="full", standing=Standing(passed=3, total=4)).text
+    told = build_feedback(unusable, "", Secrets(), mode="full", standing={"passed": 3, "total": 4}).text
     assert "cut off before its end" in told
     assert "with them 3 of 4 tests passed" in told
     assert "test_zero" not in told

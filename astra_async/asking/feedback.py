@@ -70,14 +70,6 @@ class Feedback:
     version: str = FEEDBACK_VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The best that is known of the files that stay when an answer could not be used."""
-
-    passed: int
-    total: int
-
-
 def feedback_fingerprint() -> str:
     """A hash of all wording that decides a feedback, with its version."""
     wording = (_TESTED, *_STOPPED.values(), *_UNUSABLE.values(), _STANDING, _NOT_APPLIED)
@@ -96,16 +88,16 @@ def build_feedback(
     secrets: Secrets,
     *,
     mode: FeedbackMode,
-    standing: Standing | None = None,
+    standing: Mapping[str, Any] | None = None,
 ) -> Feedback:
     """What to say after an answer with this final line, whose tests printed `output`.
 
-    `standing` is what the files of earlier answers are worth, where this one could not be used.
+    `standing` is the final line of the earlier answers whose files stay where this one could not be used.
     """
     if result["status"] == "no_solution":
         text = _UNUSABLE.get(str(result["failure"]), _UNUSABLE["format_error"])
         if standing is not None:
-            text += _STANDING.format(passed=standing.passed, total=standing.total)
+            text += _STANDING.format(passed=standing["passed"], total=standing["total"])
     else:
         text = _TESTED.format(passed=result["passed"], total=result["total"])
         text += _STOPPED.get(str(result["failure"]), "")

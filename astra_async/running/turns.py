@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import read_answer
-from astra_async.asking.feedback import Secrets, Standing, answer_text, build_feedback, conversation_sha256
+from astra_async.asking.feedback import Secrets, answer_text, build_feedback, conversation_sha256
 from astra_async.overlay import anchored
 from astra_async.running.evidence import by_stream
 from astra_async.types import Exchange, Solution, is_last
@@ -120,12 +120,12 @@ async def _feedback(
     )
 
 
-def _standing(last: AnswerKey, directory: RunDirectory) -> Standing | None:
-    """What the files are worth that stay when the last answer could not be used."""
+def _standing(last: AnswerKey, directory: RunDirectory) -> Mapping[str, Any] | None:
+    """The final line of the answer whose files stay when the last one could not be used."""
     for turn in range(last.turn, -1, -1):
         result = directory.result(last.at(turn))
         if result["status"] == "scored":
-            return Standing(passed=result["passed"], total=result["total"])
+            return result
     return None
 
 
