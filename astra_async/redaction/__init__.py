@@ -17,10 +17,10 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from astra_async.redaction.spelled import MASK, Kept, shape_of
+from astra_async.redaction.spelled import MASK, Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 LONGEST_MESSAGE = 300
 _LEAST_SECRET = 8  # a shorter value is no key, and masking it would eat words
@@ -136,14 +136,11 @@ def keep_secrets_in(value: Any, name: str = "") -> None:
             keep_secret(value, value.rpartition(" ")[2])  # with its scheme (`Bearer`), and alone
 
 
-def mask(text: str, secrets: Iterable[str] = ()) -> str:
+def mask(text: str) -> str:
     """The text with every known secret, and whatever looks like one, replaced by `***`.
 
     So is the beginning of a secret: whoever has cut the text, here or at a server, may have cut it there.
     """
-    given = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
-    if given:
-        text = shape_of(given).sub(MASK, text)
     text = _known.mask(text)
     lower = text.lower()
     for shape, masked, needles in _SHAPES:
@@ -152,9 +149,7 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
     return text
 
 
-def one_line(
-    value: object, secrets: Iterable[str] = (), *, length: int = LONGEST_MESSAGE, ends: bool = False
-) -> str:
+def one_line(value: object, *, length: int = LONGEST_MESSAGE, ends: bool = False) -> str:
     """The start, or both `ends`, on one line of `length` characters, controls gone and keys masked.
 
     This is where foreign text is cut: after it was masked. Of a text too long to be looked through all words
@@ -168,7 +163,7 @@ def one_line(
         head = text[: most // 2 if ends else most].rsplit(None, 1)[:1]
         text = " ".join([*head, *text[-most // 2 :].split(None, 1)[-1:]] if ends else head)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    text = mask(text, secrets)
+    text = mask(text)
     if len(text) <= length:
         return text
     return f"{text[: length // 2 - 2]} … {text[-(length // 2) + 2 :]}" if ends else text[: length - 1] + "…"
