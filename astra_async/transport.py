@@ -40,7 +40,8 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
     for name in sorted(environ):  # upper case sorts first, so that lower case overwrites it
         if name.lower().endswith("_proxy"):
             named[name.lower().removesuffix("_proxy")] = name, environ[name].strip()
-    if _bypassed(url, named.get("no", ("", ""))[1]):
+    host, no_proxy = (url.host or "").lower().rstrip("."), named.get("no", ("", ""))[1].lower()
+    if any(_matches(entry, host, url.port) for entry in no_proxy.replace(",", " ").split()):
         return None
     for of in (url.scheme, "all"):
         variable, text = named.get(of, ("", ""))
@@ -94,11 +95,6 @@ def _proxy(variable: str, text: str) -> URL:
     if not known:
         raise ConfigError(f"{what} is no proxy's address: write http://HOST:PORT")
     return proxy
-
-
-def _bypassed(url: URL, no_proxy: str) -> bool:
-    host = (url.host or "").lower().rstrip(".")
-    return any(_matches(entry, host, url.port) for entry in no_proxy.lower().replace(",", " ").split())
 
 
 def _matches(entry: str, host: str, port: int | None) -> bool:

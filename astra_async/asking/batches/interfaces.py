@@ -10,20 +10,13 @@ from astra_async.asking.providers import PROVIDERS, wire_format
 from astra_async.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import aiohttp
 
     from astra_async.asking.batches.batch_interface import BatchInterface
     from astra_async.types import ModelSettings, S3Settings
 
 
-def open_interface(
-    settings: ModelSettings,
-    session: aiohttp.ClientSession,
-    s3: S3Settings,
-    environ: Mapping[str, str] = os.environ,
-) -> BatchInterface:
+def open_interface(settings: ModelSettings, session: aiohttp.ClientSession, s3: S3Settings) -> BatchInterface:
     """The batches of one model, over a session that others share; Bedrock's files lie in `s3`.
 
     Raises:
@@ -31,8 +24,8 @@ def open_interface(
     """
     from astra_async.asking.batches.batch_interface import Control
 
-    made_by, wire = check_batch(settings), wire_format(settings, environ)
-    return made_by(wire, Control(wire, session, s3=s3, environ=environ))
+    made_by, wire = check_batch(settings), wire_format(settings, os.environ)
+    return made_by(wire, Control(wire, session, s3=s3, environ=os.environ))
 
 
 def check_batch(settings: ModelSettings) -> type[BatchInterface]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.asking.batches.batch_interface import open_private
 from astra_async.errors import StorageError
-from astra_async.files import file_mode
+from astra_async.files import file_mode, read_at
 from astra_async.redaction import one_line
 from astra_async.running.log import sync_entries
 
@@ -66,9 +66,8 @@ def outcomes(
 
 def outcome_at(path: Path, offset: int, length: int, read: Callable[[bytes], Outcome]) -> Outcome:
     """The result that stands there. Raises StorageError."""
-    with storage(path), path.open("rb") as stream:
-        stream.seek(offset)
-        return read(stream.read(length))
+    with storage(path):
+        return read(read_at(path, offset, length))
 
 
 @contextlib.contextmanager

@@ -151,8 +151,7 @@ class Anthropic(WireFormat):
     takes = USUAL_SETTINGS | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is max_tokens: unset it",
-        "organization": "a key of Anthropic's belongs to a workspace: unset it",
-        "project": "a key of Anthropic's belongs to a workspace: unset it",
+        **dict.fromkeys(("organization", "project"), "a key of Anthropic's belongs to a workspace: unset it"),
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:

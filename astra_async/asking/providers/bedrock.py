@@ -43,7 +43,6 @@ _SERVICE = "bedrock-runtime"
 _SIGNED_AS = "bedrock"
 _LOCAL_REGION = "us-east-1"  # a server on this machine has none
 _CACHING = ("anthropic.claude", "amazon.nova")  # other models reject a cache point
-_ACCOUNT = "AWS_PROFILE chooses the account: unset it"
 
 
 class Bedrock(WireFormat):
@@ -63,8 +62,7 @@ class Bedrock(WireFormat):
     meaningless: ClassVar[Mapping[str, str]] = {
         "api_version": "its interface has one version: unset it",
         "max_tokens_field": "it is maxTokens: unset it",
-        "organization": _ACCOUNT,
-        "project": _ACCOUNT,
+        **dict.fromkeys(("organization", "project"), "AWS_PROFILE chooses the account: unset it"),
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:  # noqa: ARG002 - AWS's credentials are a chain, not a key

@@ -115,10 +115,8 @@ def _inner_codes(error: Mapping[str, Any]) -> list[Any]:
     """Codes one level down: Azure's innererror, Anthropic's details, Gemini's ErrorInfo.reason."""
     codes: list[Any] = []
     for key in ("innererror", "inner_error", "details"):
-        inner = error.get(key)
-        for part in inner if isinstance(inner, list) else [inner]:
-            if isinstance(part, dict):
-                codes += [part.get("code"), part.get("error_code"), part.get("reason")]
+        for part in _objects(error.get(key)):
+            codes += [part.get("code"), part.get("error_code"), part.get("reason")]
     return codes
 
 
@@ -132,11 +130,12 @@ def _status_in(error: Mapping[str, Any], codes: list[str]) -> int:
 
 def _daily_quota(details: Any) -> bool:
     """Gemini: a quota per day, or one of zero, does not come back while anyone waits."""
-    for detail in details if isinstance(details, list) else []:
-        violations = detail.get("violations") if isinstance(detail, dict) else None
-        for violation in violations if isinstance(violations, list) else []:
-            if isinstance(violation, dict) and (
-                "PerDay" in str(violation.get("quotaId")) or str(violation.get("quotaValue")) == "0"
-            ):
-                return True
-    return False
+    violations = (each for detail in _objects(details) for each in _objects(detail.get("violations")))
+    return any(
+        "PerDay" in str(each.get("quotaId")) or str(each.get("quotaValue")) == "0" for each in violations
+    )
+
+
+def _objects(found: object) -> list[dict[str, Any]]:
+    """What of a list, or of what stands in its place, is an object."""
+    return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]

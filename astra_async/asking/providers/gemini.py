@@ -143,8 +143,7 @@ class Gemini(WireFormat):
     takes = USUAL_SETTINGS | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is maxOutputTokens: unset it",
-        "organization": "a key of Gemini's belongs to a project: unset it",
-        "project": "a key of Gemini's belongs to a project: unset it",
+        **dict.fromkeys(("organization", "project"), "a key of Gemini's belongs to a project: unset it"),
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:

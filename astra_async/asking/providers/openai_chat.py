@@ -125,8 +125,7 @@ class Azure(ChatFormat):
     meaningless: ClassVar[Mapping[str, str]] = {
         **NO_THINKING,
         "top_k": "OpenAI has no such parameter: unset it",
-        "organization": "Azure knows resources and deployments: unset it",
-        "project": "Azure knows resources and deployments: unset it",
+        **dict.fromkeys(("organization", "project"), "Azure knows resources and deployments: unset it"),
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:

@@ -143,7 +143,6 @@ class Ceiling:
             self.limit = attempt.crowd + self.limit // 4
             self._next_try(now, patience=1)
             if self._tries_let_in >= _TRIES_TO_DOUBT:
-                self.limit = None
                 self._doubt()
 
     def rejected(self, attempt: Attempt, now: float, *, begins_burst: bool, of_a_try: bool) -> bool:
@@ -160,8 +159,7 @@ class Ceiling:
         if attempt.crowd < self.limit:
             return False
         if begins_burst and attempt.crowd == self.limit and self._let_in < _FEWEST_LET_IN:
-            self.limit = None  # rejected with as few again and again: that is no ceiling
-            self._doubt()
+            self._doubt()  # rejected with as few again and again: that is no ceiling
             return False
         if begins_burst:
             # The try failed, or somebody else takes a share of the ceiling.
@@ -201,6 +199,7 @@ class Ceiling:
         return False
 
     def _doubt(self) -> None:
+        self.limit = None
         self._most_let_in, self._least_rejected = 0, math.inf
         self._bursts, self._suspected_at = 0, 0.0
 
