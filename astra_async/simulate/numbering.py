@@ -13,7 +13,7 @@ from astra_async.simulate.draws import SampleName, digest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.simulate.wires.wire import Ask
+    from astra_async.simulate.wires.asked import Ask
     from astra_async.types import Format
 
 UNKNOWN_PROBLEM = "unknown"

@@ -21,7 +21,8 @@ from astra_async.simulate.model_answers import draw_answer, draw_judgement, limi
 from astra_async.simulate.numbering import Samples
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.tool_work import draw_aside, draw_work
-from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Reply, Tokens, Wire
+from astra_async.simulate.wires.asked import Ask, BadAsk
+from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Wire
 from astra_async.types.samples import is_agent
 
 if TYPE_CHECKING:

@@ -125,11 +125,6 @@ class BatchStore:
         found = [batch for batch in self.batches.values() if batch.family == family]
         return [self.refreshed(batch) for batch in reversed(found)]
 
-    @property
-    def most_enqueued(self) -> int | None:
-        """The limit of tokens in batches that have not ended."""
-        return self._settings.batch_enqueued_tokens
-
     def cancel(self, batch: Batch) -> None:
         """It ends soon, and keeps the half that is finished."""
         if not self.refreshed(batch).has_ended and batch.canceled_s is None:
@@ -161,7 +156,7 @@ class BatchStore:
 
     def is_over(self, batch: Batch) -> bool:
         """Whether the batches before it leave no room for it."""
-        most = self.most_enqueued
+        most = self._settings.batch_enqueued_tokens
         others = (each for each in self.batches.values() if each is not batch and not each.has_ended)
         tokens = sum(line.tokens for each in others if each.phase != "validating" for line in each.lines)
         return most is not None and tokens + sum(line.tokens for line in batch.lines) > most

@@ -10,9 +10,10 @@ from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
 from astra_async.simulate.batches.batch_store import Line
+from astra_async.simulate.wires.asked import BadAsk
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
 from astra_async.simulate.wires.responses import Responses
-from astra_async.simulate.wires.wire import BadAsk, Detail
+from astra_async.simulate.wires.wire import Detail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +109,7 @@ class OpenAIBatchRoutes(BatchRoutes):
     def _errors(self, batch: Batch) -> dict[str, Any] | None:
         if batch.phase != "failed":
             return None
-        limit = self.store.most_enqueued or 0
+        limit = self.service.settings.batch_enqueued_tokens or 0
         over = batch.why == "token_limit_exceeded"
         message = _OVER.format(model="the model", limit=limit) if over else "The file is not valid JSONL."
         code = batch.why if over else "invalid_json_line"

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import (
-    Ask,
-    Detail,
-    Error,
-    Reply,
-    Tokens,
-    Trouble,
-    Wire,
-    event,
-    object_in,
-)
+from astra_async.simulate.wires.asked import Ask, object_in
+from astra_async.simulate.wires.wire import Detail, Error, Reply, Tokens, Trouble, Wire, event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -99,6 +90,7 @@ class ChatCompletions(OpenAI):
     """POST /v1/chat/completions."""
 
     tool = "function"
+    call = called = "tool_calls"
     finishes = _FINISH
     most_tokens = ("max_completion_tokens", "max_tokens")
     seeds = ("seed", "random_seed")
@@ -108,14 +100,6 @@ class ChatCompletions(OpenAI):
         """Understand a request, in which usage has to be asked for."""
         wanted = object_in(body, "stream_options").get("include_usage")
         return replace(super().read(body, path), with_usage=bool(wanted))
-
-    def calls_in(self, message: Mapping[str, Any]) -> bool:
-        """Calls stand beside the text."""
-        return bool(message.get("tool_calls"))
-
-    def finish(self, reply: Reply) -> str:
-        """Why the answer ends."""
-        return "tool_calls" if reply.calls else super().finish(reply)
 
     def opening(self, reply: Reply) -> bytes:
         """The chunk that names the role."""

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import (
-    Detail,
-    Error,
-    Reply,
-    Tokens,
-    Trouble,
-    Wire,
-    entries_of,
-    event,
-)
+from astra_async.simulate.wires.wire import Detail, Error, Reply, Tokens, Trouble, Wire, event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,16 +39,12 @@ _ERRORS: dict[Trouble, Error] = {
 class Messages(Wire):
     """`input_tokens` is the uncached rest; a prompt is cached only where `cache_control` asks for it."""
 
-    schema = "input_schema"
+    schema, call = "input_schema", "tool_use"
     finishes = _STOP
     cache_mark = "cache_control"
     cached_is_exempt = True
     needs_max_tokens = True
     errors = _ERRORS
-
-    def calls_in(self, message: Mapping[str, Any]) -> bool:
-        """Calls are blocks."""
-        return any(block.get("type") == "tool_use" for block in entries_of(message, "content"))
 
     def opening(self, reply: Reply) -> bytes:
         """The message begins with the usage of its input; its one block begins; a ping follows."""

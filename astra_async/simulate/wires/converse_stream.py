@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import (
-    Detail,
-    Error,
-    Reply,
-    Tokens,
-    Trouble,
-    Wire,
-    entries_of,
-    object_in,
-    offered,
-)
+from astra_async.simulate.wires.asked import entries_of, object_in, offered
+from astra_async.simulate.wires.wire import Detail, Error, Reply, Tokens, Trouble, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,7 +50,7 @@ class Converse(Wire):
 
     stream_type = "application/vnd.amazon.eventstream"
     charges_max_tokens = True
-    limits, most_tokens = "inferenceConfig", ("maxTokens",)
+    limits, most_tokens, call = "inferenceConfig", ("maxTokens",), "toolUse"
     finishes = _STOP
     cache_mark = "cachePoint"
     cached_is_exempt = True
@@ -74,10 +65,6 @@ class Converse(Wire):
             tool = object_in(entry, "toolSpec")
             schema = object_in(object_in(tool, "inputSchema"), "json")
             yield offered(tool, schema)
-
-    def calls_in(self, message: Mapping[str, Any]) -> bool:
-        """Calls are blocks."""
-        return any("toolUse" in block for block in entries_of(message, "content"))
 
     def opening(self, reply: Reply) -> bytes:
         """The message begins."""

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import (
-    Detail,
-    Error,
-    Reply,
-    Tokens,
-    Trouble,
-    Wire,
-    entries_of,
-    object_in,
-    offered,
-    text_of,
-)
+from astra_async.simulate.wires.asked import entries_of, object_in, offered, text_of
+from astra_async.simulate.wires.wire import Detail, Error, Reply, Tokens, Trouble, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,7 +45,7 @@ class GenerateContent(Wire):
     Limits are announced in error bodies only, and lines end with CR LF.
     """
 
-    messages, text = "contents", "parts"
+    messages, text, call = "contents", "parts", "functionCall"
     limits, most_tokens = "generationConfig", ("maxOutputTokens",)
     seeds, least_seed = ("seed",), -(2**31)
     stream_type = "text/event-stream"
@@ -75,10 +65,6 @@ class GenerateContent(Wire):
             for tool in entries_of(entry, "functionDeclarations"):
                 schema = object_in(tool, "parametersJsonSchema") or object_in(tool, "parameters")
                 yield offered(tool, schema)
-
-    def calls_in(self, message: Mapping[str, Any]) -> bool:
-        """Calls are parts."""
-        return any("functionCall" in part for part in entries_of(message, "parts"))
 
     def events(self, reply: Reply) -> list[bytes]:
         """One chunk for each piece; a blocked prompt has none."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.simulate.wires.asked import BadAsk
 from astra_async.simulate.wires.chat import OpenAI
-from astra_async.simulate.wires.wire import BadAsk, Detail, Reply, Tokens, event
+from astra_async.simulate.wires.wire import Detail, Reply, Tokens, event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ _OPENING_EVENTS = 4
 class Responses(OpenAI):
     """The stream ends with response.completed or response.incomplete; there is no `[DONE]`, and no seed."""
 
-    messages, system = "input", "instructions"
+    messages, system, call = "input", "instructions", "function_call"
     most_tokens = ("max_output_tokens",)
 
     def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -37,10 +38,6 @@ class Responses(OpenAI):
     def is_own(self, message: Mapping[str, Any]) -> bool:
         """Calls and reasoning are items of their own."""
         return super().is_own(message) or message.get("type") in {"function_call", "reasoning"}
-
-    def calls_in(self, message: Mapping[str, Any]) -> bool:
-        """A call is an item."""
-        return message.get("type") == "function_call"
 
     def opening(self, reply: Reply) -> bytes:
         """The response, its one message and the message's one part begin."""

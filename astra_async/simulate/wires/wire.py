@@ -1,4 +1,4 @@
-"""What every wire format reads from a request, and what it is given to answer with."""
+"""What a wire format answers with, in a stream, whole, or with an error; what it reads is `asked`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import orjson
 from aiohttp import web
 
-from astra_async.types.agents import Tool
+from astra_async.simulate.wires.asked import Asking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,38 +31,7 @@ Trouble = Literal[
     "quota",
 ]
 
-
-_OWN_ROLES = frozenset({"assistant", "model"})
-_ROLES = _OWN_ROLES | {"user", "system", "developer"}
-_SEPARATOR = "\n\n"
 _MARK = "@@"
-
-
-class BadAsk(Exception):  # noqa: N818 - names what was seen
-    """A request that the provider would answer with 400; the message says why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """One request, whatever its format.
-
-    `prompt` is all of its input; in a conversation `answers` are what the model said earlier, the last one
-    last, and `begun` what the input was when it said each. `tools` are offered, and `rounds` of its answers
-    called some. `cacheable` tells that the request asks for
-    prompt caching, where the format has markers.
-    """
-
-    model: str
-    prompt: str
-    stream: bool
-    max_tokens: int | None = None
-    seed: int | None = None
-    cacheable: bool = True
-    with_usage: bool = True
-    answers: tuple[str, ...] = ()
-    begun: tuple[str, ...] = ()
-    tools: tuple[Tool, ...] = ()
-    rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,82 +92,18 @@ class Error:
     code: str | None = None
 
 
-class Wire:
+class Wire(Asking):
     """One wire format, as a server speaks it. A stream is opening, one event for each piece, closing.
 
-    The names say where a request's body holds what: `messages`, the `text` of each, the `system`'s word, the
-    `limits` that `most_tokens` and `seeds` stand in (the body itself where it is None), a `tool` in an entry
-    of the tools and its `schema`, the mark that asks for a prompt's caching. `finishes` names ends.
+    `finishes` names ends, `called` that of an answer with calls.
     """
 
-    messages, text, system = "messages", "content", "system"
-    tool, schema = "", "parameters"
     finishes: ClassVar[Mapping[str, str]]
-    limits: str | None = None
-    most_tokens: tuple[str, ...] = ("max_tokens",)
-    seeds: tuple[str, ...] = ()
-    least_seed = 0
-    cache_mark: str | None = None  # prompts are cached only where the request says so; None: all are
-    needs_max_tokens = False
-    streams: bool | None = None  # None: the body says it
+    called = "tool_use"
     stream_type = "text/event-stream; charset=utf-8"
     charges_max_tokens = False  # max_tokens counts against the limit when the request is admitted
     cached_is_exempt = False  # cached tokens do not count against the limit
     errors: ClassVar[Mapping[Trouble, Error]]
-
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Understand a request; `path` holds what its URL says. Raises BadAsk."""
-        model = path.get("model") or body.get("model")
-        if not isinstance(model, str) or not model:
-            raise BadAsk("you must provide a model parameter")
-        messages = self.messages_of(body)
-        limits = body if self.limits is None else object_in(body, self.limits)
-        max_tokens = _whole_number(limits, self.most_tokens, least=1)
-        if max_tokens is None and self.needs_max_tokens:
-            raise BadAsk("max_tokens: Field required")
-        tools = tuple(self.tools_of(body))
-        texts = self._worked(messages) if tools else self._texts(messages)
-        prompt, answers, begun = _conversation(texts, self.system_of(body))
-        return Ask(
-            model=model,
-            prompt=prompt,
-            stream=bool(body.get("stream")) if self.streams is None else self.streams,
-            max_tokens=max_tokens,
-            seed=_whole_number(limits, self.seeds, least=self.least_seed),
-            cacheable=self.cache_mark is None or self._is_marked(body, messages),
-            answers=answers,
-            begun=begun,
-            tools=tools,
-            rounds=self._rounds(messages) if tools else 0,
-        )
-
-    def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The messages in a body. Raises BadAsk."""
-        messages = body.get(self.messages)
-        if not isinstance(messages, list) or not messages:
-            raise BadAsk(f"{self.messages} must be an array with at least one message")
-        if not all(isinstance(message, dict) for message in messages):
-            raise BadAsk(f"{self.messages} must hold objects")
-        return messages
-
-    def tools_of(self, body: Mapping[str, Any]) -> Iterable[Tool]:
-        """The tools that a body offers; some of a provider's own have no schema. Raises BadAsk."""
-        for entry in entries_of(body):
-            tool = object_in(entry, self.tool) if self.tool else entry
-            yield offered(tool, object_in(tool, self.schema))
-
-    def is_own(self, message: Mapping[str, Any]) -> bool:
-        """Whether the model has said this."""
-        return message.get("role") in _OWN_ROLES
-
-    def calls_in(self, message: Mapping[str, Any]) -> bool:
-        """Whether it calls tools there."""
-        raise NotImplementedError
-
-    def system_of(self, body: Mapping[str, Any]) -> str:
-        """What the system says in a body, if anything. Raises BadAsk."""
-        system = body.get(self.system)
-        return text_of(system, self.system) if system else ""
 
     def opening(self, reply: Reply) -> bytes:
         """What comes before the first piece."""
@@ -224,7 +129,7 @@ class Wire:
 
     def finish(self, reply: Reply) -> str:
         """Why the answer ends."""
-        return "tool_use" if reply.calls else self.finishes[reply.finish]
+        return self.called if reply.calls else self.finishes[reply.finish]
 
     def failure(self, trouble: Trouble, detail: Detail) -> web.Response:
         """The error response for a trouble."""
@@ -260,115 +165,8 @@ class Wire:
         """The words of an error."""
         return self.errors[trouble].message.format(detail)
 
-    def _worked(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
-        """As `_texts`, of a conversation with calls and results: what is no text stands there as JSON."""
-        texts = []
-        for message in messages:
-            parts = message.get(self.text)
-            plain = isinstance(parts, str) or (
-                isinstance(parts, list) and any("text" in part for part in parts)
-            )
-            text = text_of(parts, self.text) if plain else self._unmarked(message)
-            texts.append((self.is_own(message), text))
-        return texts
-
-    def _unmarked(self, message: Mapping[str, Any]) -> str:
-        """A message as JSON without marks of caching, which move on while it stays the same."""
-        parts = message.get(self.text)
-        if isinstance(parts, list):
-            kept = [{name: part[name] for name in part if name != self.cache_mark} for part in parts]
-            message = {**message, self.text: [part for part in kept if part]}
-        return orjson.dumps(message).decode()
-
-    def _rounds(self, messages: list[Mapping[str, Any]]) -> int:
-        """How many answers had calls; one answer may be several messages that follow one another."""
-        rounds, called = 0, False
-        for message in messages:
-            own = self.is_own(message)
-            rounds += own and not called and self.calls_in(message)
-            called = own and (called or self.calls_in(message))
-        return rounds
-
-    def _texts(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
-        """Whether the model itself has said each message, and what. Raises BadAsk."""
-        read: list[tuple[bool, str]] = []
-        for message in messages:
-            role = message.get("role", "user")
-            if role not in _ROLES:
-                raise BadAsk(f"{self.messages}: no such role: {role!r}")
-            read.append((role in _OWN_ROLES, text_of(message.get(self.text), f"{self.messages}.{self.text}")))
-        if read[-1][0]:
-            raise BadAsk(f"{self.messages}: the last of them must be the user's")
-        return read
-
-    def _is_marked(self, body: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> bool:
-        contents = [body.get(self.system), *(message.get(self.text) for message in messages)]
-        blocks = [block for content in contents if isinstance(content, list) for block in content]
-        return any(isinstance(part, dict) and bool(part.get(self.cache_mark)) for part in (body, *blocks))
-
 
 def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
     """One server-sent event with a JSON payload."""
     head = b"event: " + name.encode() + b"\n" if name else b""
     return head + b"data: " + orjson.dumps(data) + b"\n\n"
-
-
-def text_of(content: object, where: str) -> str:
-    """The text of a message's content: a string, or a list of parts that each have a `text`.
-
-    Raises:
-        BadAsk: it is neither, or holds no text.
-    """
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise BadAsk(f"{where} must be a string or an array of parts")
-    parts = [part.get("text", "") if isinstance(part, dict) else part for part in content]
-    if not all(isinstance(part, str) for part in parts):
-        raise BadAsk(f"{where} holds a part that is not text")
-    return "".join(parts)
-
-
-def entries_of(body: Mapping[str, Any], name: str = "tools") -> list[Mapping[str, Any]]:
-    """A body's list of objects, empty where it is missing. Raises BadAsk."""
-    found = body.get(name) or []
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise BadAsk(f"{name} must be an array of objects")
-    return found
-
-
-def offered(tool: Mapping[str, Any], schema: Mapping[str, Any]) -> Tool:
-    """A tool of a request with its JSON schema."""
-    return Tool(name=str(tool.get("name") or ""), description="", parameters=schema)
-
-
-def object_in(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """An object in a body, empty where it is missing. Raises BadAsk."""
-    found = body.get(name) or {}
-    if not isinstance(found, dict):
-        raise BadAsk(f"{name} must be an object")
-    return found
-
-
-def _conversation(pairs: list[tuple[bool, str]], system: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """`prompt`, `answers` and `begun` of an Ask in which this was said."""
-    texts = [system] if system else []
-    answers, begun = [], []
-    for is_own, text in pairs:
-        if is_own:
-            answers.append(text)
-            begun.append(_SEPARATOR.join(texts))
-        texts.append(text)
-    return _SEPARATOR.join(texts), tuple(answers), tuple(begun)
-
-
-def _whole_number(body: Mapping[str, Any], names: tuple[str, ...], *, least: int) -> int | None:
-    """The first of these fields that is set, as a number of at least `least`. Raises BadAsk."""
-    for name in names:
-        value = body.get(name)
-        if value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise BadAsk(f"{name} must be a whole number of at least {least}")
-        return value
-    return None
