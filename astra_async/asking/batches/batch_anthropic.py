@@ -46,11 +46,6 @@ class AnthropicBatches(BatchInterface):
         """One element of `requests`."""
         return orjson.dumps({"custom_id": custom_id, "params": body_of(self.wire, request)})
 
-    async def upload(self, path: Path, token: str) -> str:
-        """Nothing is uploaded before the create."""
-        del path, token
-        return ""
-
     async def create(self, path: Path, intent: Intent) -> str:
         """The batch's id."""
         del intent

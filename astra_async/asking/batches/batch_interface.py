@@ -18,7 +18,7 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
-from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding
+from astra_async.asking.providers.encodings import DamagedEncoding, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Reception
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # 4xx after which the request may still have been carried out.
 _UNCERTAIN = frozenset({408, 409, 425, 499})
 _GONE = frozenset({404, 410})
-_PIECE_BYTES, _LONGEST_REFUSAL_BYTES = 2**18, 2**20
+_LONGEST_REFUSAL_BYTES = 2**20
 # A batch that began so long before its intent is not ours, however wrong a clock is.
 _CLOCKS_DIFFER_S = 86_400.0
 _STREAMING = frozenset({"stream", "stream_options"})
@@ -96,9 +96,9 @@ class BatchInterface:
         """One request as it stands in the file: the body that is sent online, not streamed."""
         raise NotImplementedError
 
-    async def upload(self, path: Path, token: str) -> str:
+    async def upload(self, path: Path, token: str) -> str:  # noqa: ARG002 - some are sent the file itself
         """Bring the file to where a batch is made from; costs nothing. What it is called there."""
-        raise NotImplementedError
+        return ""
 
     async def create(self, path: Path, intent: Intent) -> str:
         """Create the batch, once; returns its id. Raises ProviderError, see `is_certainly_none`."""
@@ -247,21 +247,21 @@ class Control:
         if isinstance(data, dict):
             data, headers = orjson.dumps(data), {"Content-Type": "application/json", **(headers or {})}
         async with self._answered(method, url, data=data, headers=headers) as response:
-            content = b"".join([piece async for piece in _pieces(response)])
+            content = b"".join([piece async for piece in pieces_of(response)])
             return self._object(content), response.headers
 
     async def save(self, url: URL, path: Path) -> None:
         """Append what a GET brings to a file, a piece in memory at a time. Raises ProviderError, OSError."""
         async with self._answered("GET", url) as response:
             with open_private(path) as stream:
-                async for piece in _pieces(response):
+                async for piece in pieces_of(response):
                     stream.write(piece)
 
     async def first_line(self, url: URL) -> bytes:
         """The first line of what a GET brings. Raises ProviderError."""
         found = b""
         async with self._answered("GET", url) as response:
-            async for piece in _pieces(response):
+            async for piece in pieces_of(response):
                 found += piece
                 if b"\n" in found:
                     break
@@ -288,7 +288,7 @@ class Control:
                 allow_redirects=False,  # a redirect would carry the key to wherever it points
             ) as response:
                 if not response.ok or response.status >= 300:  # noqa: PLR2004 - HTTP
-                    content = b"".join([piece async for piece in _pieces(response)])
+                    content = b"".join([piece async for piece in pieces_of(response)])
                     raise self._refusal(response, content[:_LONGEST_REFUSAL_BYTES])
                 yield response
         except (aiohttp.ClientError, TimeoutError, ConnectionError, UnicodeError) as error:
@@ -323,13 +323,6 @@ class Control:
         if not isinstance(found, dict):
             raise TransientError(f"{self._settings.name}: no object: {one_line(content, length=80)}")
         return found
-
-
-async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    decoder = Decoder(response.headers)
-    async for chunk in response.content.iter_chunked(_PIECE_BYTES):
-        for piece in decoder.pieces(chunk):
-            yield piece
 
 
 def open_private(path: Path, *, anew: bool = False) -> Any:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from astra_async.redaction import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    import aiohttp
 
 _MOST_BYTES = 2**18
 _EITHER = 32 + zlib.MAX_WBITS  # zlib's own header, or gzip's
@@ -64,3 +66,11 @@ class Decoder:
                 chunk = self._zlib.unconsumed_tail
         except zlib.error as error:
             raise DamagedEncoding(f"its compression is damaged ({error})") from error
+
+
+async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """The body of a response as it comes. Raises what `Decoder` does, and aiohttp."""
+    decoder = Decoder(response.headers)
+    async for chunk in response.content.iter_any():
+        for piece in decoder.pieces(chunk):
+            yield piece

@@ -16,7 +16,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
-from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding
+from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_meaning import PROXY_WANTS_CREDENTIALS, Failure, parse_body
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import Cut, Reception
@@ -215,11 +215,11 @@ async def _read_some(response: aiohttp.ClientResponse) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        decoder = Decoder(response.headers)
-        while size < _MAX_ERROR_BYTES and (chunk := await response.content.readany()):
-            for piece in decoder.pieces(chunk):
-                pieces.append(piece)
-                size += len(piece)
+        async for piece in pieces_of(response):
+            pieces.append(piece)
+            size += len(piece)
+            if size >= _MAX_ERROR_BYTES:
+                break
     except (aiohttp.ClientError, UnknownEncoding, DamagedEncoding) as error:
         if not pieces:
             return f"(its body could not be read: {type(error).__name__})".encode()
