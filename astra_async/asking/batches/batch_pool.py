@@ -169,12 +169,13 @@ class BatchPool(Work):
     def _next_chunk(self) -> list[Call]:
         """The first of what is gathered, all of one turn, as far as tokens and money allow."""
         chunk: list[Call] = []
+        others = self.log.open_of(self.name)
         tokens, self.waits_for = 0.0, ""
         for call in [*self.calls.gathered.values()][: self.interface.most_requests]:
             if chunk and call.request.key.turn != chunk[0].request.key.turn:
                 break
             tokens += self.calls.tokens(call)
-            if not self.window.takes(tokens, first=not chunk):
+            if not self.window.takes(tokens, others, first=not chunk):
                 self.waits_for = "room among the provider's enqueued tokens"
                 break
             if not self._afford(call, first=not chunk):

@@ -191,7 +191,6 @@ class Work:
 
     def follow(self, intent: Intent) -> None:
         """Follow a batch; its calls hear of its end."""
-        self.window.enter(intent)
         self.start(self._to_its_end(intent), lambda: self.calls.inside(intent))
 
     async def _to_its_end(self, intent: Intent) -> None:
@@ -211,13 +210,12 @@ class Work:
     async def _nothing_came(self, intent: Intent) -> None:
         await self.log.note("refused", intent, detail="no batch came of it")
         self.emit(f"{intent.token}: no batch came of it, its requests are sent now")
-        self._let_go(intent)
+        self._go_on_at_once()
         for call in self.calls.inside(intent):
             self.gather(call)
 
-    def _let_go(self, intent: Intent) -> None:
-        """Its tokens are the next batch's."""
-        self.window.leave(intent)
+    def _go_on_at_once(self) -> None:
+        """The tokens of a batch that is over are the next one's."""
         self.held_until = 0.0
         self.changed.set()
 
@@ -266,7 +264,7 @@ class Work:
         await self.patiently(fetch)
         await asyncio.to_thread(keep, draft, path)
         await self.log.note("collected", intent)
-        self._let_go(intent)
+        self._go_on_at_once()
 
     async def _hand_out(self, intent: Intent, standing: Standing, *, again: bool) -> None:
         """Each call gets its result; the first answer to a request counts, whatever else is there."""
@@ -305,7 +303,6 @@ class Work:
     async def refused(self, intent: Intent, error: ProviderError) -> None:
         """Nothing of a batch was processed. What was only too much is sent again, in pieces that fit."""
         await self.log.note("refused", intent, detail=str(error))
-        self.window.leave(intent)
         self.emit(f"{intent.batch_id or intent.token}: nothing of it was processed: {error}")
         calls = self.calls.inside(intent)
         too_much = is_too_much(error)
@@ -315,7 +312,7 @@ class Work:
                 self.die(error)
             return
         self.calls.ledger.rate_limited += 1
-        if not (too_much and self.window.learn(intent, str(error))):
+        if not (too_much and self.window.learn(intent, str(error), self.log.open_of(self.name))):
             self.held_until = time.monotonic() + (error.hint_s or LATEST_S / 4)
             self.waits_for = str(error)
         for call in calls:

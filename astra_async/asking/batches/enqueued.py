@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from astra_async.asking.batches.batch_log import Intent
     from astra_async.errors import ProviderError
 
@@ -18,31 +19,25 @@ _IN_HAND = 0.95  # our count is an estimate
 
 
 class Window:
-    """The tokens that are with the provider, and how many may be."""
+    """How many tokens may be with the provider."""
 
     def __init__(self, most: int | None) -> None:
         self._most = math.inf if most is None else float(most)
-        self._enqueued: Counter[str] = Counter()
 
-    def enter(self, intent: Intent) -> None:
-        """A batch is with the provider, or may be."""
-        self._enqueued[intent.token] = intent.tokens
+    def takes(self, tokens: float, others: Sequence[Intent], *, first: bool) -> bool:
+        """Whether so many more may go beside `others`, which are there or may be.
 
-    def leave(self, intent: Intent) -> None:
-        """It is not any more."""
-        self._enqueued.pop(intent.token, None)
+        What is too large by itself goes alone, and the provider judges.
+        """
+        return tokens + sum(each.tokens for each in others) <= self._most or (first and not others)
 
-    def takes(self, tokens: float, *, first: bool) -> bool:
-        """Whether so many more may go; what is too large by itself goes alone, and the provider judges."""
-        return tokens + self._enqueued.total() <= self._most or (first and not self._enqueued)
-
-    def learn(self, refused: Intent, message: str) -> bool:
-        """A batch was too much, in these words; whether a smaller one may go at once."""
+    def learn(self, refused: Intent, message: str, others: Sequence[Intent]) -> bool:
+        """A batch was too much beside `others`, in these words; whether a smaller one may go at once."""
         found = _LIMIT.search(message)
         before = self._most
         if found:
             self._most = min(before, _IN_HAND * int(found[1].replace(",", "")))
-        elif not self._enqueued and len(refused.requests) > 1:
+        elif not others and len(refused.requests) > 1:
             self._most = min(before, refused.tokens / 2)
         return self._most < before
 
