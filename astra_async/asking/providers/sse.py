@@ -26,17 +26,9 @@ class EventTooLarge(ValueError):  # noqa: N818 - names what was seen
 class SseSplitter:
     """Cuts an event stream into the data of its events, whatever the chunks; the work is linear in the bytes.
 
-    Args:
-        max_event_bytes: a longer event raises EventTooLarge instead of filling the memory.
-
-    Attributes:
-        is_page: it begins with `<`, as no stream does; only its `data:` lines are read.
+    An event of more than `max_event_bytes` raises EventTooLarge instead of filling the memory. What begins
+    with `<`, as no stream does, `is_page`: only its `data:` lines are read.
     """
-
-    __slots__ = (
-        *("_after_cr", "_bare", "_closer", "_data", "_has_begun", "_held", "_held_bytes", "_limit", "_size"),
-        "is_page",
-    )
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self.is_page = self._has_begun = False
@@ -46,7 +38,6 @@ class SseSplitter:
         self._after_cr = False  # the last chunk ended with CR: a LF that follows belongs to it
         self._data: list[bytes] = []
         self._bare: list[bytes] = []
-        self._closer = b""
         self._size = 0  # bytes in _data or _bare
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -136,12 +127,10 @@ class SseSplitter:
     def _bare_line(self, line: bytes, events: list[bytes]) -> None:
         """Collect JSON that came without `data:`, on one line or pretty-printed over many."""
         first = not self._bare
-        if first:
-            self._closer = _CLOSERS[line[:1]]
         self._bare.append(line)
         self._size += len(line)
         self._check(self._size)
-        if line.rstrip()[-1:] == self._closer and (first or line[:1] in b"}]"):
+        if line.rstrip()[-1:] == _CLOSERS[self._bare[0][:1]] and (first or line[:1] in b"}]"):
             events.append(self._end_bare())
 
     def _end_bare(self) -> bytes:

@@ -35,8 +35,6 @@ class Spacing:
     negative, and lowers it by itself; an amount of any size passes in the end and is paid for after.
     """
 
-    __slots__ = ("_at", "_credit_s", "_level", "per_second")
-
     def __init__(self, per_second: float, now: float, *, credit_s: float = LATENESS_S) -> None:
         self.per_second = per_second
         self._credit_s = credit_s
@@ -102,8 +100,6 @@ class BucketState:
 
 class Bucket:
     """One dimension of the limit: our own even spending, and the room that the provider announced."""
-
-    __slots__ = ("_announced", "_configured", "_given", "_made_at", "_spacing", "dimension", "per_minute")
 
     def __init__(
         self, dimension: Dimension, per_minute: float, now: float, *, configured: bool = False
@@ -225,8 +221,6 @@ class _Announced:
 
     Its capacity is the most that they ever left over, which may be a second's worth or a minute's.
     """
-
-    __slots__ = ("_at", "_level", "capacity", "known_from", "per_second")
 
     def __init__(self, per_second: float, now: float) -> None:
         self.per_second = per_second
