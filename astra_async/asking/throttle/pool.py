@@ -297,18 +297,16 @@ class Pool:
     def _failed(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
         """How to go on after a failed attempt, or None to give the call up."""
         retry, cost_usd = self._judge.failed(ticket.effort, attempt, error, self._clock())
-        self._lose_leader(attempt)
         self._end(attempt, cost_usd)
         return retry
 
     def _abandoned(self, attempt: Attempt) -> None:
         """The task was cancelled in flight, or the provider is broken."""
-        cost_usd = self._judge.abandoned(attempt, self._clock())
-        self._lose_leader(attempt)
-        self._end(attempt, cost_usd)
+        self._end(attempt, self._judge.abandoned(attempt, self._clock()))
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
         """Free what it held; one whose cost is unknown counts at its worst."""
+        self._lose_leader(attempt)
         self._gate.release(attempt)
         self._budget.settle(attempt.worst_usd, attempt.worst_usd if cost_usd is None else cost_usd)
         self._pump()

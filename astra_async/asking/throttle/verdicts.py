@@ -115,7 +115,7 @@ class Judge:
             return self._give_up(
                 attempt, error, f"{text}; check quota and balance, or run the same command again later"
             )
-        retry = effort.rejected(error, now, billed=_billed(attempt, error), rng=self.rng)
+        retry = effort.rejected(error, now, billed=_was_billed(attempt, error), rng=self.rng)
         prompt, in_vain = attempt.request.prompt_sha256, self.gate.in_vain
         if retry is None or in_vain.of_prompt(prompt, now):
             return self._give_up(attempt, error)
@@ -130,7 +130,7 @@ class Judge:
             text = f"nobody is answered any more, the latest error: {error}"
             remedy = "check base_url and the network, then run the same command again"
             return self._give_up(attempt, error, f"{text}; {remedy}")
-        goes_on = effort.failed(billed=_billed(attempt, error))
+        goes_on = effort.failed(billed=_was_billed(attempt, error))
         if not goes_on or self.gate.in_vain.breaks_servers(attempt.request.prompt_sha256):
             return self._give_up(attempt, error)
         to_tail = self.retries_left < 1
@@ -153,5 +153,5 @@ class Judge:
         return None
 
 
-def _billed(attempt: Attempt, error: ProviderError) -> bool:
+def _was_billed(attempt: Attempt, error: ProviderError) -> bool:
     return attempt.accepted or bool(error.usage and error.usage.output_tokens)
