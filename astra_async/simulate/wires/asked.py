@@ -60,7 +60,9 @@ class Asking:
     least_seed = 0
     cache_mark: str | None = None  # prompts are cached only where the request says so; None: all are
     needs_max_tokens = False
-    streams: bool | None = None  # None: the body says it
+
+    def __init__(self, *, stream: bool | None = None) -> None:
+        self.streams = stream  # None: the body says it
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request; `path` holds what its URL says. Raises BadAsk."""

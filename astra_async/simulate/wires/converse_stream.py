@@ -56,9 +56,6 @@ class Converse(Wire):
     cached_is_exempt = True
     errors = _ERRORS
 
-    def __init__(self, *, stream: bool) -> None:
-        self.streams = stream
-
     def tools_of(self, body: Mapping[str, Any]) -> Iterator[Tool]:
         """Specifications of tools."""
         for entry in entries_of(object_in(body, "toolConfig")):

@@ -51,9 +51,6 @@ class GenerateContent(Wire):
     stream_type = "text/event-stream"
     errors = _ERRORS
 
-    def __init__(self, *, stream: bool) -> None:
-        self.streams = stream
-
     def system_of(self, body: Mapping[str, Any]) -> str:
         """The text of `systemInstruction`."""
         system = body.get("systemInstruction")
