@@ -78,9 +78,8 @@ class ConverseReader(Reader):
             self.transcript.count(piece["toolUse"].get("input") or "")
             self.transcript.begun = True
         reasoning = piece.get("reasoningContent")
-        if (
-            reasoning and "redactedContent" not in reasoning
-        ):  # what streams so is `reasoningText` of a message
+        # What streams as `text` and `signature` is `reasoningText` of a message.
+        if reasoning and "redactedContent" not in reasoning:
             piece = {"reasoningContent": {"reasoningText": reasoning}}
         merge(block, {name: piece[name] for name in _GATHERED if name in piece})
 
