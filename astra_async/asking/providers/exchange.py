@@ -19,7 +19,7 @@ from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
 from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_meaning import PROXY_WANTS_CREDENTIALS, Failure, parse_body
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
-from astra_async.asking.providers.reception import Cut, Reception
+from astra_async.asking.providers.reception import BROKEN, Cut, Reception
 from astra_async.asking.providers.request_fields import encode, laid_over
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
@@ -70,9 +70,17 @@ class HttpProvider:
         reader = self._wire.reader()
         reader.gathers = request.by_agent
         reception = Reception(self._settings, watch, reader, in_usual_words=self._wire.failure)
-        return await reception.attempt(
-            self._exchange(request, reception), lambda error: _meaning(error, streaming=reception.streaming)
-        )
+        try:
+            async with reception.patience:
+                return await self._exchange(request, reception)
+        except Cut as error:
+            return reception.broken(error, *_meaning(error.__cause__, reception))
+        except BROKEN as error:
+            return reception.broken(error)
+        except TimeoutError as error:
+            if not reception.patience.is_lost:
+                raise
+            return reception.broken(error, reception.patience.why())
 
     async def close(self) -> None:
         """Close the session, if it is this provider's own."""
@@ -138,10 +146,10 @@ class HttpProvider:
         return whole
 
 
-def _meaning(
-    error: BaseException | None, *, streaming: bool
-) -> tuple[str, type[ProviderError] | None] | None:
-    """An untrusted certificate and a proxy's refusal do not get better."""
+def _meaning(error: BaseException | None, reception: Reception) -> tuple[str, type[ProviderError] | None]:
+    """What an error of the transport is: an untrusted certificate and a proxy's refusal do not get better."""
+    if isinstance(error, TimeoutError):
+        return reception.patience.why(), None
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         text = f"the certificate is not trusted ({error}); SSL_CERT_FILE names another bundle"
         return text, PoolUnusable
@@ -151,7 +159,9 @@ def _meaning(
         return f"the proxy answered {error.status} {error.message}{remedy}", kind
     if isinstance(error, aiohttp.InvalidURL | UnicodeError):
         return f"the address cannot be used ({error})", PoolUnusable
-    return ("the connection was cut in mid-stream", None) if streaming else None
+    if reception.streaming:
+        return "the connection was cut in mid-stream", None
+    return f"the connection failed ({type(error).__name__}: {error})", None
 
 
 @contextmanager

@@ -35,13 +35,10 @@ from astra_async.surrogates import without_surrogates
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Callable, Iterable
 
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.types import CallWatch, ModelSettings
-
-    # What an error of the transport is, where it is more than a lost connection: its sentence and its kind.
-    Meaning = Callable[[BaseException | None], tuple[str, type[ProviderError] | None] | None]
 
 _UNKNOWN = Usage()
 _NOTHING = Usage(input_tokens=0, output_tokens=0)
@@ -85,29 +82,6 @@ class Reception:
     def streaming(self) -> bool:
         """Whether content has arrived: from then on tokens are billed."""
         return self._first_s is not None
-
-    async def attempt(self, exchange: Awaitable[Completion], meaning: Meaning) -> Completion:
-        """What an exchange comes to within its time; `meaning` knows the errors of its transport.
-
-        Raises:
-            ProviderError: the branch says what the pool should do; the message is masked and one line.
-        """
-        patience = self.patience
-        try:
-            async with patience:
-                return await exchange
-        except BROKEN as error:
-            cause = error.__cause__
-            if not isinstance(error, Cut):
-                return self.broken(error)
-            if isinstance(cause, TimeoutError):
-                return self.broken(error, patience.why())
-            failed = f"the connection failed ({type(cause).__name__}: {cause})", None
-            return self.broken(error, *(meaning(cause) or failed))
-        except TimeoutError as error:
-            if not patience.is_lost:
-                raise
-            return self.broken(error, patience.why())
 
     def take(self, events: Iterable[bytes]) -> None:
         """Feed one chunk's events to the reader, then tell the watch once for all of them.
