@@ -28,6 +28,7 @@ class BatchRoutes:
         prefix: what the ids of its batches begin with.
         follows: what a list's query calls the batch after which a page begins.
         shows_cancelled: who cancels a batch is shown it.
+        file_type: the content type of its files.
         missing: the body of the answer where there is no such batch or file; also `missing_headers`.
     """
 
@@ -35,6 +36,7 @@ class BatchRoutes:
     prefix: ClassVar[str] = ""
     follows: ClassVar[str] = ""
     shows_cancelled: ClassVar[bool] = False
+    file_type: ClassVar[str] = ""
     missing: ClassVar[Mapping[str, Any]]
     missing_headers: ClassVar[Mapping[str, str]] = {}
 
@@ -87,11 +89,12 @@ class BatchRoutes:
             raise self.not_found()
         return self.store.refreshed(batch)
 
-    def file(self, name: str) -> bytes:
-        """A file's content. Raises HTTPNotFound."""
+    async def file(self, request: web.Request) -> web.Response:
+        """A file's content."""
+        name = request.match_info["name"]
         if name not in self.store.files:
             raise self.not_found()
-        return self.store.files[name]
+        return web.Response(body=self.store.files[name], content_type=self.file_type)
 
     def not_found(self) -> web.HTTPNotFound:
         """There is no such batch or file."""

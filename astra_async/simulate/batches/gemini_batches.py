@@ -32,7 +32,7 @@ _VERSION = "{version:v1|v1beta}"
 class GeminiBatchRoutes(BatchRoutes):
     """The handlers."""
 
-    family = "google"
+    family, file_type = "google", "application/jsonl"
     missing: ClassVar = {
         "error": {"code": 404, "message": "Requested entity was not found.", "status": "NOT_FOUND"}
     }
@@ -46,7 +46,7 @@ class GeminiBatchRoutes(BatchRoutes):
         router.add_get(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}", self.look)
         router.add_post(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}:cancel", self.cancel)
         for place in ("", "/download"):  # the documentation's address, and the SDK's
-            router.add_get(f"{prefix}{place}/{_VERSION}/files/{{name:[^/:]+}}:download", self._download)
+            router.add_get(f"{prefix}{place}/{_VERSION}/files/{{name:[^/:]+}}:download", self.file)
 
     async def _start(self, request: web.Request) -> web.Response:
         if request.headers.get("X-Goog-Upload-Command") != "start":
@@ -93,10 +93,6 @@ class GeminiBatchRoutes(BatchRoutes):
         following = {"nextPageToken": str(end)} if end < len(batches) else {}
         page = [await self.shown(each, request) for each in batches[begin:end]]
         return web.json_response({"operations": page, **following})
-
-    async def _download(self, request: web.Request) -> web.Response:
-        content = self.file(request.match_info["name"])
-        return web.Response(body=content, content_type="application/jsonl")
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
         """An operation; an expired one has nothing to retrieve."""

@@ -34,6 +34,7 @@ class OpenAIBatchRoutes(BatchRoutes):
     """OpenAI's handlers."""
 
     family, prefix, follows, shows_cancelled = "openai", "batch_", "after", True
+    file_type = "application/octet-stream"
     missing: ClassVar = {
         "error": {"message": "No such object.", "type": "invalid_request_error", "param": "id", "code": None}
     }
@@ -42,7 +43,7 @@ class OpenAIBatchRoutes(BatchRoutes):
     def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
         """Serve them below a prefix."""
         router.add_post(f"{prefix}/files", self._upload)
-        router.add_get(f"{prefix}/files/{{name}}/content", self._content)
+        router.add_get(f"{prefix}/files/{{name}}/content", self.file)
         router.add_post(f"{prefix}/batches", self._create)
         router.add_get(f"{prefix}/batches", self.page)
         router.add_get(f"{prefix}/batches/{{id}}", self.look)
@@ -57,10 +58,6 @@ class OpenAIBatchRoutes(BatchRoutes):
         about = {"id": self.store.keep("file-", content), "filename": found.filename, "bytes": len(content)}
         fixed = {"object": "file", "purpose": "batch", "status": "processed", "created_at": 0}
         return web.json_response(about | fixed)
-
-    async def _content(self, request: web.Request) -> web.Response:
-        content = self.file(request.match_info["name"])
-        return web.Response(body=content, content_type="application/octet-stream")
 
     async def _create(self, request: web.Request) -> web.Response:
         fields = orjson.loads(await request.read())
