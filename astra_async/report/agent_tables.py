@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from astra_async.report.costs import mean_cost_usd, quantile_of
+from astra_async.report.entries import ranked
 from astra_async.report.packing import AGENT_ENDS
 from astra_async.report.pairwise import Pair
 from astra_async.report.table import WHO, Column, Table
@@ -44,17 +45,14 @@ def agent_pairs(entries: Sequence[Entry]) -> list[Pair]:
     """
     pairs = []
     for label in dict.fromkeys(entry.label for entry in with_agents(entries)):
-        ways = sorted((entry for entry in entries if entry.label == label), key=lambda entry: entry.rank)
-        for a, b in combinations(ways, 2):
-            if is_agent(a.format) or is_agent(b.format):
-                formats = f"{a.format}/{b.format}"
-                pairs.append(Pair(a=a, b=b, a_name=a.name, b_name=b.name, format=formats))
-    ranked = sorted((entry for entry in entries if is_agent(entry.format)), key=lambda entry: entry.rank)
-    for other in ranked[1:]:
-        if other.label != ranked[0].label and other.format != ranked[0].format:
-            formats = f"{ranked[0].format}/{other.format}"
-            best = ranked[0]
-            pairs.append(Pair(a=best, b=other, a_name=best.name, b_name=other.name, format=formats))
+        ways = ranked([entry for entry in entries if entry.label == label])
+        pairs += [Pair.of(a, b) for a, b in combinations(ways, 2) if is_agent(a.format) or is_agent(b.format)]
+    agents = ranked([entry for entry in entries if is_agent(entry.format)])
+    pairs += [
+        Pair.of(agents[0], other)
+        for other in agents[1:]
+        if other.label != agents[0].label and other.format != agents[0].format
+    ]
     return pairs
 
 

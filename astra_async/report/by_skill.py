@@ -12,7 +12,7 @@ from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import Column, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, by_family, paired_t, sign_flips
-from astra_async.stats.intervals import bounds, total_interval
+from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -206,7 +206,7 @@ def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
         entry=entry,
         mean=math.fsum(means) / len(means),
         passed=math.fsum(entry.passes[places]) / len(means),
-        interval=bounds(total_interval(means, entry.families_of(places))),
+        interval=total_interval(means, entry.families_of(places)),
     )
 
 

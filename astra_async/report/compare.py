@@ -6,7 +6,7 @@ permutation test of its two sets of samples, Benjamini-Hochberg over the problem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +112,11 @@ def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequenc
 
 
 def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
-    names = [before.label, after.label]
-    if before.format != after.format:
-        names = [before.name, after.name]
-    if names[0] == names[1]:
-        where = directories if directories[0] != directories[1] else ("A", "B")
-        names = [f"{name} @ {place}" for name, place in zip(names, where, strict=True)]
-    formats = dict.fromkeys((before.format, after.format))
-    return Pair(a=after, b=before, a_name=names[1], b_name=names[0], format="/".join(formats))
+    pair = Pair.of(after, before)
+    if pair.a_name != pair.b_name:
+        return pair
+    before_at, after_at = directories if directories[0] != directories[1] else ("A", "B")
+    return replace(pair, a_name=f"{pair.a_name} @ {after_at}", b_name=f"{pair.b_name} @ {before_at}")
 
 
 def _problems(pairs: Sequence[Pair]) -> Table:

@@ -11,16 +11,17 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from astra_async.report.costs import cost_is_estimated, mean_cost_usd
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, changed_problems
+from astra_async.report.entries import ranked
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, Pair, changed_problems
 from astra_async.report.table import shown, visible
-from astra_async.stats.intervals import bounds, total_interval
+from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Found, Judged, Metric, Pair, Standing
+    from astra_async.report.pairwise import Found, Judged, Metric, Standing
 
 _MOST_NAMED = 4
 _EQUAL = 1e-12  # apart by no more than rounding
@@ -57,19 +58,16 @@ def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
     several = len({entry.format for entry in entries}) > 1
     for answer_format in dict.fromkeys(entry.format for entry in entries):
-        ranked = sorted(
-            (entry for entry in entries if entry.format == answer_format), key=lambda entry: entry.rank
-        )
+        best, *rest = ranked(entries, answer_format)
         named = answer_format if is_agent(answer_format) else answer_format.upper()
         prefix = f"{named}: " if several else ""
-        if len(ranked) == 1:
-            yield prefix + _alone(ranked[0])
+        if not rest:
+            yield prefix + _alone(best)
             continue
-        of_best = [found for found in pairs if found[0].a is ranked[0] and found[0].format == answer_format]
-        first = {judged.comparison.metric: judged for pair, judged in of_best if pair.b is ranked[1]}
-        pair = next(pair for pair, _ in of_best if pair.b is ranked[1])
-        yield prefix + paired_sentence(pair, first)
-        yield from _others(prefix, ranked, of_best)
+        of_best = [found for found in pairs if found[0].a is best and found[0].format == answer_format]
+        first = {judged.comparison.metric: judged for pair, judged in of_best if pair.b is rest[0]}
+        yield prefix + paired_sentence(Pair.of(best, rest[0]), first)
+        yield from _others(prefix, best.label, [found for found in of_best if found[0].b is not rest[0]])
     if formats:
         yield _formats(formats)
 
@@ -92,7 +90,7 @@ def _agents(agents: Found) -> Iterator[str]:
 def _alone(entry: Entry) -> str:
     begun = entry.valid > 0
     score, found = entry.summary.mean_score, total_interval(entry.means[begun], entry.families_of(begun))
-    sure = f" {shown(bounds(found), 'percent')} on problems like these, at 95 %" if found else ""
+    sure = f" {shown(found, 'percent')} on problems like these, at 95 %" if found else ""
     cost = mean_cost_usd(entry)
     price = f"; {_price(entry, cost)} a sample" if cost else ""
     state = "" if entry.complete else _SO_FAR
@@ -103,19 +101,15 @@ def _alone(entry: Entry) -> str:
     )
 
 
-def _others(prefix: str, ranked: Sequence[Entry], of_best: Found) -> Iterator[str]:
+def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
     """What became of the third and later models against the best."""
-    rest = [
-        (pair, judged.standing)
-        for pair, judged in of_best
-        if judged.comparison.metric == "mean_score" and pair.b is not ranked[1]
-    ]
+    rest = [(pair, judged.standing) for pair, judged in found if judged.comparison.metric == "mean_score"]
     for standing, sentence in _STANDINGS.items():
         for complete in (True, False):
-            labels = [pair.b.label for pair, found in rest if found == standing and pair.complete == complete]
+            labels = [pair.b.label for pair, each in rest if (each, pair.complete) == (standing, complete)]
             if labels:
                 are = "is" if len(labels) == 1 else "are"
-                text = sentence.format(best=ranked[0].label, rest=_named(labels), are=are)
+                text = sentence.format(best=best, rest=_named(labels), are=are)
                 yield f"{prefix}{'' if complete else _SO_FAR}{text}"
 
 

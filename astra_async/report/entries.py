@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,6 +163,12 @@ def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
                 _entry(f"{model} @ {places[id(part[0])]}", (model, answer_format), [part]) for part in parts
             )
     return tuple(entries)
+
+
+def ranked(entries: Sequence[Entry], answer_format: Format | None = None) -> list[Entry]:
+    """In the order of the leaderboard; those of one format if it is given."""
+    wanted = (entry for entry in entries if answer_format in (None, entry.format))
+    return sorted(wanted, key=attrgetter("rank"))
 
 
 def _entry(label: str, pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Entry:

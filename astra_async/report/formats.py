@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.report.pairwise import Pair
 from astra_async.report.table import WHO, Column, Table
-from astra_async.stats.intervals import bounds, total_interval
+from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,13 +41,7 @@ def both_formats(entries: Sequence[Entry]) -> list[Pair]:
     """Each model that was asked for both formats: XML as A, JSON as B."""
     by_key = {(entry.label, entry.format): entry for entry in entries}
     return [
-        Pair(
-            a=by_key[label, "xml"],
-            b=by_key[label, "json"],
-            a_name=f"{label} (xml)",
-            b_name=f"{label} (json)",
-            format="xml/json",
-        )
+        Pair.of(by_key[label, "xml"], by_key[label, "json"])
         for label in dict.fromkeys(entry.label for entry in entries)
         if (label, "xml") in by_key and (label, "json") in by_key
     ]
@@ -80,7 +74,7 @@ def _rate(failure: Failure, title: str) -> Iterator[Column]:
         return math.fsum(shares(entry)) / len(shares(entry))
 
     def interval(entry: Entry) -> Interval | None:
-        return bounds(total_interval(shares(entry), entry.families_of(entry.valid > 0)))
+        return total_interval(shares(entry), entry.families_of(entry.valid > 0))
 
     yield Column(failure, title, "count", of=lambda entry: int(entry.failed(failure).sum()))
     yield Column(f"{failure}_rate", "%", "percent", of=mean)

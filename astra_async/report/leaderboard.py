@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from astra_async.report.costs import mean_cost_usd, partly_known
+from astra_async.report.entries import ranked
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.table import WHO, Column, Table
 from astra_async.report.trial_table import tried
-from astra_async.stats.intervals import (
-    bounds,
-    median_interval,
-    run_only_interval,
-    share_interval,
-    total_interval,
-)
+from astra_async.stats.intervals import median_interval, run_only_interval, share_interval, total_interval
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
 from astra_async.stats.spread import rms_within_sd
 
@@ -117,8 +111,10 @@ def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
     of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
     `complete` is false, and people see them with a tilde.
     """
-    ranked = sorted(entries, key=attrgetter("rank"))
-    items = (_record(entry) | {"against_best": _against_best(entry, ranked, compared)} for entry in ranked)
+    in_order = ranked(entries)
+    items = (
+        _record(entry) | {"against_best": _against_best(entry, in_order, compared)} for entry in in_order
+    )
     return Table.of("leaderboard", "Leaderboard", _COLUMNS, items, notes=_notes(entries), provisional=True)
 
 
@@ -216,9 +212,9 @@ def curves(entries: Sequence[Entry]) -> Table:
     return Table.of("curves", "Pass@m and pass^m for every m", columns, items, provisional=True)
 
 
-def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str:
+def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> str:
     """What the comparison with the first entry of the same format has shown."""
-    best = next(each for each in ranked if each.format == entry.format)
+    best = next(each for each in in_order if each.format == entry.format)
     standings = {
         pair.b.label: judged.standing
         for pair, judged in compared
@@ -226,7 +222,7 @@ def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str
     }
     if entry is not best:
         return _AGAINST_BEST[standings[entry.label]] if entry.label in standings else ""
-    rivals = [each for each in ranked if each.format == entry.format and each.summary.valid]
+    rivals = [each for each in in_order if each.format == entry.format and each.summary.valid]
     if len(rivals) < 2:  # noqa: PLR2004 - nobody to be better than
         return ""
     if not entry.complete:
@@ -245,10 +241,10 @@ def _record(entry: Entry) -> dict[str, Any]:
     return asdict(summary) | {
         "label": entry.label,
         "n": summary.problems,
-        "mean_score_total": bounds(total_interval(means, families)),
-        "mean_score_run_only": bounds(run_only_interval(means, scores, places)),
-        "pass_at_1_total": bounds(total_interval(passes, families)),
-        "pass_at_1_run_only": bounds(run_only_interval(passes, passed, places)),
+        "mean_score_total": total_interval(means, families),
+        "mean_score_run_only": run_only_interval(means, scores, places),
+        "pass_at_1_total": total_interval(passes, families),
+        "pass_at_1_run_only": run_only_interval(passes, passed, places),
         "median_sd_interval": median_interval(entry.sds[several], entry.families_of(several)),
         "rms_within_sd": rms_within_sd(entry.score_variances),
         "between_sd": math.sqrt(split.between) if split else None,

@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from astra_async.report.entries import ranked
 from astra_async.stats.differences import (
     ALPHA,
     FEWEST,
@@ -46,6 +48,7 @@ Metric = Literal["mean_score", "pass_at_1", "sd"]
 Standing = Literal["better", "worse", "equivalent", "inconclusive", "incomparable"]
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
+_ARRAYS = {"mean_score": attrgetter("means"), "pass_at_1": attrgetter("passes"), "sd": attrgetter("sds")}
 _MOST_NAMED = 10  # problems that are not compared
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 MISSING = "samples are missing that could turn it"
@@ -118,43 +121,17 @@ class Pair:
     b_name: str
     format: str
 
+    @classmethod
+    def of(cls, a: Entry, b: Entry) -> Pair:
+        """Two entries by their labels; by their whole names where their formats differ."""
+        if a.format == b.format:
+            return cls(a=a, b=b, a_name=a.label, b_name=b.label, format=a.format)
+        return cls(a=a, b=b, a_name=a.name, b_name=b.name, format=f"{a.format}/{b.format}")
+
     @property
     def complete(self) -> bool:
         """False where samples are missing: other results may change what is said."""
         return self.a.complete and self.b.complete
-
-
-def compare_values(values: Sequence[Values]) -> list[Comparison]:
-    """Every paired test of aligned arrays over problems."""
-    return [_compared(each) for each in values]
-
-
-def common_values(a: Entry, b: Entry) -> Iterator[Values]:
-    """The values of both on their common problems, by metric.
-
-    SDs only of problems with the same k above 1: they depend on it.
-    """
-    here, there = _common(a, b)
-    families = a.families_of(here)
-    yield Values("mean_score", a.means[here], b.means[there], families)
-    yield Values("pass_at_1", a.passes[here], b.passes[there], families)
-    same = (a.planned[here] == b.planned[there]) & (a.valid[here] > 1) & (b.valid[there] > 1)
-    here, there = here[same], there[same]
-    yield Values("sd", a.sds[here], b.sds[there], a.families_of(here))
-
-
-def worst_values(a: Entry, b: Entry) -> Iterator[Values]:
-    """The values of all samples planned if those that are missing failed for A, and passed for B.
-
-    Nothing is known of an SD then.
-    """
-    here, there = _common(a, b, planned=True)
-    families = a.families_of(here)
-    low, high = a.extremes(a.means)[0], b.extremes(b.means)[1]
-    yield Values("mean_score", low[here], high[there], families)
-    low, high = a.extremes(a.passes)[0], b.extremes(b.passes)[1]
-    yield Values("pass_at_1", low[here], high[there], families)
-    yield Values("sd", a.sds[:0], b.sds[:0])
 
 
 def changed_problems(a: Entry, b: Entry) -> dict[str, str]:
@@ -232,39 +209,51 @@ def withheld(judged: Judged) -> Judged:
 
 def _judged(family: Sequence[Pair], metric: Metric) -> list[Judged]:
     """One Holm family; a verdict takes that it holds whichever way the missing samples turn out."""
-    found = judge([_compared(_of(metric, common_values(pair.a, pair.b))) for pair in family])
+    found = judge([compared(_common_values(metric, pair.a, pair.b)) for pair in family])
     if all(pair.complete for pair in family):
         return found
     worst, best = [], []
     for pair, judged in zip(family, found, strict=True):
-        if pair.complete:
-            worst.append(judged.comparison)
-            best.append(judged.comparison)
-            continue
-        other = _of(metric, worst_values(pair.b, pair.a))
-        worst.append(_compared(_of(metric, worst_values(pair.a, pair.b))))
-        best.append(_compared(other._replace(a=other.b, b=other.a)))
+        low = high = judged.comparison
+        if not pair.complete:
+            other = _worst_values(metric, pair.b, pair.a)
+            low = compared(_worst_values(metric, pair.a, pair.b))
+            high = compared(other._replace(a=other.b, b=other.a))
+        worst.append(low)
+        best.append(high)
     return [
         judged if {low.verdict, high.verdict} == {judged.verdict} else withheld(judged)
         for judged, low, high in zip(found, judge(worst), judge(best), strict=True)
     ]
 
 
-def _of(metric: Metric, values: Iterable[Values]) -> Values:
-    return next(each for each in values if each.metric == metric)
-
-
 def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
     """All pairs of entries of one format, the better mean score as A."""
     for answer_format in dict.fromkeys(entry.format for entry in entries):
-        ranked = sorted(
-            (entry for entry in entries if entry.format == answer_format), key=lambda entry: entry.rank
-        )
-        for a, b in combinations(ranked, 2):
-            yield Pair(a=a, b=b, a_name=a.label, b_name=b.label, format=answer_format)
+        for a, b in combinations(ranked(entries, answer_format), 2):
+            yield Pair.of(a, b)
 
 
-def _compared(values: Values) -> Comparison:
+def _common_values(metric: Metric, a: Entry, b: Entry) -> Values:
+    """Of both on their common problems; SDs depend on k: only of problems with the same k above 1."""
+    (here, there), of = _common(a, b), _ARRAYS[metric]
+    if metric == "sd":
+        same = (a.planned[here] == b.planned[there]) & (a.valid[here] > 1) & (b.valid[there] > 1)
+        here, there = here[same], there[same]
+    return Values(metric, of(a)[here], of(b)[there], a.families_of(here))
+
+
+def _worst_values(metric: Metric, a: Entry, b: Entry) -> Values:
+    """Of all samples planned if the missing ones failed for A, and passed for B; no SD is known then."""
+    if metric == "sd":
+        return Values(metric, a.sds[:0], b.sds[:0])
+    (here, there), of = _common(a, b, planned=True), _ARRAYS[metric]
+    low, high = a.extremes(of(a))[0], b.extremes(of(b))[1]
+    return Values(metric, low[here], high[there], a.families_of(here))
+
+
+def compared(values: Values) -> Comparison:
+    """Every paired test of aligned arrays over problems."""
     metric, a, b, families = values
     n, most = len(a), 0.5 if metric == "sd" else 1.0  # no SD of values between 0 and 1 is above 0.5
     ours, theirs = (a, b) if families is None else (by_family(a, families), by_family(b, families))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
-from astra_async.report.pairwise import Values, compare_values, in_words, judge, withheld
+from astra_async.report.pairwise import Values, compared, in_words, judge, withheld
 from astra_async.report.table import WHO, Column, Table
 from astra_async.report.turn_states import End
-from astra_async.stats.intervals import bounds, total_interval
+from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -198,9 +198,9 @@ def _standing(courses: Courses, turn: int) -> dict[str, Any]:
     return _at(courses, turn) | {
         "n": int(begun.sum()),
         "mean_score": _mean(scores[begun]),
-        "mean_score_interval": bounds(total_interval(scores[begun], families)),
+        "mean_score_interval": total_interval(scores[begun], families),
         "solved": _mean(solved[begun]),
-        "solved_interval": bounds(total_interval(solved[begun], families)),
+        "solved_interval": total_interval(solved[begun], families),
         "known": known,
         "missing": int(entry.planned.sum()) - known,
     }
@@ -216,7 +216,7 @@ def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, in
         solved, blind = courses.solved(turn), courses.blind(turn)
         both = ~np.isnan(solved) & ~np.isnan(blind)
         values.append(Values("pass_at_1", solved[both], blind[both], courses.entry.families_of(both)))
-    found = judge(compare_values(values))
+    found = judge(list(map(compared, values)))
     for (courses, turn), judged in zip(places, found, strict=True):
         yield courses, turn, judged if courses.complete(turn) else withheld(judged)
 

@@ -31,16 +31,13 @@ _PERMUTATIONS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedT:
-    """The paired t-test over n problems; `difference` is mean(A) - mean(B), `sd` that of d_i (ddof 1).
+    """The paired t-test over n problems; `sd` is that of d_i (ddof 1).
 
     `t` and `p` are None where all d_i are equal and not 0: without a spread there is no test.
     """
 
-    difference: float
     sd: float
-    se: float
     t: float | None
-    df: int
     p: float | None
 
 
@@ -70,14 +67,7 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:
     mean, sd = float(d.mean()), float(d.std(ddof=1)) if np.ptp(d) else 0.0
     se = sd / math.sqrt(n)
     t = mean / se if se > 0 else (None if mean else 0.0)
-    return PairedT(
-        difference=math.fsum(np.asarray(a)) / n - math.fsum(np.asarray(b)) / n,
-        sd=sd,
-        se=se,
-        t=t,
-        df=n - 1,
-        p=None if t is None else float(2 * stdtr(n - 1, -abs(t))),
-    )
+    return PairedT(sd=sd, t=t, p=None if t is None else float(2 * stdtr(n - 1, -abs(t))))
 
 
 def sign_flips(a: ArrayLike, b: ArrayLike) -> float | None:

@@ -29,22 +29,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Families = Sequence[str] | NDArray[np.str_]
+    Interval = tuple[float, float]
 
 UNSEEN = 0.6
 _DIGITS = 12  # quotients that are equal must also compare equal
 _NODES = 40  # of Gauss and Legendre, in each panel of the integral
 _FAR = 40.0  # beyond any quantile of the normal that has a chance
 _FEW, _PANELS, _MORE_PANELS = 200, 4, 8  # panels up to so many values, and above
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A mean with its plain standard error, and its interval, which is not symmetric about the mean."""
-
-    value: float
-    se: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +53,7 @@ class Drawn:
     effective: float
 
 
-def bounds(found: Estimate | None) -> tuple[float, float] | None:
-    """The interval alone."""
-    return (found.low, found.high) if found else None
-
-
-def share_interval(count: int, of: int, level: float = 0.95) -> tuple[float, float] | None:
+def share_interval(count: int, of: int, level: float = 0.95) -> Interval | None:
     """The interval of a share, as `count` of so many independent ones show it; None where there are none."""
     if not of:
         return None
@@ -99,39 +85,30 @@ def drawn(values: ArrayLike, families: Families | None = None) -> Drawn | None:
 
 def total_interval(
     means: ArrayLike, families: Families | None = None, level: float = 0.95
-) -> Estimate | None:
+) -> Interval | None:
     """The interval of the mean over problems: "a new set of problems like these".
 
     Values from 0 to 1, one for each problem: mean scores, pass@1 or shares of its samples. None for fewer
-    than two (effective) families. SE = sd(m_i) / sqrt(n), ddof = 1; with families sqrt(sum_c (sum_{i in c}
-    e_i)^2) / n, e_i = m_i - mean (Liang and Zeger 1986; Miller 2024, arXiv 2411.00640, equation 4).
+    than two (effective) families.
     """
-    units = drawn(means, families)
+    m = np.asarray(means, dtype=float)
+    units = drawn(m, families)
     if units is None:
         return None
-    m = np.asarray(means, dtype=float)
     mean = math.fsum(m) / len(m)
-    squares = float((units.counts * (units.sizes * (units.values - mean)) ** 2).sum())
-    if families is None:
-        squares *= len(m) / (len(m) - 1)
     low, high = _interval(units, (0.0, 1.0), level)
-    return Estimate(
-        value=mean,
-        se=math.sqrt(squares) / len(m),
-        low=min(mean, low),
-        high=max(mean, high),
-    )
+    return min(mean, low), max(mean, high)
 
 
 def run_only_interval(
     means: ArrayLike, scores: ArrayLike, problems: ArrayLike, level: float = 0.95
-) -> Estimate | None:
+) -> Interval | None:
     """The interval of the mean over problems for "these very problems, new samples".
 
     `scores` are those of all samples, `problems` the place in `means` of each one's problem. Drawn are the
     samples' distances from their problem's mean, times sqrt(k / (k - 1)), of n problems with k samples each;
-    the unseen sample fails where none did, or passes where none did. SE^2 = (1/n^2) sum_i s_i^2 / k_i, s_i^2
-    with ddof = 1. None where a problem has fewer than two samples.
+    the unseen sample fails where none did, or passes where none did. None where a problem has fewer than two
+    samples.
     """
     m, s, where = np.asarray(means, float), np.asarray(scores, float), np.asarray(problems, int)
     k = np.bincount(where, minlength=len(m)).astype(float)
@@ -143,17 +120,12 @@ def run_only_interval(
     units = Drawn(values=kinds[0], sizes=kinds[1], counts=counts.astype(float), unseen=1.0, effective=len(s))
     low, high = _interval(units, (-float(m.max()), 1 - float(m.min())), level)
     mean = math.fsum(m) / len(m)
-    return Estimate(
-        value=mean,
-        se=math.sqrt(float((np.bincount(where, away**2) / k**2).sum())) / len(m),
-        low=min(mean, max(0.0, mean + low)),
-        high=max(mean, min(1.0, mean + high)),
-    )
+    return min(mean, max(0.0, mean + low)), max(mean, min(1.0, mean + high))
 
 
 def difference_interval(
     a: ArrayLike, b: ArrayLike, families: Families | None = None, level: float = 0.95, most: float = 1.0
-) -> tuple[float, float] | None:
+) -> Interval | None:
     """The interval of mean(a) - mean(b) over the same problems, values from 0 to `most`; None below two.
 
     Of the problems' differences: the unseen one is -`most` for the lower bound and `most` for the upper.
@@ -184,7 +156,7 @@ def equivalence(
 
 def median_interval(
     values: ArrayLike, families: Families | None = None, level: float = 0.95
-) -> tuple[float, float] | None:
+) -> Interval | None:
     """The interval of the median over problems, between two order statistics; None below 6 values.
 
     The narrowest pair x_(j), x_(n+1-j) with 1 - 2 P(Bin(n, 1/2) < j) >= level: it needs no distribution,
@@ -193,11 +165,11 @@ def median_interval(
     """
     from scipy.special import bdtr
 
-    v = np.sort(np.asarray(values, dtype=float))
-    n = len(v)
+    values = np.asarray(values, dtype=float)
+    v, n = np.sort(values), len(values)
     if not n:
         return None
-    _, sizes = family_means(np.asarray(values, dtype=float), families)
+    _, sizes = family_means(values, families)
     effective = n if families is None else math.floor(n**2 / float((sizes**2).sum()) + 1e-9)
     j = (effective + 1) // 2
     while j > 0 and 2 * bdtr(j - 1, effective, 0.5) > 1 - level:
@@ -220,7 +192,7 @@ def _differences(a: ArrayLike, b: ArrayLike) -> Floats:
     return found
 
 
-def _interval(units: Drawn, ends: tuple[float, float], level: float) -> tuple[float, float]:
+def _interval(units: Drawn, ends: Interval, level: float) -> Interval:
     tail = (1 - level) / 2
     return _bound(units, ends[0], tail), _bound(units, ends[1], 1 - tail)
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from astra_async.stats.differences import by_family
-from astra_async.stats.intervals import bounds, difference_interval, equivalence, total_interval
+from astra_async.stats.intervals import difference_interval, equivalence, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -283,7 +283,7 @@ def precise(
                 state=state,
                 k=k,
                 difference=float(values.mean()),
-                interval=bounds(total_interval(values, families)),
+                interval=total_interval(values, families),
                 problems=None if state == "precise" else float(max(needed, len(values) + 1)),
             )
         )

@@ -135,7 +135,6 @@ def _entries(board: Board) -> Entries:
 
 def _standing(entry: Entry) -> Record:
     summary = entry.summary
-    estimate = total_interval(entry.begun(entry.means), entry.families_of(entry.valid > 0))
     return {
         "n": summary.problems,
         "k": summary.k,
@@ -143,7 +142,7 @@ def _standing(entry: Entry) -> Record:
         "planned": summary.planned,
         "complete": summary.complete,
         "mean_score": summary.mean_score,
-        "interval": [estimate.low, estimate.high] if estimate else None,
+        "interval": total_interval(entry.begun(entry.means), entry.families_of(entry.valid > 0)),
         "pass_at_1": summary.pass_at_1,
         "median_sd": summary.median_sd,
         "unproven": tried(entry).unproven,

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from astra_async.report.compare import compare_runs
-from astra_async.report.pairwise import Values, compare_values, judge
+from astra_async.report.pairwise import Values, compared, judge
 from astra_async.report.tables import build_report
 from astra_async.running.log import encode
 from astra_async.stats.sequential import Series, decide, schedule_of
@@ -30,7 +30,7 @@ REPETITIONS = int(os.environ.get("COVERAGE_REPETITIONS", "150"))  # scripts/long
 
 
 def judged(a: Sequence[float], b: Sequence[float]) -> Judged:
-    return judge(compare_values([Values("mean_score", np.array(a), np.array(b))]))[0]
+    return judge([compared(Values("mean_score", np.array(a), np.array(b)))])[0]
 
 
 def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], total: int = 4) -> Report:
@@ -103,7 +103,7 @@ def test_only_problems_that_differ_count() -> None:
 
 def test_many_comparisons_may_ask_for_more_than_the_problems_can_give() -> None:
     a, b = np.array([0.9, 1.0, 0.95, 0.9, 1.0, 0.97]), np.array([0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
-    found = judge(compare_values([Values("mean_score", a, b)] * 28))
+    found = judge([compared(Values("mean_score", a, b))] * 28)
     assert {each.verdict for each in found} == {"inconclusive"}
     assert found[0].why.endswith("among 28 comparisons")
 
@@ -123,7 +123,7 @@ def test_many_problems_that_hardly_differ_are_equivalent() -> None:
 
 
 def false_claims(pairs: Sequence[Values], *claims: str) -> float:
-    said = [judge(compare_values([values]))[0].verdict for values in pairs]
+    said = [judge([compared(values)])[0].verdict for values in pairs]
     return sum(verdict in (claims or ("better", "worse", "equivalent")) for verdict in said) / len(said)
 
 

@@ -23,7 +23,7 @@ from astra_async.report.plots.chart import (
     Line,
     Words,
 )
-from astra_async.report.plots.standing import names_of, numbers, ranked
+from astra_async.report.plots.standing import names_of, numbers, with_results
 from astra_async.report.plots.style import cut_note, percent, shortened
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _OUTCOME_COLOURS = (SERIES[0], SERIES[5], SERIES[4], SERIES[1], MUTED)
 
 def charts(report: Report) -> Iterator[Chart]:
     """The figures of the sections Skills (where there are any), Answer formats and Failures."""
-    everybody = ranked(report)
+    everybody = with_results(report)
     for kind in KINDS:
         if found := report.table(f"{kind}_skill_frequency").by_name():
             yield _frequency(found, kind)

@@ -9,7 +9,7 @@ import numpy as np
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.lengths import lengths_of
 from astra_async.report.plots.chart import INK, SERIES, SHAPES, Axis, Chart, Dots, Line
-from astra_async.report.plots.standing import names_of, ranked
+from astra_async.report.plots.standing import names_of, with_results
 from astra_async.report.plots.style import shortened, wide_enough
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def charts(report: Report) -> Iterator[Chart]:
     begun = [entry for entry in report.entries if entry.summary.valid]
     if begun and len((lengths := lengths_of(begun)[0]).score) >= _FEWEST:
         yield _lengths(lengths)
-    priced = [(entry, cost) for entry in ranked(report) if (cost := mean_cost_usd(entry)) is not None]
+    priced = [(entry, cost) for entry in with_results(report) if (cost := mean_cost_usd(entry)) is not None]
     if len(priced) > 1:
         yield _costs([entry for entry, _ in priced], [cost for _, cost in priced])
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from astra_async.report.entries import ranked
 from astra_async.report.plots.chart import INK, MUTED, SERIES, SHAPES, Axis, Band, Chart, Dots, Line
 from astra_async.report.plots.style import cut_note, percent, shortened, wide_enough
 
@@ -25,7 +25,7 @@ _MARGIN = 0.02  # within which two mean scores are equivalent
 
 def charts(report: Report) -> Iterator[Chart]:
     """The figures of the sections Leaderboard, Pairs, and After feedback, where there is one."""
-    begun = ranked(report)
+    begun = with_results(report)
     if begun:
         yield _leaderboard(report.leaderboard, begun)
     if several := [entry for entry in begun if bool((entry.valid > 1).any())]:
@@ -39,9 +39,9 @@ def charts(report: Report) -> Iterator[Chart]:
         yield _turns(begun, report.table("turns"), report.table("turn_gain"))
 
 
-def ranked(report: Report) -> list[Entry]:
-    """Entries with results, in the order of the leaderboard: complete ones first, best mean score first."""
-    return [entry for entry in sorted(report.entries, key=attrgetter("rank")) if entry.summary.valid]
+def with_results(report: Report) -> list[Entry]:
+    """Entries with results, in the order of the leaderboard."""
+    return [entry for entry in ranked(report.entries) if entry.summary.valid]
 
 
 def names_of(entries: Sequence[Entry]) -> list[str]:
