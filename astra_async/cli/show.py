@@ -111,7 +111,7 @@ class _Shown:
             "events": texts.events,
             "output": texts.output,
             "transcript": _steps_as_json(texts.steps),
-            "label": read_labels(directory / "labels.csv").get(self.key),
+            "label": read_labels(directory / "labels.csv").get(self.key, (None,))[0],
             "turns": [
                 {"turn": turn, "answer": texts.answers.get(turn), "result": texts.results.get(turn)}
                 for turn in turns

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from astra_async.report.labels import CLASSES, JUDGE, read_judged
@@ -135,11 +137,11 @@ def _shares_table(entries: Sequence[Entry], judges: Sequence[str]) -> Table:
         *WHO,
         Column("source", "Judged by"),
         Column("class", "Class"),
-        Column("judged", "Judged", "count", help="samples"),
+        Column("judged", "Judged", "count", help="samples", of=itemgetter("total")),
         Column("checked", "By hand, too", "count", help="samples"),
-        Column("share", "Judge says %", "percent"),
+        Column("share", "Judge says %", "percent", of=itemgetter("judged")),
         Column("corrected", "Corrected %", "percent", help="prediction-powered inference"),
-        Column("corrected_interval", "95 %", "percent", interval=True),
+        Column("corrected_interval", "95 %", "percent", interval=True, of=itemgetter("interval")),
     )
     notes = (
         "Shares of a model's judged samples, corrected by those that people labelled as well.",
@@ -161,16 +163,7 @@ def _shares(entry: Entry, judge: str) -> Iterator[dict[str, Cell]]:
         share = corrected_share(
             [label == name for label in judged], [(mine == name, hand == name) for mine, hand in checked]
         )
-        yield {
-            **entry.who,
-            "source": JUDGE + judge,
-            "class": title,
-            "judged": share.total,
-            "checked": share.checked,
-            "share": share.judged,
-            "corrected": share.corrected,
-            "corrected_interval": share.interval,
-        }
+        yield entry.who | asdict(share) | {"source": JUDGE + judge, "class": title}
 
 
 def _is_of(key: Key, entry: Entry) -> bool:

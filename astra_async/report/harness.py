@@ -35,7 +35,7 @@ _NOT_TRIED = ("not tried", "the run has not come to it yet")
 
 @dataclass(slots=True)
 class Events:
-    """Counts and US dollars by (kind, model), and the last reason by key; None there stands for all.
+    """Counts and US dollars by (kind, model), the last reason and when (ISO 8601) by key; None there: all.
 
     The money was spent on calls that left their sample missing: no result line counts it.
     """
@@ -43,6 +43,7 @@ class Events:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     costs: dict[tuple[str, str], float] = field(default_factory=dict)
     reasons: dict[Key, tuple[str, str]] = field(default_factory=dict)
+    lost: dict[Key, str] = field(default_factory=dict)
     last: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -56,6 +57,7 @@ class Events:
             key = tuple(map(record.get, ("model", "format", "problem_id", "sample")))
             with suppress(TypeError):  # a list or an object names no sample
                 self.reasons[key] = (kind, detail)
+                self.lost[key] = str(record.get("at"))
 
     def reason(self, model: str, answer_format: str, problem_id: str, sample: int) -> tuple[str, str] | None:
         """(kind, detail) of the last event of a key, else of its problem, else of its model."""

@@ -22,6 +22,11 @@ CLASSES: dict[str, str] = {
     "data_handling": "Data handling and misuse",
     "syntax": "Typos, syntax and misinterpretation",
 }
+_SPELLINGS = {
+    spelling: name
+    for name, title in CLASSES.items()
+    for spelling in (name, name.replace("_", " "), title.casefold())
+}
 HAND = "hand"
 JUDGE = "judge:"
 JUDGEMENTS = "judgements.jsonl"
@@ -50,26 +55,40 @@ class Labels:
 
 def read_judged(directory: Path) -> Labels:
     """The labels of a run directory by their source. Raises UsageError for a labels.csv with a mistake."""
-    found = _labels(directory / "labels.csv")
     judges: dict[str, dict[Key, str | None]] = {}
     for record in judgements(directory):
         judges.setdefault(record["judge"], {})[_key(record)] = record["label"]
+    found = read_labels(directory / "labels.csv")
     hand = {key: label for key, (label, source) in found.items() if not is_judges(source)}
     return Labels(hand=hand, judges=judges)
 
 
-def read_labels(path: Path) -> dict[Key, str]:
-    """Labels by key (model, format, problem, sample); empty if there is no such file.
+def read_labels(path: Path) -> dict[Key, tuple[str, str]]:
+    """Label and its source, HAND or JUDGE and a model, by key; empty if there is no such file.
 
     Columns: `model, format, problem_id, sample, label`; a label is one of CLASSES' names or titles.
     Raises UsageError with the line.
     """
-    return {key: label for key, (label, _) in _labels(path).items()}
-
-
-def read_sourced(path: Path) -> dict[Key, tuple[str, str]]:
-    """Label and its source, HAND or JUDGE and a model, by key, as `read_labels`."""
-    return {key: (label, source.strip() or HAND) for key, (label, source) in _labels(path).items()}
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; save it as CSV in UTF-8") from error
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    if absent := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
+        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join(_COLUMNS)}")
+    found = {}
+    for row in rows:
+        label, sample = _SPELLINGS.get((row["label"] or "").strip().casefold()), row["sample"] or ""
+        if label is None or not sample.isdecimal():
+            raise UsageError(
+                f"{path} line {rows.line_num}: label {row['label']!r} or sample {sample!r} is not known; "
+                f"labels are {', '.join(CLASSES)}"
+            )
+        source = (row.get("source") or "").strip() or HAND
+        found[row["model"], row["format"], row["problem_id"], int(sample)] = label, source
+    return found
 
 
 def judgements(directory: Path) -> Iterator[dict[str, Any]]:
@@ -138,40 +157,8 @@ def _text(columns: list[str], rows: Iterable[Mapping[str, Any]]) -> str:
     return written.getvalue()
 
 
-def _labels(path: Path) -> dict[Key, tuple[str, str]]:
-    """Label and source by key."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}; save it as CSV in UTF-8") from error
-    rows = csv.DictReader(io.StringIO(text, newline=""))
-    if absent := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
-        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join(_COLUMNS)}")
-    found = {}
-    for row in rows:
-        label = _class(row["label"] or "")
-        sample = row["sample"] or ""
-        if label is None or not sample.isdecimal():
-            raise UsageError(
-                f"{path} line {rows.line_num}: label {row['label']!r} or sample {sample!r} is not known; "
-                f"labels are {', '.join(CLASSES)}"
-            )
-        found[row["model"], row["format"], row["problem_id"], int(sample)] = label, row.get("source") or ""
-    return found
-
-
 def _named(key: Key) -> dict[str, str]:
     return dict(zip(_KEY, map(str, key), strict=True))
-
-
-def _class(label: str) -> str | None:
-    wanted = label.strip().casefold()
-    for name, title in CLASSES.items():
-        if wanted in (name, name.replace("_", " "), title.casefold()):
-            return name
-    return None
 
 
 def _row_key(row: Mapping[str, Any]) -> Key:

@@ -19,7 +19,7 @@ from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
 from astra_async.report.deciding import goes_on
 from astra_async.report.harness import Events
-from astra_async.report.labels import read_sourced, relabelled
+from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.packing import FAILURES
 from astra_async.report.run_settings import RunSettings, read_settings
 from astra_async.report.sidecar import kept_columns
@@ -47,8 +47,6 @@ _EVENTS_KEPT = 100
 _CONFLICTS_SHOWN = 20
 _HAPPENED_KEPT = 5
 _SHOWN_S = 120.0  # that what happened is told
-_KEY = ("model", "format", "problem_id", "sample")
-_LOSING = ("_error", "pool_failed", "budget")  # kinds of events after which samples of theirs are missing
 _TAMPERED = FAILURES.index("tampered")
 _COUNTING = ThreadPoolExecutor(1, "untried")  # which begins none before it is used
 _SLICE_S = 0.02  # the event loop is held no longer than that
@@ -63,7 +61,6 @@ class Logs:
         last_events: the last of them, whole.
         events_seen: counted by kind and model, and why samples are missing.
         conflicts: lines that contradict others, and are not counted.
-        lost: when samples were lost last (ISO 8601), by model, format, problem, sample; None stands for all.
     """
 
     settings: RunSettings
@@ -73,7 +70,6 @@ class Logs:
     last_events: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
     events_seen: Events = field(default_factory=Events)
     conflicts: list[str] = field(default_factory=list)
-    lost: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, directory: Path, settings: RunSettings) -> Logs:
@@ -140,11 +136,7 @@ def _event(logs: Logs, line: Line) -> None:
         return
     logs.lines["events"].add(logs.flat(record), offset, len(content))
     logs.last_events.append(record)
-    if str(record.get("kind")).endswith(_LOSING):
-        with suppress(TypeError):  # edited: a list or an object names no sample
-            logs.lost[tuple(map(record.get, _KEY))] = str(record.get("at"))
-    with suppress(TypeError):  # edited: a field that is no text or number counts nothing
-        logs.events_seen.add(record)
+    logs.events_seen.add(record)
 
 
 _READERS: dict[str, Callable[[Logs, Line], None]] = {
@@ -208,7 +200,7 @@ class Following:
         """Places of samples that the process which runs now has lost; indices of (pair, problem, sample)."""
         began, columns = str((self.live or {}).get("since") or ""), self.logs.columns
         numbers = {name: place for place, name in enumerate(columns.problems)}
-        for (model, fmt, problem, sample), at in self.logs.lost.items():
+        for (model, fmt, problem, sample), at in self.logs.events_seen.lost.items():
             if not began or at < began or (problem is not None and problem not in numbers):
                 continue
             pairs = [
@@ -302,7 +294,7 @@ class Following:
             return
         self._labels_trouble = ""
         try:
-            found = read_sourced(self.directory / "labels.csv")
+            found = read_labels(self.directory / "labels.csv")
         except UsageError as error:
             found, self._labels_trouble = {}, one_line(str(error))
         self.labels = {SampleKey(*key): label for key, label in found.items()}
