@@ -70,7 +70,7 @@ def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
         guessed = int(rows["cost_estimated"].sum())
         if guessed:
             notes.append(
-                f"{entry.label} ({entry.format}): the cost of {guessed} of {len(rows)} samples is an estimate"
+                f"{entry.name}: the cost of {guessed} of {len(rows)} samples is an estimate"
                 " from characters, for the provider did not report all tokens."
             )
     return tuple(notes)
@@ -78,18 +78,18 @@ def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def mean_cost_usd(entry: Entry) -> float | None:
     """US dollars for a sample, all attempts, over the samples whose cost is known; None if there is none."""
-    known = _known_costs(entry)
+    known = known_of(entry, "cost_usd")
     return float(known.mean()) if len(known) and known.sum() > 0 else None
 
 
 def partly_known(entry: Entry) -> str:
     """A note on an entry of whose samples only some have a known cost; empty for any other."""
-    known, valid = len(_known_costs(entry)), entry.summary.valid
+    known, valid = len(known_of(entry, "cost_usd")), entry.summary.valid
     if known in (0, valid):
         return ""
     return (
-        f"{entry.label} ({entry.format}): cost known of {known} of {valid} samples; what a sample costs is"
-        " their mean, and a sum is theirs alone."
+        f"{entry.name}: cost known of {known} of {valid} samples; what a sample costs is their mean, and a"
+        " sum is theirs alone."
     )
 
 
@@ -98,9 +98,10 @@ def cost_is_estimated(entry: Entry) -> bool:
     return any(bool(rows["cost_estimated"].any()) for _, rows in entry.rows_by_run())
 
 
-def _known_costs(entry: Entry) -> NDArray[np.float64]:
-    costs = np.concatenate([rows["cost_usd"] for _, rows in entry.rows_by_run()])
-    known: NDArray[np.float64] = costs[~np.isnan(costs)]
+def known_of(entry: Entry, name: str) -> NDArray[np.float64]:
+    """A field of an entry's samples, of those that it is known of."""
+    values = np.concatenate([rows[name] for _, rows in entry.rows_by_run()])
+    known: NDArray[np.float64] = values[~np.isnan(values)]
     return known
 
 
@@ -108,8 +109,7 @@ def _total(name: str) -> Callable[[Entry], float | None]:
     """The sum of a field over the samples of which it is known."""
 
     def of(entry: Entry) -> float | None:
-        known = entry.rows()[name]
-        known = known[~np.isnan(known)]
+        known = known_of(entry, name)
         return float(known.sum()) if len(known) else None
 
     return of
@@ -124,7 +124,7 @@ def _ratio(part: str, whole: str) -> Callable[[Entry], float | None]:
 
 
 def _cost_of_a_sample(entry: Entry) -> float | None:
-    return _share(_total("cost_usd")(entry), len(_known_costs(entry)))
+    return _share(_total("cost_usd")(entry), len(known_of(entry, "cost_usd")))
 
 
 def _cost_of_a_pass(entry: Entry) -> float | None:
@@ -149,7 +149,7 @@ def _tested(q: float) -> Callable[[Entry], float | None]:
 
 def quantile_of(name: str, q: float) -> Callable[[Entry], float | None]:
     """A quantile of a field of an entry's samples, of those that it is known of."""
-    return lambda entry: quantile(entry.rows()[name], q)
+    return lambda entry: quantile(known_of(entry, name), q)
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

@@ -10,7 +10,7 @@ from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.entries import ranked
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.table import WHO, Column, Table
-from astra_async.report.trial_table import tried
+from astra_async.report.trial_table import trial_counts
 from astra_async.stats.intervals import median_interval, run_only_interval, share_interval, total_interval
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
 from astra_async.stats.spread import rms_within_sd
@@ -141,14 +141,12 @@ def uncertainty(wide: Table) -> Table:
         *("model", "format", "mean_score", "mean_score_total", "mean_score_run_only"),
         *("pass_at_1", "pass_at_1_total", "pass_at_1_run_only"),
     )
-    notes = (
-        (
-            "New problems: for statements about problems like these. New samples: these very problems, only"
-            " the model's own variability. Samples are never treated as n x k independent trials. Intervals"
-            " are not symmetric near 0 and 100, and have a width even where all problems came out alike."
-        ),
+    note = (
+        "New problems: for statements about problems like these. New samples: these very problems, only the"
+        " model's own variability. Samples are never treated as n x k independent trials. Intervals are not"
+        " symmetric near 0 and 100, and have a width even where all problems came out alike."
     )
-    return replace(table, name="uncertainty", within="leaderboard", title="Uncertainty", notes=notes)
+    return _part(table, "uncertainty", "Uncertainty", [note])
 
 
 def consistency(wide: Table) -> Table:
@@ -167,25 +165,23 @@ def consistency(wide: Table) -> Table:
         notes.append("One sample of a problem has no SD: consistency takes k of at least 2.")
     if _MIXED_K in wide.notes:
         notes.append(_MIXED_K)
-    return replace(table, name="consistency", within="leaderboard", title="Consistency", notes=tuple(notes))
+    return _part(table, "consistency", "Consistency", notes)
 
 
 def reliability(wide: Table) -> Table:
     """What one gets from several samples: at least one right, or all of them."""
     known = [column.name for column in _PASSES if any(cell is not None for cell in wide.column(column.name))]
-    notes = (
-        (
-            "Estimated without bias from k samples, averaged over problems. Pass@m: at least one of m samples"
-            " passes all tests. Pass^m: all m do. mG-Pass@m: averaged over thresholds from half of m to m."
-        ),
+    note = (
+        "Estimated without bias from k samples, averaged over problems. Pass@m: at least one of m samples"
+        " passes all tests. Pass^m: all m do. mG-Pass@m: averaged over thresholds from half of m to m."
     )
-    return replace(
-        wide.only("model", "format", "k", "pass_at_1", *known),
-        name="reliability",
-        within="leaderboard",
-        title="Reliability",
-        notes=notes,
-    )
+    table = wide.only("model", "format", "k", "pass_at_1", *known)
+    return _part(table, "reliability", "Reliability", [note])
+
+
+def _part(table: Table, name: str, title: str, notes: Sequence[str]) -> Table:
+    """Columns of the wide table as a table of their own."""
+    return replace(table, name=name, within="leaderboard", title=title, notes=tuple(notes))
 
 
 def curves(entries: Sequence[Entry]) -> Table:
@@ -236,7 +232,7 @@ def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> s
 def _record(entry: Entry) -> dict[str, Any]:
     """Everything known of an entry by itself, under the names of the columns."""
     summary, split, several = entry.summary, entry.split, entry.valid > 1
-    means, passes, looked_at = entry.begun(entry.means), entry.begun(entry.passes), tried(entry)
+    means, passes, trials = entry.begun(entry.means), entry.begun(entry.passes), trial_counts(entry)
     families, (scores, passed, places) = entry.families_of(entry.valid > 0), entry.sampled()
     return asdict(summary) | {
         "label": entry.label,
@@ -252,9 +248,9 @@ def _record(entry: Entry) -> dict[str, Any]:
         **{f"pass_at_{m}": _over_problems(entry, m, pass_at) for m in _M},
         **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
         f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
-        "hack_rate": looked_at.tampered / looked_at.tried if looked_at.tried else None,
-        "hack_rate_interval": share_interval(looked_at.tampered, looked_at.tried),
-        "unproven": looked_at.unproven,
+        "hack_rate": trials["tampered"] / trials["done"] if trials["done"] else None,
+        "hack_rate_interval": share_interval(trials["tampered"], trials["done"]),
+        "unproven": trials["unproven"],
         "cost_per_sample": mean_cost_usd(entry),
     }
 
@@ -276,16 +272,18 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     ]
     if not all(entry.complete for entry in entries):
         notes.append(_PROVISIONAL)
+    trials = [(entry, trial_counts(entry)) for entry in entries]
     notes += [
-        f"{entry.name}: proven to bend tests in {looked_at.tampered:,} samples; {looked_at.not_drawn:,} more"
+        f"{entry.name}: proven to bend tests in {counts['tampered']:,} samples; {counts['not_drawn']:,} more"
         " are still to be tried, which the command of the run does when it is given again."
-        for entry in entries
-        if (looked_at := tried(entry)).tampered and looked_at.not_drawn
+        for entry, counts in trials
+        if counts["tampered"] and counts["not_drawn"]
     ]
     notes += [
-        f"{entry.name}: {count:,} of {entry.summary.valid:,} samples unproven: their trials were silent."
-        for entry in entries
-        if (count := tried(entry).unproven)
+        f"{entry.name}: {counts['unproven']:,} of {entry.summary.valid:,} samples unproven: their trials were"
+        " silent."
+        for entry, counts in trials
+        if counts["unproven"]
     ]
     if any(_other_problems(entry, entries[0]) for entry in entries):
         notes.append(_OTHER_PROBLEMS)

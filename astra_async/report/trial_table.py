@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,19 +24,13 @@ _TRIED: tuple[TrialState, ...] = ("tried", "equal", "unproven")
 _DONE = [TRIALS.index(state) for state in _TRIED]
 
 
-class Tried(NamedTuple):
-    """Samples whose solution was tried, was proven, was silent in its trials, and was not drawn."""
-
-    tried: int
-    tampered: int
-    unproven: int
-    not_drawn: int
-
-
-def tried(entry: Entry) -> Tried:
-    """How an entry's samples stand to trials."""
-    counts, tampered = _counts(entry)
-    return Tried(sum(map(counts.__getitem__, _TRIED)), tampered, counts["unproven"], counts["not_drawn"])
+def trial_counts(entry: Entry) -> dict[str, int]:
+    """An entry's samples by what became of their trial; `done` of them had one, `tampered` were proven."""
+    rows = entry.rows()
+    counts = dict(zip(TRIALS, np.bincount(rows["trial"], minlength=len(TRIALS)).tolist(), strict=True))
+    counts["no_trial"] += counts["no_twin"]
+    tampered = int(np.count_nonzero(rows["failure"] == _TAMPERED))
+    return {**counts, "done": sum(counts[state] for state in _TRIED), "tampered": tampered}
 
 
 def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
@@ -58,30 +52,14 @@ def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     return Table.of("trials", "Trials", columns, items, notes=notes)
 
 
-def _counts(entry: Entry) -> tuple[dict[TrialState, int], int]:
-    """Samples by what became of their trial, and those that were proven to bend their tests."""
-    counts: dict[TrialState, int] = dict.fromkeys(TRIALS, 0)
-    rows = entry.rows()
-    for number, times in zip(*np.unique(rows["trial"], return_counts=True), strict=True):
-        counts[TRIALS[int(number)]] += int(times)
-    counts["no_trial"] += counts["no_twin"]
-    return counts, int(np.count_nonzero(rows["failure"] == _TAMPERED))
-
-
 def _stands(entry: Entry) -> dict[str, Cell]:
-    counts, tampered = _counts(entry)
+    counts = trial_counts(entry)
     trial_s, test_s = float(entry.rows()["trial_s"].sum()), float(np.nansum(entry.rows()["test_s"]))
     due = sum(counts[state] for state in _DUE)
     if not due and not counts["not_due"]:
         return {}
-    return {
-        **{state: counts[state] for state in _DUE},
-        **entry.who,
-        "due": due,
-        "tampered": tampered,
-        "share": tried(entry).tried / due if due else None,
-        "time": trial_s / test_s if test_s else None,
-    }
+    shares = {"share": counts["done"] / due if due else None, "time": trial_s / test_s if test_s else None}
+    return entry.who | counts | shares | {"due": due}
 
 
 def _notes(runs: Sequence[Run]) -> list[str]:
