@@ -112,7 +112,8 @@ def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequenc
 
 
 def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
-    pair = Pair.of(after, before)
+    formats = "/".join(dict.fromkeys((before.format, after.format)))
+    pair = replace(Pair.of(after, before), format=formats)
     if pair.a_name != pair.b_name:
         return pair
     before_at, after_at = directories if directories[0] != directories[1] else ("A", "B")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from astra_async.report.run_settings import families_of
 from astra_async.report.table import WHO, Column, Table, shown, visible
 from astra_async.stats.sequential import RULE, Outcome, Schedule, Series, can_tell, decide, is_open, precise
 from astra_async.stats.spread import rms_within_sd
@@ -63,28 +64,21 @@ def compared(run: Run, record: Mapping[str, Any]) -> list[Compared]:
     if record.get("rule", 1) != RULE:
         return as_recorded(record, run.settings.formats)
     schedule, scores = schedule_in(record), scores_of(run)
-    families = _families(run)
+    named = families_of(run.settings.problems[name] for name in run.problems)
+    families = None if named is None else np.array(named)
     found: list[Compared] = []
-    for group in record["groups"]:
-        for fmt in run.settings.formats:
-            if record["until"] == "precise":
-                found += [
-                    Compared(
-                        a=name,
-                        b="",
-                        format=fmt,
-                        looks=_looks_at(schedule, record, scores[name, fmt], families),
-                    )
-                    for name in group["models"]
-                ]
-                continue
-            pairs = [(a, b) for a, b in group["pairs"]]
-            series = [_series(schedule, scores[a, fmt], scores[b, fmt], families) for a, b in pairs]
-            looks = decide(schedule, series)
-            found += [
-                Compared(a=a, b=b, format=fmt, looks=tuple(each))
-                for (a, b), each in zip(pairs, looks, strict=True)
-            ]
+    for group, fmt in product(record["groups"], run.settings.formats):
+        sides = list(_sides(group, record["until"]))
+        if record["until"] == "precise":
+            looks = [_looks_at(schedule, record, scores[a, fmt], families) for a, _ in sides]
+        else:
+            looks = decide(
+                schedule, [_series(schedule, scores[a, fmt], scores[b, fmt], families) for a, b in sides]
+            )
+        found += [
+            Compared(a=a, b=b, format=fmt, looks=tuple(each))
+            for (a, b), each in zip(sides, looks, strict=True)
+        ]
     return found
 
 
@@ -116,9 +110,8 @@ def goes_on(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
 
 def _sides(group: Mapping[str, Any], until: str) -> Iterator[tuple[str, str]]:
     """The pairs of models that began together, and with whom was there; for `--until precise` each alone."""
-    yield from (
-        ((a, b) for a, b in group["pairs"]) if until == "decided" else ((a, "") for a in group["models"])
-    )
+    pairs = group["pairs"] if until == "decided" else ((name, "") for name in group["models"])
+    yield from ((a, b) for a, b in pairs)
 
 
 def schedule_in(record: Mapping[str, Any]) -> Schedule:
@@ -285,7 +278,8 @@ def sentence(each: Compared, record: Mapping[str, Any]) -> str:
     worse = look.state == "worse"
     first, second = (each.b, each.a) if worse else (each.a, each.b)
     points = f"{100 * abs(look.difference):.1f} points"
-    ends = shown(_turned(look.interval) if worse else look.interval, "points")
+    turned = (-look.interval[1], -look.interval[0]) if worse and look.interval else look.interval
+    ends = shown(turned, "points")
     margin = 100 * record["margin"]
     reckoned = look.interval is None or look.interval[0] <= 0 <= look.interval[1]
     unless = " unless there are rare large losses that no problem has shown" if reckoned else ""
@@ -303,18 +297,6 @@ def sentence(each: Compared, record: Mapping[str, Any]) -> str:
             else f"{first}: {problems} problems cannot be that precise; {could} could ({decided})."
         ),
     }[look.state]
-
-
-def _turned(interval: tuple[float, float] | None) -> tuple[float, float] | None:
-    return (-interval[1], -interval[0]) if interval else None
-
-
-def _families(run: Run) -> Any:
-    infos = run.settings.problems
-    named = [
-        f"family {infos[name].family}" if infos[name].family else f"problem {name}" for name in run.problems
-    ]
-    return np.array(named) if len(set(named)) < len(named) else None
 
 
 def _complete(scores: Floats) -> int:
@@ -335,16 +317,10 @@ def _series(schedule: Schedule, a: Floats, b: Floats, families: Any) -> Series:
     )
 
 
-def _looks_at(
-    schedule: Schedule, record: Mapping[str, Any], scores: Floats, families: Any
-) -> tuple[Outcome, ...]:
-    rounds = [k for k in schedule.rounds if k <= _complete(scores)]
-    means = [scores[:, :k].mean(axis=1) for k in rounds]
-    return tuple(
-        precise(
-            schedule, means, [_within(scores[:, :k]) for k in rounds], families, record["target_se"] / 100
-        )
-    )
+def _looks_at(schedule: Schedule, record: Mapping[str, Any], scores: Floats, families: Any) -> list[Outcome]:
+    first = [scores[:, :k] for k in schedule.rounds if k <= _complete(scores)]
+    means, within = [each.mean(axis=1) for each in first], [_within(each) for each in first]
+    return precise(schedule, means, within, families, record["target_se"] / 100)
 
 
 def _within(scores: Floats) -> float:

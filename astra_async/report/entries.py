@@ -11,6 +11,7 @@ import numpy as np
 
 from astra_async.metrics import Metrics
 from astra_async.report.packing import FAILURES, STATUSES
+from astra_async.report.run_settings import families_of
 from astra_async.stats.spread import variance_split
 
 if TYPE_CHECKING:
@@ -154,14 +155,12 @@ def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
         for number, pair in enumerate(run.pairs):
             by_pair[pair].append((run, number))
     entries = []
-    for (model, answer_format), parts in by_pair.items():
+    for pair, parts in by_pair.items():
         counts = Counter(problem for run, _ in parts for problem in run.problems)
         if max(counts.values(), default=0) <= 1:
-            entries.append(_entry(model, (model, answer_format), parts))
+            entries.append(_entry(pair[0], pair, parts))
         else:
-            entries.extend(
-                _entry(f"{model} @ {places[id(part[0])]}", (model, answer_format), [part]) for part in parts
-            )
+            entries += [_entry(f"{pair[0]} @ {places[id(part[0])]}", pair, [part]) for part in parts]
     return tuple(entries)
 
 
@@ -174,6 +173,8 @@ def ranked(entries: Sequence[Entry], answer_format: Format | None = None) -> lis
 def _entry(label: str, pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Entry:
     metrics = parts[0][0].metrics if len(parts) == 1 else _merged(pair, parts)
     rows = list(metrics.problem_rows(*pair))
+    infos = {name: info for run, _ in parts for name, info in run.settings.problems.items()}
+    families = families_of(infos[row.problem_id] for row in rows)
     return Entry(
         label=label,
         model=pair[0],
@@ -188,14 +189,8 @@ def _entry(label: str, pair: tuple[str, Format], parts: list[tuple[Run, int]]) -
         means=_floats(row.mean_score for row in rows),
         passes=_floats(row.pass_at_1 for row in rows),
         sds=_floats(row.sd for row in rows),
-        families=_families(parts, [row.problem_id for row in rows]),
+        families=None if families is None else np.array(families),
     )
-
-
-def _families(parts: list[tuple[Run, int]], problems: Sequence[str]) -> NDArray[np.str_] | None:
-    recorded = {name: info.family for run, _ in parts for name, info in run.settings.problems.items()}
-    named = [f"family {recorded[name]}" if recorded.get(name) else f"problem {name}" for name in problems]
-    return np.array(named) if len(set(named)) < len(named) else None
 
 
 def _merged(pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Metrics:

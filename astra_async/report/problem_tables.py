@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import compress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import orjson
 from astra_async.report.table import WHO, Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -115,31 +116,24 @@ def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
 def difficulty(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     """One row for each problem over all entries, the hardest first."""
     solutions = _solutions(runs)
-    items = [
-        {
-            "problem_id": problem,
-            "means": means,
-            "mean_score": math.fsum(means) / len(means),
-            **solutions[problem],
-        }
+    items: list[dict[str, Any]] = [
+        {"problem_id": problem, "models": len(means), "mean_score": math.fsum(means) / len(means)}
+        | {"least": min(means), "most": max(means)}
+        | solutions[problem]
         for problem, means in _means(entries).items()
     ]
-    items.sort(key=lambda item: (item["mean_score"], item["problem_id"]))
+    items.sort(key=itemgetter("mean_score", "problem_id"))
     columns = (
         Column("problem_id", "Problem"),
-        Column("models", "Models", "count", help="with results, formats apart", of=_of_means(len)),
+        Column("models", "Models", "count", help="with results, formats apart"),
         Column("mean_score", "Mean score %", "percent", help="mean over the models"),
-        Column("least", "Lowest %", "percent", help="of a model's mean scores", of=_of_means(min)),
-        Column("most", "Highest %", "percent", help="of a model's mean scores", of=_of_means(max)),
+        Column("least", "Lowest %", "percent", help="of a model's mean scores"),
+        Column("most", "Highest %", "percent", help="of a model's mean scores"),
         Column("samples", "Samples", "count"),
         Column("solutions", "Solutions", "count", help="samples with a usable solution"),
         Column("distinct", "Distinct", "count", help="different sets of files"),
     )
     return Table.of("difficulty", "Difficulty of the problems", columns, items)
-
-
-def _of_means(of: Callable[[list[float]], float]) -> Callable[[Any], float]:
-    return lambda item: of(item["means"])
 
 
 def telling_tests(runs: Sequence[Run]) -> Table:
@@ -250,4 +244,4 @@ def _finding(samples: int, rate: float, alike: str) -> str:
         return ""
     if rate in (0, 1):
         return "everybody passes" if rate else "nobody passes"
-    return f"agrees with {alike}" if alike else ""
+    return alike and f"agrees with {alike}"

@@ -11,7 +11,7 @@ from astra_async.running.fingerprint import fingerprint
 from astra_async.types.records import newer_version, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from astra_async.types import Format
@@ -101,6 +101,12 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
         versions={name: str(value) for name, value in record.get("versions", {}).items()},
         warnings=newer_version(record, version("astra_async")),
     )
+
+
+def families_of(problems: Iterable[ProblemInfo]) -> list[str] | None:
+    """The family of each problem, one without a family being its own; None where none is shared."""
+    named = [f"family {each.family}" if each.family else f"problem {each.id}" for each in problems]
+    return named if len(set(named)) < len(named) else None
 
 
 def problem_info(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
