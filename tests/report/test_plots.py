@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from astra_async.report.plots import draw_all, inline, png
-from astra_async.report.plots.chart import Axis
-from astra_async.report.plots.style import COLOURS, shortened
+from astra_async.report.plots.style import COLOURS, Axis, shortened
 from astra_async.report.tables import build_report
 from made_runs import Made, MadeProblem, made_problems, write_run
 

@@ -6,20 +6,20 @@ Drawn here and not by a plotting library: an import of one costs more than all t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 from unicodedata import combining, east_asian_width
 
 from markupsafe import escape
 
+from astra_async.report.plots.style import GRID, INK, MUTED, PAPER, SERIES
 from astra_async.report.table import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-INK, MUTED, GRID, PAPER = "#20242a", "#68707b", "#d9dde3", "#ffffff"
-# Okabe and Ito (2008): distinguishable with any kind of colour vision; yellow is left out (too pale)
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+    from astra_async.report.plots.style import Axis
 
 Shape = Literal["circle", "square", "diamond", "up", "down", "cross", "tick"]
 SHAPES: tuple[Shape, ...] = ("circle", "square", "diamond", "up", "down", "cross")
@@ -30,9 +30,6 @@ _LINE = 12.0  # from one line of text to the next
 _PAD = 6.0
 _ROW = 23.0
 _LEGEND_KEY = 22.0
-_MOST_DIGITS = 9  # of a tick's label
-_FEWEST_TICKS = 4
-_ROUNDING = 1e-9
 _NARROW, _BROAD = frozenset("iljtfr.,:;|!'()[]{}I "), frozenset("mwMW@%")
 _OUTLINES: dict[str, tuple[tuple[float, float], ...]] = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
@@ -40,56 +37,6 @@ _OUTLINES: dict[str, tuple[tuple[float, float], ...]] = {
     "up": ((0, -1.1), (1.1, 0.9), (-1.1, 0.9)),
     "down": ((0, 1.1), (1.1, -0.9), (-1.1, -0.9)),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """From `low` to `high`; a tick's label is its place times `scale`, with all the digits that it has."""
-
-    label: str
-    low: float
-    high: float
-    scale: float = 1.0
-    whole: bool = False  # ticks at whole numbers only
-    signed: bool = False
-    logarithmic: bool = False
-
-    def share(self, value: float) -> float:
-        """Where a value lies: 0 at `low`, 1 at `high`."""
-        low, high, at = self.low, self.high, value
-        if self.logarithmic:
-            low, high, at = math.log(low), math.log(high), math.log(value)
-        return (at - low) / (high - low)
-
-    def ticks(self) -> list[tuple[float, str]]:
-        """Places of ticks, and their labels: 2.5 is never called 3, nor 0.0159 0.016."""
-        found = _decades(self.low, self.high) if self.logarithmic else self._steps()
-        shown = [place * self.scale for place in found]
-        digits = [
-            next((d for d in range(_MOST_DIGITS) if abs(round(each, d) - each) < _ROUNDING), _MOST_DIGITS)
-            for each in shown
-        ]
-        if not self.logarithmic:  # the same number of digits for all
-            digits = [max(digits, default=0)] * len(digits)
-        return [
-            (place, f"{value:{'+' if self.signed and round(value, d) else ''},.{d}f}")
-            for place, value, d in zip(found, shown, digits, strict=True)
-        ]
-
-    def _steps(self) -> list[float]:
-        span = (self.high - self.low) * self.scale
-        size = 10.0 ** math.floor(math.log10(span / _FEWEST_TICKS))
-        step = max(size * each for each in (1, 2, 2.5, 5) if span / (size * each) >= _FEWEST_TICKS)
-        step = (max(1.0, round(step)) if self.whole else step) / self.scale
-        first, last = math.ceil(self.low / step - _ROUNDING), math.floor(self.high / step + _ROUNDING)
-        return [number * step for number in range(first, last + 1)]
-
-
-def _decades(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each power of ten that lies between the two."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    places = (factor * 10.0**power for power in powers for factor in (1, 2, 5))
-    return [place for place in places if low <= place <= high]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +120,7 @@ class Chart:
     heading: str = ""
     marks: Sequence[Mark] = ()
     legend_columns: int = 4
-    others: Sequence[Mark] = field(default=())  # in the legend only
+    others: Sequence[Mark] = ()  # in the legend only
 
     def svg(self) -> str:
         """The drawing, with the colours of print."""
@@ -240,16 +187,8 @@ class _Drawing:
     def _below(self) -> Iterator[str]:
         middle = (self.left + self.right) / 2
         yield _text(middle, self.bottom + 2 * _LINE + 2, self.chart.x.label, anchor="middle")
-        columns = max((len(row) for row in self.legend), default=1)
-        widths = (
-            [
-                max(width_of(row[at].label, _SMALL) for row in self.legend if at < len(row))
-                for at in range(columns)
-            ]
-            if self.legend
-            else []
-        )
-        start = max(_PAD, (WIDTH - sum(widths) - columns * (_LEGEND_KEY + 3 * _PAD)) / 2)
+        widths = _legend_widths(self.legend)
+        start = max(_PAD, (WIDTH - sum(widths) - len(widths) * (_LEGEND_KEY + 3 * _PAD)) / 2)
         for number, row in enumerate(self.legend):
             y, x = self.bottom + 2 * _LINE + 2 * _PAD + (number + 0.6) * (_LINE + 2), start
             for mark, wide in zip(row, widths, strict=False):
@@ -309,16 +248,18 @@ def _em(character: str) -> float:
 
 
 def _legend_rows(chart: Chart) -> list[list[Mark]]:
+    """As many columns as fit."""
+    rows: list[list[Mark]] = []
     named = [mark for mark in (*chart.marks, *chart.others) if mark.label]
-    columns = max(1, chart.legend_columns)
-    while columns > 1 and _legend_width(named, columns) > WIDTH - 2 * _PAD:
-        columns -= 1
-    return [list(named[start : start + columns]) for start in range(0, len(named), columns)]
+    for columns in range(min(chart.legend_columns, len(named)), 0, -1):
+        rows = [named[start : start + columns] for start in range(0, len(named), columns)]
+        if sum(width + _LEGEND_KEY + 3 * _PAD for width in _legend_widths(rows)) <= WIDTH - 2 * _PAD:
+            break
+    return rows
 
 
-def _legend_width(named: Sequence[Mark], columns: int) -> float:
-    widths = [width_of(mark.label, _SMALL) for mark in named]
-    return sum(max(widths[at::columns], default=0) + _LEGEND_KEY + 3 * _PAD for at in range(columns))
+def _legend_widths(rows: Sequence[Sequence[Mark]]) -> list[float]:
+    return [max(width_of(mark.label, _SMALL) for mark in column if mark) for column in zip_longest(*rows)]
 
 
 def _key(mark: Mark, x: float, y: float) -> Iterator[str]:

@@ -10,21 +10,9 @@ import numpy as np
 
 from astra_async.report.by_skill import KINDS
 from astra_async.report.formats import both_formats
-from astra_async.report.plots.chart import (
-    INK,
-    MUTED,
-    PAPER,
-    SERIES,
-    SHAPES,
-    Axis,
-    Bar,
-    Chart,
-    Dots,
-    Line,
-    Words,
-)
+from astra_async.report.plots.chart import SHAPES, Bar, Chart, Dots, Line, Words
 from astra_async.report.plots.standing import names_of, numbers, with_results
-from astra_async.report.plots.style import cut_note, percent, shortened
+from astra_async.report.plots.style import INK, MUTED, PAPER, SERIES, Axis, cut_note, percent, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

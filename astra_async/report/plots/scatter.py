@@ -8,9 +8,9 @@ import numpy as np
 
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.lengths import lengths_of
-from astra_async.report.plots.chart import INK, SERIES, SHAPES, Axis, Chart, Dots, Line
+from astra_async.report.plots.chart import SHAPES, Chart, Dots, Line
 from astra_async.report.plots.standing import names_of, with_results
-from astra_async.report.plots.style import shortened, wide_enough
+from astra_async.report.plots.style import INK, SERIES, Axis, shortened, wide_enough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

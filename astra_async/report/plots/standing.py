@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from astra_async.report.entries import ranked
-from astra_async.report.plots.chart import INK, MUTED, SERIES, SHAPES, Axis, Band, Chart, Dots, Line
-from astra_async.report.plots.style import cut_note, percent, shortened, wide_enough
+from astra_async.report.plots.chart import SHAPES, Band, Chart, Dots, Line
+from astra_async.report.plots.style import INK, MUTED, SERIES, Axis, cut_note, percent, shortened, wide_enough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

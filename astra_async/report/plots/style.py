@@ -1,4 +1,4 @@
-"""What all figures share: axes, names of rows, and what a title says of what is left out."""
+"""What all figures share: colours, axes, names of rows, and what a title says of what is left out."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report.plots.chart import GRID, INK, MUTED, PAPER, SERIES, Axis
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+INK, MUTED, GRID, PAPER = "#20242a", "#68707b", "#d9dde3", "#ffffff"
+# Okabe and Ito (2008): distinguishable with any kind of colour vision; yellow is left out (too pale)
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 COLOURS = {INK: "ink", MUTED: "muted", GRID: "grid", PAPER: "paper"} | {
     colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)
 }
+_MOST_DIGITS = 9  # of a tick's label
+_FEWEST_TICKS = 4
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +29,56 @@ class Plot:
     title: str
     alt: str
     svg: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """From `low` to `high`; a tick's label is its place times `scale`, with all the digits that it has."""
+
+    label: str
+    low: float
+    high: float
+    scale: float = 1.0
+    whole: bool = False  # ticks at whole numbers only
+    signed: bool = False
+    logarithmic: bool = False
+
+    def share(self, value: float) -> float:
+        """Where a value lies: 0 at `low`, 1 at `high`."""
+        low, high, at = self.low, self.high, value
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        return (at - low) / (high - low)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Places of ticks, and their labels: 2.5 is never called 3, nor 0.0159 0.016."""
+        found = _decades(self.low, self.high) if self.logarithmic else self._steps()
+        shown = [place * self.scale for place in found]
+        digits = [
+            next((d for d in range(_MOST_DIGITS) if abs(round(each, d) - each) < _ROUNDING), _MOST_DIGITS)
+            for each in shown
+        ]
+        if not self.logarithmic:  # the same number of digits for all
+            digits = [max(digits, default=0)] * len(digits)
+        return [
+            (place, f"{value:{'+' if self.signed and round(value, d) else ''},.{d}f}")
+            for place, value, d in zip(found, shown, digits, strict=True)
+        ]
+
+    def _steps(self) -> list[float]:
+        span = (self.high - self.low) * self.scale
+        size = 10.0 ** math.floor(math.log10(span / _FEWEST_TICKS))
+        step = max(size * each for each in (1, 2, 2.5, 5) if span / (size * each) >= _FEWEST_TICKS)
+        step = (max(1.0, round(step)) if self.whole else step) / self.scale
+        first, last = math.ceil(self.low / step - _ROUNDING), math.floor(self.high / step + _ROUNDING)
+        return [number * step for number in range(first, last + 1)]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten that lies between the two."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    places = (factor * 10.0**power for power in powers for factor in (1, 2, 5))
+    return [place for place in places if low <= place <= high]
 
 
 def percent(label: str) -> Axis:
