@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from astra_async.agents.transcript import TranscriptStep
     from astra_async.report.load import Run
-    from astra_async.types import Message, Tool, ToolCall
+    from astra_async.types import Message, ToolCall
 
     Record = Mapping[str, Any]
 
@@ -51,12 +51,8 @@ def agents_part(steps: Iterable[TranscriptStep], record: Record, never: str) -> 
 
 def _messages(message: Message) -> Iterator[dict[str, Any]]:
     for result in message.results:
-        yield {
-            "role": "tool",
-            "content": result.text,
-            "tool_call_id": result.call.id,
-            "function": result.call.name,
-        }
+        call = result.call
+        yield {"role": "tool", "content": result.text, "tool_call_id": call.id, "function": call.name}
     if message.text:
         yield {"role": message.role, "content": message.text}
 
@@ -81,10 +77,6 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"input": given}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description}
-
-
 def _event(
     step: TranscriptStep, new: list[dict[str, Any]], answer: dict[str, Any], model: str, never: str
 ) -> dict[str, Any]:
@@ -94,7 +86,7 @@ def _event(
         "working_start": 0.0,
         "model": model,
         "input": new,
-        "tools": list(map(_tool, step.tools)),
+        "tools": [{"name": tool.name, "description": tool.description} for tool in step.tools],
         "tool_choice": "auto",
         "config": {},
         "output": {

@@ -8,9 +8,7 @@ Scores: `tests` is p/T, `perfect` whether all tests passed.
 from __future__ import annotations
 
 import hashlib
-import re
 import zipfile
-from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +25,8 @@ if TYPE_CHECKING:
 
     from astra_async.report.load import Run
 
-_STOP = {
-    "stop": "stop",
-    "length": "max_tokens",
-    "refusal": "content_filter",
-    "content_filter": "content_filter",
-}
+_FILTERED = "content_filter"
+_STOP = {"stop": "stop", "length": "max_tokens", "refusal": _FILTERED, _FILTERED: _FILTERED}
 _KEY = ("model", "format", "problem_id", "sample")
 _METADATA = ("status", "repairs", "suspicions", "cost_usd", "attempts")
 _SUMMARIZED = (
@@ -63,7 +57,7 @@ def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> li
 
 def _write_log(run: Run, pair: int, path: Path, task: str, *, with_answers: bool) -> None:
     summaries, steps = [], transcripts(run) if with_answers and is_agent(run.pairs[pair][1]) else None
-    asked = lru_cache(_PROMPTS_KEPT)(partial(_prompt, run.directory))
+    asked = lru_cache(_PROMPTS_KEPT)(partial(stored_prompt, run.directory))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as log:
         for record, answer in lines(run, pair, with_answers=with_answers):
             digest = record.get("prompt_sha256") or "not recorded"
@@ -72,7 +66,8 @@ def _write_log(run: Run, pair: int, path: Path, task: str, *, with_answers: bool
             if steps is not None:
                 sample |= agents_part(steps(record), record, _NEVER)
             log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", orjson.dumps(sample))
-            summaries.append(_summary(sample))
+            kept = {name: sample[name] for name in _SUMMARIZED}
+            summaries.append({**kept, "completed": True, "message_count": 2})
         log.writestr("summaries.json", orjson.dumps(summaries))
         log.writestr("header.json", orjson.dumps(_header(run, pair, task, summaries)))
 
@@ -144,19 +139,10 @@ def _metrics(name: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _prompt(directory: Path, sha256: str) -> str | None:
-    """The prompt's text, where it is stored and is what its name says."""
-    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-        return None
-    with suppress(UnicodeDecodeError):
-        return stored_prompt(directory, sha256)
-    return None
-
-
 def _sample(record: Mapping[str, Any], answer: str | None, prompt: str, run: Run) -> dict[str, Any]:
     output = _output(record, _WITHHELD if answer is None else answer)
-    known = usage_of(record)
-    usage = {record["model"]: known} if known else {}
+    usage = output["usage"]
+    seconds = output["time"] + record.get("test_s", 0.0)
     return {
         "id": record["problem_id"],
         "epoch": record["sample"] + 1,
@@ -171,18 +157,13 @@ def _sample(record: Mapping[str, Any], answer: str | None, prompt: str, run: Run
         },
         "store": {},
         "events": [_event(record, _NAMED.format(record.get("prompt_sha256")), output)],
-        "model_usage": usage,
+        "model_usage": {record["model"]: usage} if usage else {},
         "started_at": record.get("started_at"),
         "completed_at": record.get("finished_at"),
-        "total_time": (record.get("latency_s") or 0.0) + record.get("test_s", 0.0),
-        "working_time": (record.get("latency_s") or 0.0) + record.get("test_s", 0.0),
+        **dict.fromkeys(("total_time", "working_time"), seconds),
         "uuid": _id(run.settings.run_id, *(str(record[name]) for name in _KEY)),
         "attachments": {},
     }
-
-
-def _summary(sample: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{name: sample[name] for name in _SUMMARIZED}, "completed": True, "message_count": 2}
 
 
 def _scores(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from astra_async.files import read_at
-from astra_async.running.log import scan
-from astra_async.types.records import Flaw, read_key, read_record, read_turn_key
+from astra_async.running.recorded import believed
+from astra_async.types.records import read_key, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,22 +19,13 @@ if TYPE_CHECKING:
 def places(path: Path) -> dict[AnswerKey, tuple[int, int]]:
     """Where each answer stands in completions.jsonl or turns.jsonl: (offset, length in bytes)."""
     found: dict[AnswerKey, tuple[int, int]] = {}
-    if path.exists():
-        for _, offset, line in scan(path):
-            try:
-                record = read_record(line)
-                key = read_turn_key(record) if "turn" in record else read_key(record)
-                found.setdefault(key, (offset, len(line)))
-            except Flaw:
-                continue
+    for key, place, _ in believed(path):
+        found.setdefault(key, place)
     return found
 
 
 def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[tuple[Mapping[str, Any], str | None]]:
-    """Each sample's final line, and its answer where answers are exported, by problem and sample.
-
-    Of one model and format; one sample is in memory at a time.
-    """
+    """Final lines and, if asked for, answers of a model and format; one sample is in memory at a time."""
     log = run.directory / "completions.jsonl"
     answers = places(log) if with_answers else {}
     for record in run.lines(run.pair_rows(pair)):

@@ -6,6 +6,7 @@ Nothing here takes the lock: a run may be under way.
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, NamedOutcome, Result
 
 Place = tuple[int, int]  # offset and length of a line
+_HASH = re.compile(r"[0-9a-f]{64}")
 # Of further turns; there where a run was asked for some.
 CALLS_NAME = "calls.jsonl"  # of agents
 TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
@@ -170,11 +172,14 @@ def _whole(value: object) -> int:
 
 
 def stored_prompt(directory: Path, sha256: str) -> str | None:
-    """The text of a prompt that the run sent; None when the directory does not hold it."""
-    try:
-        return (directory / "prompts" / f"{sha256}.txt").read_bytes().decode()
-    except FileNotFoundError:
-        return None
+    """The text of a prompt that the run sent; None when the directory does not hold it.
+
+    Nothing but a hash is ever looked for in the folder, and what is no UTF-8 no run has written.
+    """
+    if _HASH.fullmatch(sha256):
+        with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
+            return (directory / "prompts" / f"{sha256}.txt").read_bytes().decode()
+    return None
 
 
 def completion_fields(completion: Completion) -> dict[str, Any]:

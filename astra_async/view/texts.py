@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 # The files that hold a sample's final lines and answers: of the first answer, and of each later turn.
 RESULTS, ANSWERS = ("results", "turn_results"), ("completions", "turns")
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +67,7 @@ def read_texts(
         results=results,
         answers=answers,
         output=_output(directory / "outputs.jsonl", outputs, results.get(turn)),
-        prompt=_prompt(directory, named) if isinstance(named, str) else None,
+        prompt=stored_prompt(directory, named) if isinstance(named, str) else None,
         events=_records(directory / "events.jsonl", [place for _, place in lines["events"]]),
         steps=_steps(directory, [place for _, place in lines["calls"]]),
     )
@@ -117,14 +115,6 @@ def _believed(
             else:
                 found[turn] = record
     return found
-
-
-def _prompt(directory: Path, sha256: str) -> str | None:
-    """The prompt of that hash, which a record named: nothing else is ever looked for in the folder."""
-    if _HASH.fullmatch(sha256):
-        with suppress(UnicodeDecodeError):  # no prompt that a run has written
-            return stored_prompt(directory, sha256)
-    return None
 
 
 def _output(path: Path, places: Sequence[Place], result: Record | None) -> Record | None:
