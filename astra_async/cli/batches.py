@@ -18,7 +18,7 @@ from astra_async.types import ModelSettings, S3Settings
 from astra_async.types.records import read_run, require_run
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.asking.batches.batch_interface import BatchInterface, Standing
     from astra_async.asking.batches.batch_log import Intent
@@ -58,18 +58,18 @@ def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: 
 def _models(run: Mapping[str, Any], config_file: Path | None) -> tuple[dict[str, ModelSettings], S3Settings]:
     """Their settings, from the file where there is one: what is secret stands in no record."""
     names = {item.name for item in fields(ModelSettings)} - set(_SHARED)
-    recorded = {model["name"]: _recorded(model, names) for model in run["models"]}
+    recorded = {
+        model["name"]: ModelSettings(
+            **{name: model[name] for name in names & model.keys()} | {"stop": tuple(model.get("stop") or ())}
+        )
+        for model in run["models"]
+    }
     if config_file is None:
         return recorded, S3Settings(**run.get("call", {}).get("s3") or {})
     from astra_async.config import load_config
 
     config = load_config({"out": "."}, config_file, environ=os.environ)
     return recorded | {model.name: model for model in config.models}, S3Settings(**config.s3)
-
-
-def _recorded(model: Mapping[str, Any], names: Container[str]) -> ModelSettings:
-    values = {name: value for name, value in model.items() if name in names}
-    return ModelSettings(**values | {"stop": tuple(model.get("stop") or ())})
 
 
 async def _ask(
@@ -94,7 +94,8 @@ async def _ask(
             try:
                 if intent.model not in interfaces:
                     interfaces[intent.model] = open_interface(models[intent.model], session, s3)
-                _take(intent, await _asked(interfaces[intent.model], intent, cancel=cancel))
+                standing = await _asked(interfaces[intent.model], intent, cancel=cancel)
+                intent.state, intent.done = standing.state, standing.done
             except (ProviderError, ConfigError, KeyError) as error:
                 hint = (
                     "" if isinstance(error, ProviderError) else f"; `astra batches {directory} --config FILE`"
@@ -110,10 +111,6 @@ async def _asked(interface: BatchInterface, intent: Intent, *, cancel: bool) -> 
         say(f"{intent.batch_id}: told to end; what is finished is collected by the `astra run` command")
         standing = await interface.look(intent.batch_id)
     return standing
-
-
-def _take(intent: Intent, standing: Standing) -> None:
-    intent.state, intent.done = standing.state, standing.done
 
 
 def _print(directory: Path, intents: Iterable[Intent]) -> None:

@@ -44,21 +44,8 @@ Graded = tuple[int, int, str | None]
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Default: DIRECTORY-regrade-N.")
 @config_options(
-    *(
-        "problems",
-        "projects",
-        "column",
-        "skills",
-        "only",
-        "skill",
-        "image",
-        "retry_images",
-        "sandboxes",
-        "trials",
-        "reuse_identical",
-        "keep_output",
-        "cluster",
-    )
+    *("problems", "projects", "column", "skills", "only", "skill", "image", "retry_images", "sandboxes"),
+    *("trials", "reuse_identical", "keep_output", "cluster"),
 )
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 def regrade(

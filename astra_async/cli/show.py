@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FILES = (*RESULTS, *ANSWERS, "outputs", "events", "calls")
 Record = dict[str, Any]
 _PARTS = ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
-_WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
+_BADNESS = {"error": 1, "missing": 2, "skipped": 3, "passed": 4}  # failed, and whatever is unknown: 0
 
 
 @click.command()
@@ -38,12 +38,7 @@ _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 @click.argument("problem")
 @click.argument("sample", type=int)
 @click.option("--format", "fmt", help="Answer format or agent, if there are several.", metavar="NAME")
-@click.option(
-    "--part",
-    type=click.Choice(_PARTS),
-    multiple=True,
-    help="Only this part; may be repeated.",
-)
+@click.option("--part", type=click.Choice(_PARTS), multiple=True, help="Only this part; may be repeated.")
 @click.option("--turn", type=click.IntRange(min=0), default=0, help="A further turn of it.", metavar="T")
 @json_option("Where all that is recorded of the sample goes, for programs")
 def show(  # noqa: PLR0913 - a flag each
@@ -160,7 +155,7 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
     if record.get("trial"):
         lines.append(f"trial: {record['trial'].replace('_', ' ')}")
     lines += [f"dropped {each['path']}: {_reason(each['reason'])}" for each in record["dropped"]]
-    for test in sorted(record["tests"], key=_badness):
+    for test in sorted(record["tests"], key=lambda test: _BADNESS.get(test["outcome"], 0)):
         lines.append(f"{test['outcome']:>8}  {test['name']}")
         lines += [f"{'':>8}    {line}" for line in str(test.get("message") or "").splitlines()]
     lines += [f"{test['outcome']:>8}  {test['name']} (extra, not counted)" for test in record["extra_tests"]]
@@ -186,16 +181,8 @@ def _reason(name: str) -> str:
     return f"{name} ({REFUSALS[name]})" if name in REFUSALS else name
 
 
-def _badness(test: Mapping[str, str]) -> int:
-    outcome = test["outcome"]
-    return _WORST_FIRST.index(outcome) if outcome in _WORST_FIRST else 0
-
-
 def _replay(texts: Texts) -> _Replay | None:
-    """The files of the answer over those of earlier turns, and what was applied of them.
-
-    As unified diffs against what the prompt showed.
-    """
+    """The files of the answer over those of earlier turns, and as diffs what was applied of them."""
     if texts.answer is None or (texts.result and texts.result["status"] == "no_solution"):
         return None
     from astra_async.answers import parse_solution

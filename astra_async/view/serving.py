@@ -66,16 +66,16 @@ class Viewer:
             [
                 web.get("/", self._page),
                 web.get("/page/{name:.+}", self._page),
-                web.get("/api/run", self._of_board(run_summary)),
+                web.get("/api/run", _answering(lambda _: run_summary(self.board))),
                 web.get("/api/cells", self._cells),
                 web.get("/api/cells/{column}", self._column),
                 web.get("/api/sample", self._sample),
-                web.get("/api/live", self._of_board(live_state)),
-                web.get("/api/history", self._of_board(history)),
-                web.get("/api/tests", self._tests),
+                web.get("/api/live", _answering(lambda _: live_state(self.board))),
+                web.get("/api/history", _answering(lambda _: history(self.board))),
+                web.get("/api/tests", _answering(self._tests)),
                 web.get("/api/search", self._search),
-                web.get("/api/compare", self._compare),
-                web.get("/api/labels", self._of_board(labelled)),
+                web.get("/api/compare", _answering(self._compared)),
+                web.get("/api/labels", _answering(lambda _: labelled(self.board))),
                 web.put("/api/label", self._label),
                 web.get("/api/stream", self._stream),
             ]
@@ -106,14 +106,6 @@ class Viewer:
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         return _page_file(request.match_info.get("name", "index.html"))
-
-    def _of_board(self, of: Callable[[Board], Any]) -> Handler:
-        """What a question over the whole board gives, as JSON."""
-
-        async def handler(_: web.Request) -> web.StreamResponse:
-            return _json(of(self.board))
-
-        return handler
 
     async def _cells(self, _: web.Request) -> web.StreamResponse:
         return self._bytes(self.board.cells().tobytes())
@@ -158,8 +150,8 @@ class Viewer:
                 return place
         raise web.HTTPNotFound(text="no such problem; see /api/run")
 
-    async def _tests(self, request: web.Request) -> web.StreamResponse:
-        return _json({"tests": tests_of(self.board, self._problem(request.query))})
+    def _tests(self, query: Mapping[str, str]) -> Any:
+        return {"tests": tests_of(self.board, self._problem(query))}
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
         query = request.query
@@ -177,8 +169,8 @@ class Viewer:
         cells = list(islice(found, MOST_FOUND + 1))
         return _json({"cells": cells[:MOST_FOUND], "more": len(cells) > MOST_FOUND})
 
-    async def _compare(self, request: web.Request) -> web.StreamResponse:
-        return _json(compared(self.board, self._model(request.query, "a"), self._model(request.query, "b")))
+    def _compared(self, query: Mapping[str, str]) -> Any:
+        return compared(self.board, self._model(query, "a"), self._model(query, "b"))
 
     async def _label(self, request: web.Request) -> web.StreamResponse:
         """Give a sample one of the paper's classes of error; the one thing that is written."""
@@ -276,6 +268,15 @@ def _number(query: Mapping[str, str], name: str, absent: int | None = None) -> i
     if not (text and text.isascii() and text.isdecimal() and len(text) < 10):  # noqa: PLR2004 - digits
         raise web.HTTPBadRequest(text=f"{name} must be a number from 0")
     return int(text)
+
+
+def _answering(of: Callable[[Mapping[str, str]], Any]) -> Handler:
+    """What is found for a query, as JSON."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return _json(of(request.query))
+
+    return handler
 
 
 def _json(content: Any) -> web.Response:

@@ -106,10 +106,7 @@ class Tail:
 
 
 class LineIndex:
-    """Where the lines of each sample stand in a file; the texts stay there.
-
-    A line has the number of its sample, its turn, offset and length.
-    """
+    """Where the lines of each sample stand in a file: sample's number, turn, offset and length."""
 
     def __init__(self) -> None:
         self._places = array("q")
@@ -124,11 +121,9 @@ class LineIndex:
         self._offsets.append(offset)
         self._lengths.append(length)
 
-    def columns(self) -> tuple[Numbers, Numbers, Numbers]:
+    def columns(self) -> list[Numbers]:
         """Samples, offsets and lengths of all lines, in the order of the file."""
-        found = (self._places, self._offsets, self._lengths)
-        places, offsets, lengths = (np.array(each, dtype=np.int64) for each in found)
-        return places, offsets, lengths
+        return [np.array(each, dtype=np.int64) for each in (self._places, self._offsets, self._lengths)]
 
     def places(self) -> Numbers:
         """The samples of all lines, in the order of the file."""
