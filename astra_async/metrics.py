@@ -228,10 +228,7 @@ class Metrics:
 
 
 def problems_csv(metrics: Metrics) -> str:
-    """The text of problems.csv (paper, section 3.2): every planned problem of every planned pair.
-
-    Numbers with all their digits, an empty field where there is none.
-    """
+    """The text of problems.csv (paper, section 3.2), numbers with all their digits, empty for none."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in fields(ProblemRow)])

@@ -94,10 +94,7 @@ def takes_standard_output(json_path: Path | None) -> bool:
 
 
 def write_json(json_path: Path | None, value: object) -> None:
-    """Write the value (records among it too), indented; nothing without a path. Raises StorageError.
-
-    What a terminal would obey is escaped, which says the same to programs.
-    """
+    """Write the value, made harmless and indented; nothing without a path. Raises StorageError."""
     if json_path is None:
         return
     import orjson

@@ -57,10 +57,7 @@ def demo(*, full: bool, providers: bool, agents: bool, log_json: bool, view: boo
 
 
 def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
-    """Write labels.csv: the bundled faulty solutions carry the paper's error classes (section 4.6).
-
-    A result is recognised by its solution's hash; a labels.csv that is there already stays.
-    """
+    """Write labels.csv, unless it is there: bundled faulty solutions, known by hash, have error classes."""
     if (out / "labels.csv").exists():
         return
     classes = {key: label for item in prepared.values() for key, label in _known_mistakes(item)}

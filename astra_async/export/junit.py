@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def write_junit(runs: tuple[Run, ...], path: Path, *, min_pass: float) -> None:
     """Write the file whole or not at all.
 
-    A case fails when less than `min_pass` (0 to 1) of its samples passed all tests; one with missing samples
-    is an error, never a failure: what was not measured says nothing of the model.
+    A case fails when less than `min_pass` (0 to 1) of its samples passed all tests; missing samples are an
+    error, never a failure.
     """
     root = etree.Element("testsuites", name="astra_async")
     for entry in entries_of(runs):

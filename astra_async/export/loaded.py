@@ -53,10 +53,7 @@ def load(*directories: str | Path, provisional: bool = False) -> Loaded:
 
 
 def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
-    """Compare run B against A, paired over problems; every difference is B - A.
-
-    Raises UsageError when nothing can be paired, else as `load`.
-    """
+    """Compare B against A, paired over problems: B - A. Raises UsageError when nothing can be paired."""
     found = compare_runs(_one(a), _one(b))
     names = ("compare", "compare_problems", "changed_verdicts")
     overall, problems, changed = (frame(found.table(name)) for name in names)
@@ -142,10 +139,7 @@ class Loaded:
         return frame(problems_table(entries_of(self._runs)))
 
     def pairwise(self) -> pd.DataFrame:
-        """Every pair of models on the same problems: differences, intervals, tests, verdicts.
-
-        Raises IncompleteRun as `leaderboard`.
-        """
+        """Every pair of models on the same problems, tested and judged. Raises IncompleteRun."""
         self._demand_all()
         return self.table("pairwise")
 

@@ -36,10 +36,7 @@ _NOT_SHOWN = "not shown to differ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What to compare: all of a run, or one model of it, or one model under one format or agent.
-
-    `model` may be the whole name of an entry, too: `model (format)`.
-    """
+    """All of a run, or one model (or `model (format)`) of it, or one under one format or agent."""
 
     directory: Path
     model: str | None = None

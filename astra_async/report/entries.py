@@ -146,8 +146,7 @@ class Entry:
 def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
     """All entries of several runs, in the order of the runs' plans.
 
-    Runs that share keys give entries of their own, `model @ directory`; the same model on other
-    problems in another directory is one entry.
+    Runs that share keys give entries of their own, `model @ directory`, else a model's runs give one.
     """
     places = _directory_names(runs)
     by_pair: defaultdict[tuple[str, Format], list[tuple[Run, int]]] = defaultdict(list)

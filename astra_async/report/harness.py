@@ -177,8 +177,8 @@ def nodes(runs: Sequence[Run]) -> Table:
 class Repeats:
     """Equal solutions of one problem graded more than once in the same image.
 
-    `groups` of them, `samples` in all; `unlike` groups did not always have the same outcome.
-    `variance` is the pooled variance of scores within groups (ddof = 1): the harness's own noise.
+    `unlike` of the `groups` did not always have the same outcome; `variance` is that of scores within groups,
+    pooled (ddof = 1): the harness's own noise.
     """
 
     problem_id: str = ""
@@ -189,11 +189,7 @@ class Repeats:
 
 
 def flakiness(runs: Sequence[Run]) -> Table:
-    """The harness's own variability: equal solutions judged differently, for each problem.
-
-    A model's variability is between different solutions; where equal files got unequal outcomes it is
-    the tests or the machine.
-    """
+    """Equal files that got unequal outcomes, by problem: the tests' variability or the machine's."""
     found = [
         replace(repeats(run.problem_rows(problem)), problem_id=name)
         for run in runs

@@ -100,10 +100,7 @@ def table_1(rows: Sequence[ProblemInfo]) -> Table:
 
 
 def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
-    """What run.json tells of each problem, with the T that its samples were graded against.
-
-    Of answers it has the reference's only: every model writes another one.
-    """
+    """What run.json tells of each problem, with its samples' T; answers are the reference's only."""
     totals = {
         problem: float(total)
         for entry in entries
@@ -162,10 +159,7 @@ def telling_tests(runs: Sequence[Run]) -> Table:
 
 
 def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
-    """Names of the tests that the untouched project passes, by problem, as far as a run has learned them.
-
-    Nothing for a directory whose expected.json is absent, damaged or of an earlier version.
-    """
+    """Names of the tests that the untouched project passes, by problem, as far as they are known."""
     try:
         stored = orjson.loads((directory / "expected.json").read_bytes())
         return {problem: frozenset(of.get("untouched_tests", ())) for problem, of in stored.items()}

@@ -161,10 +161,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was found out, in sentences and in tables; `warnings` say what the loaders ignored.
-
-    `data` are wide tables for programs, of which some of the `tables` are parts.
-    """
+    """What was found out; `data` are wide tables for programs, of which some `tables` are parts."""
 
     conclusions: tuple[str, ...]
     tables: tuple[Table, ...]

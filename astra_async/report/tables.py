@@ -37,10 +37,7 @@ _MOST_PLAIN = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Tables that belong together.
-
-    `plots` are names of figures shown above them; `data` are wide tables for CSV files only.
-    """
+    """Tables with figures above them, by name; `data` are wide tables for CSV files only."""
 
     name: str
     title: str
@@ -114,10 +111,7 @@ class Report:
 
 
 def build_report(directories: Sequence[Path]) -> Report:
-    """Load run directories and work out every table.
-
-    Raises UsageError or ConflictError as `load_run` does.
-    """
+    """Every table of run directories. Raises UsageError or ConflictError as `load_run` does."""
     return report_of(tuple(load_run(directory) for directory in directories))
 
 

@@ -27,10 +27,7 @@ _GAP = 2  # columns between two cells
 
 
 def print_report(report: Report, console: Console, *, everything: bool) -> None:
-    """Print the conclusions and the leaderboard, or the tables that people read.
-
-    Those for looking things up are on the page and in the files.
-    """
+    """Print the conclusions and the leaderboard, or all tables but those for looking things up."""
     _print_head(report, console, simulated=report.simulated)
     read = [table for table in report.tables() if table.name not in _FOR_LOOKING_UP]
     render_terminal(read if everything else read[:1], console)

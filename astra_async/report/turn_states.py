@@ -77,10 +77,7 @@ class Course:
         return is_last(self.answers[-1].failure) or len(self.answers) > self.most
 
     def state(self, turn: int) -> TurnState | None:
-        """The answer whose files stand after a turn; None where that is not known, or none ever did.
-
-        Ask `known` which of the two it is.
-        """
+        """The answer whose files stand after a turn; None for none, and where that is not `known`."""
         there = self.answers[: turn + 1] if self.known(turn) else ()
         return next((answer for answer in reversed(there) if answer.usable), None)
 
@@ -168,10 +165,7 @@ def courses_of(entries: Sequence[Entry]) -> tuple[tuple[Courses, ...], tuple[str
 
 
 def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
-    """The believed final lines of a run's further turns, and what was ignored.
-
-    Raises ConflictError when two lines contradict each other.
-    """
+    """A run's further turns, and what was ignored. Raises ConflictError for lines that contradict."""
     path = run.directory / TURN_RESULTS
     found: dict[AnswerKey, tuple[int, bytes]] = {}
     disbelieved, warnings = Disbelieved(TURN_RESULTS, read_turn_key), list[str]()

@@ -51,10 +51,7 @@ _CHUNK = 20_000  # rows turned into Python objects at a time
 
 
 def write_built(report: Report, out: Path, *, pictures: bool = False) -> Path:
-    """Write index.html, report.md and all data; returns the page to open first.
-
-    With `pictures` every plot is there as PNG, too. Raises StorageError, and UsageError as `plots.png`.
-    """
+    """Write all files, with `pictures` PNGs too; the page to open. Raises StorageError, UsageError."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         return _write(report, out, pictures=pictures)

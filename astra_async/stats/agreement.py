@@ -23,10 +23,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedShare:
-    """A class's share of `total` things by a judge, corrected by the `checked` ones that people judged, too.
-
-    `interval` is None with fewer than two of them.
-    """
+    """A class's share of `total` things, corrected by those `checked` by people; no interval below two."""
 
     total: int
     checked: int

@@ -31,10 +31,7 @@ _PERMUTATIONS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedT:
-    """The paired t-test over n problems; `sd` is that of d_i (ddof 1).
-
-    `t` and `p` are None where all d_i are equal and not 0: without a spread there is no test.
-    """
+    """The paired t-test; `sd` is that of d_i (ddof 1). No `t` and `p` where all d_i are equal and not 0."""
 
     sd: float
     t: float | None

@@ -45,11 +45,7 @@ NOBODY = -1  # no account has it
 
 
 class Access:
-    """The rules for one server.
-
-    Args:
-        token: what opens the server; None: loopback only, and only for this account.
-    """
+    """The rules for one server; without a token: loopback only, and only for this account."""
 
     def __init__(self, token: str | None) -> None:
         self.token = token

@@ -306,10 +306,7 @@ class Following:
         return before != self._stamps[name]
 
     def label(self, key: SampleKey, label: str | None) -> None:
-        """Give a sample a class of error in labels.csv, or take it away.
-
-        Raises UsageError for a file that is no such table, StorageError, OSError.
-        """
+        """Give a sample a class of error, or take it away. Raises UsageError, StorageError, OSError."""
         path = self.directory / "labels.csv"
         before = path.read_bytes().decode("utf-8-sig", "replace") if path.exists() else ""
         text = relabelled(before, key, label)

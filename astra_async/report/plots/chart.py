@@ -104,10 +104,7 @@ Mark = Dots | Line | Bar | Band | Words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """One figure; `alt` says in words what it shows.
-
-    It has either a `y` axis, or `rows` by name, the first on top.
-    """
+    """One figure; `alt` says it in words. It has a `y` axis, or `rows` by name, the first on top."""
 
     name: str
     title: str
