@@ -156,6 +156,12 @@ class Metrics:
         self.check_total(problem_id, total, "/".join((*pair, problem_id)))
         self._pairs[pair].problems[problem_id] = sums
 
+    def add_all(self, other: Metrics, pair: tuple[str, Format]) -> None:
+        """Count all that another run's metrics hold of a pair, in which its problems are planned."""
+        for problem_id, sums in other._pairs[pair].problems.items():
+            self.add_sums(pair, problem_id, other._totals[problem_id], sums)
+        self._pairs[pair].outcomes.update(other._pairs[pair].outcomes)
+
     def add_outcomes(self, pair: tuple[str, Format], counts: Mapping[Status | Failure | None, int]) -> None:
         """Count how samples of a planned pair ended: states and failures by name."""
         for outcome, count in counts.items():

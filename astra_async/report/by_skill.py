@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import problem_infos
@@ -142,8 +142,7 @@ def _mean_of(entry: Entry) -> Callable[[Skill], float | None]:
     return lambda skill: next((score.mean for score in skill.scores if score.entry is entry), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Contest:
+class _Contest(NamedTuple):
     skill: Skill
     winners: Sequence[SkillScore]
     rivals: Sequence[SkillScore]
@@ -157,7 +156,7 @@ def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
             scores = [score for score in skill.scores if score.entry.format == answer_format]
             tied = [score for score in scores if scores[0].mean - score.mean < _TIE]
             if len(scores) > 1:
-                yield _Contest(skill=skill, winners=tied, rivals=scores[len(tied) :])
+                yield _Contest(skill, tied, scores[len(tied) :])
 
 
 def _winning(contest: _Contest) -> str:
@@ -167,11 +166,11 @@ def _winning(contest: _Contest) -> str:
 def _not_separable(contest: _Contest) -> str:
     scores, problems = [*contest.winners, *contest.rivals], contest.skill.problems
     pairs = list(combinations([score.entry for score in scores], 2))
-    means = {id(score.entry): score.entry.means[_places(score.entry, problems)] for score in scores}
+    means = {id(score.entry): score.entry.means[places_of(score.entry, problems)] for score in scores}
     p_values = [
         1.0
         if changed_problems(a, b).keys() & set(problems)
-        else _p_value(means[id(a)], means[id(b)], a.families_of(_places(a, problems)))
+        else _p_value(means[id(a)], means[id(b)], a.families_of(places_of(a, problems)))
         for a, b in pairs
     ]
     best, adjusted = contest.winners[0].entry, benjamini_hochberg(p_values).tolist()
@@ -198,7 +197,7 @@ def _names(info: ProblemInfo, kind: SkillKind) -> tuple[str, ...]:
 
 
 def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
-    places = _places(entry, problems)
+    places = places_of(entry, problems)
     if len(places) < len(problems) or not bool(entry.done[places].all()):
         return None
     means = entry.means[places]
@@ -210,6 +209,6 @@ def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
     )
 
 
-def _places(entry: Entry, problems: Sequence[str]) -> list[int]:
-    where = {problem: place for place, problem in enumerate(entry.problem_ids)}
-    return [where[problem] for problem in problems if problem in where]
+def places_of(entry: Entry, problems: Sequence[str]) -> list[int]:
+    """Where those problems stand in an entry's arrays that are planned for it."""
+    return [entry.places[problem] for problem in problems if problem in entry.places]

@@ -154,9 +154,8 @@ def _of_problems(pair: Pair) -> Iterator[dict[str, Any]]:
     """
     before, after = pair.b, pair.a
     ones, others, changed = _passed(before), _passed(after), changed_problems(before, after)
-    there = {problem: place for place, problem in enumerate(after.problem_ids)}
-    for place, problem in enumerate(before.problem_ids):
-        other = there.get(problem)
+    for problem, place in before.places.items():
+        other = after.places.get(problem)
         if other is None or problem in changed:
             continue
         p = permutation_p(ones[problem], others[problem])

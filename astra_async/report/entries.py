@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.metrics import Metrics
-from astra_async.report.packing import FAILURES, STATUSES
+from astra_async.report.packing import FAILURES
 from astra_async.report.run_settings import families_of
 from astra_async.stats.spread import variance_split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,7 @@ class Entry:
 
     Attributes:
         label: what tables call it: the model, or `model @ directory`.
+        places: where each problem stands in the arrays.
         valid, planned: samples of each problem.
         totals: T of each problem.
         perfect: samples that passed all tests.
@@ -49,6 +50,7 @@ class Entry:
     parts: tuple[tuple[Run, int], ...]
     summary: Summary
     problem_ids: tuple[str, ...]
+    places: Mapping[str, int]
     valid: NDArray[np.int64]
     planned: NDArray[np.int64]
     totals: Floats
@@ -181,6 +183,7 @@ def _entry(label: str, pair: tuple[str, Format], parts: list[tuple[Run, int]]) -
         parts=tuple(parts),
         summary=replace(metrics.summary(*pair), model=label),
         problem_ids=tuple(row.problem_id for row in rows),
+        places={row.problem_id: place for place, row in enumerate(rows)},
         valid=np.array([row.valid for row in rows], dtype=np.int64),
         planned=np.array([row.planned for row in rows], dtype=np.int64),
         totals=_floats(row.total for row in rows),
@@ -195,16 +198,8 @@ def _entry(label: str, pair: tuple[str, Format], parts: list[tuple[Run, int]]) -
 def _merged(pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Metrics:
     plan = {problem: run.settings.samples for run, _ in parts for problem in run.problems}
     metrics = Metrics({pair: plan})
-    for run, number in parts:
-        for row in run.pair_rows(number):
-            metrics.add(
-                *pair,
-                run.problems[row["problem"]],
-                int(row["passed"]),
-                int(row["total"]),
-                status=STATUSES[row["status"]],
-                failure=FAILURES[row["failure"]],
-            )
+    for run, _ in parts:
+        metrics.add_all(run.metrics, pair)
     return metrics
 
 

@@ -157,14 +157,13 @@ def _data(entries: Sequence[Entry], embedded: Embedded) -> dict[str, Any]:
 def _entry_data(entry: Entry) -> dict[str, Any]:
     """For each problem its T, and for each sample how many tests passed (-1: missing) and why."""
     columns = min(int(entry.planned.max(initial=0)), MOST_COLUMNS)
-    places = {problem: place for place, problem in enumerate(entry.problem_ids)}
     passed = [[-1] * min(int(k), columns) for k in entry.planned]
     failure = [[0] * min(int(k), columns) for k in entry.planned]
     for run, rows in entry.rows_by_run():
         kept = rows[rows["sample"] < columns]
         cells = (kept[name].tolist() for name in ("problem", "sample", "passed", "failure"))
         for problem, sample, tests, kind in zip(*cells, strict=True):
-            place = places[run.problems[problem]]
+            place = entry.places[run.problems[problem]]
             passed[place][sample] = tests
             failure[place][sample] = kind
     return {

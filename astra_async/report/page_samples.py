@@ -104,9 +104,8 @@ def _chosen(entries: Sequence[Entry], budget_bytes: int) -> list[_Pick]:
 def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.integer[Any]], ...]]:
     """The fields of a pick, as columns, for the rows of each part of each entry."""
     for number, entry in enumerate(entries):
-        places = {problem: place for place, problem in enumerate(entry.problem_ids)}
         for part, (run, rows) in enumerate(entry.rows_by_run()):
-            here = np.array([places[problem] for problem in run.problems], dtype=np.int64)
+            here = np.array([entry.places[problem] for problem in run.problems], dtype=np.int64)
             columns = (
                 rows["passed"] == rows["total"],
                 np.full(len(rows), number),

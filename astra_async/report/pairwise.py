@@ -318,11 +318,10 @@ def _common(a: Entry, b: Entry, *, planned: bool = False) -> tuple[NDArray[np.in
         np.ones(len(entry.problem_ids), bool) if planned else entry.done if sure else entry.valid > 0
         for entry in (a, b)
     )
-    there = {problem: place for place, problem in enumerate(b.problem_ids) if theirs[place]}
     found = [
-        (place, there[problem])
-        for place, problem in enumerate(a.problem_ids)
-        if ours[place] and problem in there and problem not in changed
+        (place, b.places[problem])
+        for problem, place in a.places.items()
+        if ours[place] and problem not in changed and problem in b.places and theirs[b.places[problem]]
     ]
     here, other = np.array(found, dtype=np.int64).reshape(-1, 2).T
     return here, other
@@ -333,8 +332,7 @@ def _contents(entry: Entry) -> dict[str, tuple[float, Mapping[str, str]]]:
     recorded = {
         problem: run.settings.contents.get(problem, {}) for run, _ in entry.parts for problem in run.problems
     }
-    totals = zip(entry.problem_ids, entry.totals.tolist(), strict=True)
-    return {problem: (total, recorded[problem]) for problem, total in totals}
+    return {problem: (entry.totals[place], recorded[problem]) for problem, place in entry.places.items()}
 
 
 def _directories(entry: Entry) -> str:

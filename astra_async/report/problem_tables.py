@@ -169,7 +169,7 @@ def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
 
 def _of_problems(entry: Entry) -> Iterator[dict[str, Cell]]:
     infos = problem_infos([entry])
-    for place, problem in enumerate(entry.problem_ids):
+    for problem, place in entry.places.items():
         valid, total, mean = int(entry.valid[place]), float(entry.totals[place]), float(entry.means[place])
         yield {
             **entry.who,

@@ -190,7 +190,6 @@ def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
 def _courses(
     entry: Entry, turns: int, lines: Mapping[int, Mapping[TurnKey, Mapping[str, Any]]]
 ) -> Iterator[Course]:
-    places = {problem: place for place, problem in enumerate(entry.problem_ids)}
     for run, rows in entry.rows_by_run():
         later = _by_sample(lines[id(run)], entry, turns)
         for row in rows:
@@ -200,7 +199,7 @@ def _courses(
             answers = [first]
             while not is_last(answers[-1].failure) and len(answers) in following:
                 answers.append(_answer(following[len(answers)]))
-            yield Course(problem=places[problem], most=turns, answers=tuple(answers))
+            yield Course(problem=entry.places[problem], most=turns, answers=tuple(answers))
 
 
 def _by_sample(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from astra_async.report.by_skill import KINDS, skills_of
+from astra_async.report.by_skill import KINDS, places_of, skills_of
 from astra_async.report.pairwise import Values, compared, in_words, judge, withheld
 from astra_async.report.table import WHO, Column, Table
 from astra_async.report.turn_states import End
@@ -266,11 +266,9 @@ def _by_skill(courses: Courses) -> Iterator[dict[str, Any]]:
     entry, last = courses.entry, courses.turns
     values = {"first": courses.solved(0), "solved": courses.solved(last), "blind": courses.blind(last)}
     is_known = ~np.isnan(sum(values.values()))
-    where = {problem: place for place, problem in enumerate(entry.problem_ids)}
     for kind, title in KINDS.items():
         for skill in skills_of([entry], kind):
-            places = [where[problem] for problem in skill.problems if problem in where]
-            known = [place for place in places if is_known[place]]
+            known = [place for place in places_of(entry, skill.problems) if is_known[place]]
             if known:
                 means = {name: math.fsum(each[known]) / len(known) for name, each in values.items()}
                 gain = means["solved"] - means["blind"]

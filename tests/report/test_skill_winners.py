@@ -26,6 +26,7 @@ def skill_of(means: NDArray[np.float64]) -> Skill:
             parts=(),
             means=row,
             problem_ids=PROBLEMS,
+            places={problem: place for place, problem in enumerate(PROBLEMS)},
             families_of=lambda _: None,
         )
         for i, row in enumerate(means)
