@@ -86,24 +86,22 @@ class _Record:
         folder.mkdir(parents=True, exist_ok=True)
         samples = f"{self._uuid}_samples.jsonl"
         found = lines(self._run, self._pair, with_answers=with_answers)
-        digest, count = hashlib.sha256(), 0
+        digest = hashlib.sha256()
 
-        def counted() -> Iterator[bytes]:
-            nonlocal count
+        def written() -> Iterator[bytes]:
             for record, answer in found:
                 line = orjson.dumps(self._instance(record, answer), option=orjson.OPT_APPEND_NEWLINE)
                 digest.update(line)
-                count += 1
                 yield line
 
-        write_atomically(folder / samples, counted())
+        write_atomically(folder / samples, written())
         whole = self._aggregate() | {
             "detailed_evaluation_results": {
                 "format": "jsonl",
                 "file_path": f"{place}/{samples}",
                 "hash_algorithm": "sha256",
                 "checksum": digest.hexdigest(),
-                "total_rows": count,
+                "total_rows": len(self._run.pair_rows(self._pair)),
             }
         }
         text = orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

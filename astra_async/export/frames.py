@@ -66,7 +66,7 @@ def frame(table: Table) -> pd.DataFrame:
     """A table with typed columns: text, whole numbers and fractions, empty cells as NA."""
     columns = table_columns(table)
     texts = [name for name, column in columns.items() if not isinstance(column, Masked)]
-    return _frame(columns).astype(dict.fromkeys(texts, "string"))
+    return frame_of(columns).astype(dict.fromkeys(texts, "string"))
 
 
 def table_columns(table: Table) -> Columns:
@@ -89,11 +89,6 @@ def _typed(kind: Kind, cells: Sequence[str | float | None]) -> Masked | NDArray[
     if kind != "count" or not all(cell is None or float(cell).is_integer() for cell in cells):
         return Masked(numbers, absent)
     return Masked(np.array([int(cell or 0) for cell in cells], dtype=np.int64), absent)
-
-
-def samples_of(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64]) -> pd.DataFrame:
-    """A row for each of these planned samples of a run; see `Loaded.samples`."""
-    return _frame(sample_columns(run, rows, missing))
 
 
 def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64]) -> Columns:
@@ -127,7 +122,7 @@ def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64])
 def turns_of(run: Run) -> pd.DataFrame:
     """A row for each recorded turn; see `Loaded.turns`."""
     pd = pandas()
-    samples = samples_of(run, run.rows, run.missing)
+    samples = frame_of(sample_columns(run, run.rows, run.missing))
     first = samples[samples["status"].notna()][[*_KEY, *_OF_A_TURN]].assign(turn=0)
     records = list(read_turns(run)[0].values())
     further = pd.DataFrame(
@@ -145,11 +140,6 @@ def turns_of(run: Run) -> pd.DataFrame:
     categories = dict.fromkeys(("model", "format", "problem_id", "status", "failure"), "category")
     both = both.astype({**names, **categories})[[*_KEY, "turn", *_OF_A_TURN]]
     return both.sort_values([*_KEY, "turn"], ignore_index=True)
-
-
-def tests_of(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[NamedOutcome, ...]]) -> pd.DataFrame:
-    """A row for each expected test of the samples of some rows; see `Loaded.tests`."""
-    return _frame(test_columns(run, rows, tests))
 
 
 def test_columns(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[NamedOutcome, ...]]) -> Columns:
@@ -191,7 +181,8 @@ def _coded(codes: Any, values: Sequence[str | None]) -> Coded:
     return Coded(lookup[codes], known)
 
 
-def _frame(columns: Columns) -> pd.DataFrame:
+def frame_of(columns: Columns) -> pd.DataFrame:
+    """Columns with their types."""
     return pandas().DataFrame({name: _series(values) for name, values in columns.items()}, copy=False)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astra_async.errors import IncompleteRun, UsageError
-from astra_async.export.frames import frame, pandas, samples_of, tests_of, turns_of
+from astra_async.export.frames import frame, frame_of, pandas, sample_columns, test_columns, turns_of
 from astra_async.export.lines import places
 from astra_async.files import read_at
 from astra_async.report.compare import compare_runs
@@ -150,7 +150,8 @@ class Loaded:
         A missing one has NaN in every column but its key. `score` is passed / total; times are in seconds,
         `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
         """
-        return self._with_directory([samples_of(run, run.rows, run.missing) for run in self._runs])
+        columns = (sample_columns(run, run.rows, run.missing) for run in self._runs)
+        return self._with_directory(list(map(frame_of, columns)))
 
     @cached_property
     def turns(self) -> pd.DataFrame:
@@ -167,7 +168,8 @@ class Loaded:
 
         `message` is what the report says of one that did not pass; None where nothing is recorded.
         """
-        return self._with_directory([tests_of(run, run.rows, run.tests(run.rows)) for run in self._runs])
+        columns = (test_columns(run, run.rows, run.tests(run.rows)) for run in self._runs)
+        return self._with_directory(list(map(frame_of, columns)))
 
     def answer(self, key: Key, directory: str | Path | None = None) -> Completion:
         """The recorded answer of a sample, read from disk.
