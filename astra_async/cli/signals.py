@@ -60,7 +60,7 @@ class Stopper:
 
     def is_closing(self) -> None:
         """From now on the task only tidies up: it is never cancelled, and has `AT_ONCE_S` if hurried."""
-        self._on_first = _nothing
+        self._on_first = lambda: None
         self._task = None
 
     def _handle(self, number: int) -> None:
@@ -88,7 +88,3 @@ def _let_go(terminals: Sequence[int]) -> None:
             nowhere = os.open(os.devnull, os.O_RDWR)
             os.dup2(nowhere, descriptor)
             os.close(nowhere)
-
-
-def _nothing() -> None:
-    """What the first signal does to work that is ending anyway."""
