@@ -1,6 +1,7 @@
 """A run looked at while it happens: `astra view`, a process of its own that only reads.
 
-    tails, following    one run directory's files, read on from where the last look ended
+    tails, logs, following
+                        one run directory's files, read on from where the last look ended
     board               several directories as one grid of samples: ids, cells, columns
     overview, opened    what the pages show: how the run stands, and one sample with all its texts
     replay, finding     an answer's changes made again; tests, search, two models compared

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from astra_async.types import SampleKey
     from astra_async.view.board import Board
-    from astra_async.view.following import Logs
+    from astra_async.view.logs import Logs
     from astra_async.view.texts import Lines, Texts
 
 Record = dict[str, Any]

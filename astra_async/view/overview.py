@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from astra_async.report.deciding import Compared
     from astra_async.report.entries import Entry
     from astra_async.view.board import Board
-    from astra_async.view.following import Logs
+    from astra_async.view.logs import Logs
 
     Entries = Mapping[tuple[int, int], Entry]
 
