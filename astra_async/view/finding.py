@@ -93,54 +93,40 @@ async def with_text(board: Board, text: str, kind: str) -> Record:
     needle = json.dumps(text, ensure_ascii=False)[1:-1].encode(errors="replace").lower()
     for number, run in enumerate(board.runs):
         name, field = TEXTS[kind]
-        search = _Search(run.directory / f"{name}.jsonl", run.logs.lines[name], needle, (field, text))
+        blocks = _by_block(run.directory / f"{name}.jsonl", run.logs.lines[name], needle, (field, text))
         found: set[int] = set()
-        while not more and not search.is_done:  # in pieces, so that a client that has gone ends it
-            found |= await asyncio.to_thread(search.step)
+        # in pieces, so that a client that has gone ends it
+        while not more and (block := await asyncio.to_thread(next, blocks, None)) is not None:
+            found |= block
             more = len(found) + len(cells) >= MOST_FOUND or time.monotonic() > began + SEARCH_S
         cells += [cell for flat in sorted(found) if (cell := board.cell(number, flat))]
     return {"cells": cells[:MOST_FOUND], "more": more, "seconds": round(time.monotonic() - began, 3)}
 
 
-class _Search:
-    """One pass over a file, a block at a time: bytes first, then the field itself where they are found."""
-
-    def __init__(self, path: Path, index: LineIndex, needle: bytes, wanted: tuple[str, str]) -> None:
-        self._path = path
-        self._needle = needle
-        self._field, text = wanted
-        self._text = text.encode(errors="replace").lower()
-        self._places, self._offsets, self._lengths = index.columns()
-        self._at = 0
-        self._end = int(self._offsets[-1] + self._lengths[-1]) if len(self._offsets) else 0
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the end of what was read of the file is reached."""
-        return self._at >= self._end
-
-    def step(self) -> set[int]:
-        """Samples in the next block."""
-        start = self._at
-        self._at += _BLOCK_BYTES
-        overlap = len(self._needle) - 1
-        block = read_at(self._path, start, min(_BLOCK_BYTES + overlap, self._end - start)).lower()
+def _by_block(path: Path, index: LineIndex, needle: bytes, wanted: tuple[str, str]) -> Iterator[set[int]]:
+    """Samples of one block of a file after another: bytes first, then the field itself where these are."""
+    places, offsets, lengths = index.columns()
+    end = int(offsets[-1] + lengths[-1]) if len(offsets) else 0
+    for start in range(0, end, _BLOCK_BYTES):
+        block = read_at(path, start, min(_BLOCK_BYTES + len(needle) - 1, end - start)).lower()
         lines: set[int] = set()
-        at = block.find(self._needle)
+        at = block.find(needle)
         while at >= 0:
-            line = int(np.searchsorted(self._offsets, start + at, side="right")) - 1
+            line = int(np.searchsorted(offsets, start + at, side="right")) - 1
             lines.add(line)
-            end = int(self._offsets[line] + self._lengths[line]) if line >= 0 else 0
-            at = block.find(self._needle, max(at + 1, end - start))  # a line is read as a whole, once
-        return {int(self._places[line]) for line in lines if line >= 0 and self._holds(line)}
+            stop = int(offsets[line] + lengths[line]) if line >= 0 else 0
+            at = block.find(needle, max(at + 1, stop - start))  # a line is read as a whole, once
+        found = ((int(places[line]), int(offsets[line]), int(lengths[line])) for line in lines if line >= 0)
+        yield {place for place, *where in found if _holds(read_at(path, *where), *wanted)}
 
-    def _holds(self, line: int) -> bool:
-        content = read_at(self._path, int(self._offsets[line]), int(self._lengths[line]))
-        try:
-            field = read_record(content).get(self._field)
-        except Flaw:
-            return False
-        return isinstance(field, str) and self._text in field.encode(errors="replace").lower()
+
+def _holds(content: bytes, name: str, text: str) -> bool:
+    try:
+        field = read_record(content).get(name)
+    except Flaw:
+        return False
+    wanted = text.encode(errors="replace").lower()
+    return isinstance(field, str) and wanted in field.encode(errors="replace").lower()
 
 
 def _counts(board: Board, model: int, problem: int) -> dict[tuple[str, int], tuple[int, int]]:

@@ -197,7 +197,7 @@ class Viewer:
             while True:
                 try:
                     async with asyncio.timeout(_HEARTBEAT_S):
-                        message = await page.next()
+                        message = await page.get()
                 except TimeoutError:
                     message = b": still here\n\n"
                 await response.write(message)

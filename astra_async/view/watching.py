@@ -18,31 +18,13 @@ if TYPE_CHECKING:
 
     from astra_async.view.board import Board, Bytes
 
+    Page = asyncio.Queue[bytes]  # what is to be sent to it
+
 _INTERVAL_S = 0.5
 _FRESH_S = 0.4  # what was looked at so lately is not looked at again for a request
 _PATIENCE_S = 0.25  # that a request waits for reading; the rest comes by the stream
 _MOST_CHANGES = 5_000  # more are cheaper fetched as a whole
 _QUEUED = 8  # messages that a slow page may be behind
-
-
-class Page:
-    """One open stream: what is to be sent next."""
-
-    def __init__(self) -> None:
-        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_QUEUED)
-
-    async def next(self) -> bytes:
-        """The next message, as it is sent."""
-        return await self._waiting.get()
-
-    def put(self, message: bytes, otherwise: bytes) -> None:
-        """Queue a message; a page that is too far behind gets `otherwise` in place of all it waits for."""
-        try:
-            self._waiting.put_nowait(message)
-        except asyncio.QueueFull:
-            while not self._waiting.empty():
-                self._waiting.get_nowait()
-            self._waiting.put_nowait(otherwise)
 
 
 class Watch:
@@ -85,9 +67,9 @@ class Watch:
             await self._look(_PATIENCE_S)
 
     def open(self) -> Page:
-        """A new page's stream; its first message has it fetch everything."""
-        page = Page()
-        page.put(self._everything(), b"")
+        """What is sent to a new page; the first message has it fetch everything."""
+        page: Page = asyncio.Queue(_QUEUED)
+        page.put_nowait(self._everything())
         self._pages.add(page)
         if self._ticking is None or self._ticking.done():
             self._ticking = asyncio.create_task(self._tick())
@@ -158,8 +140,14 @@ class Watch:
         self._sent_trouble = trouble
 
     def _send(self, message: bytes) -> None:
+        """A page that is too far behind has to fetch everything, in place of all it waits for."""
         for page in self._pages:
-            page.put(message, self._everything())
+            if page.full():
+                while not page.empty():
+                    page.get_nowait()
+                page.put_nowait(self._everything())
+            else:
+                page.put_nowait(message)
 
     def _everything(self) -> bytes:
         return self._change(None)
