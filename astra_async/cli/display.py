@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal
@@ -108,24 +108,23 @@ class Display:
             write()
 
 
+@dataclass(frozen=True)
 class Screen:
-    """A view drawn for the console's width and height."""
+    """A view for the console's width and height; `live` ones have what only a running program has."""
 
-    def __init__(self, view: View, *, live: bool = True) -> None:
-        """Without `live` nothing is said of what only a running program has: containers, time left."""
-        self._view = view
-        self._live = live
+    view: View
+    live: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The bar, what happens, the models and what they wait for; never wider or higher than the room."""
         from rich.text import Text
 
         width = max(1, options.max_width - 1)  # the last column makes some terminals wrap
-        facts = _packed(list(_facts(self._view, live=self._live)), width)
-        head = [_bar(self._view, width), *facts, *self._view.doing]
-        tail = [f"last: {self._view.last}"] if self._view.last else []
+        view = self.view
+        head = [_bar(view, width), *_packed(list(_facts(view, live=self.live)), width), *view.doing]
+        tail = [f"last: {view.last}"] if view.last else []
         room = max(1, console.height - len(head) - len(tail) - 2)
-        for text in (*head, *_models(self._view.models, width, room, live=self._live), *tail):
+        for text in (*head, *_models(view.models, width, room, live=self.live), *tail):
             shown = Text(harmless(text), no_wrap=True, overflow="ellipsis")
             shown.truncate(width, overflow="ellipsis")
             yield shown

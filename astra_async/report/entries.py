@@ -16,6 +16,7 @@ from astra_async.stats.spread import variance_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -150,7 +151,7 @@ def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
 
     Runs that share keys give entries of their own, `model @ directory`, else a model's runs give one.
     """
-    places = _directory_names(runs)
+    names = dict(zip(map(id, runs), directory_names([run.directory for run in runs]), strict=True))
     by_pair: defaultdict[tuple[str, Format], list[tuple[Run, int]]] = defaultdict(list)
     for run in runs:
         for number, pair in enumerate(run.pairs):
@@ -161,7 +162,7 @@ def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
         if max(counts.values(), default=0) <= 1:
             entries.append(_entry(pair[0], pair, parts))
         else:
-            entries += [_entry(f"{pair[0]} @ {places[id(part[0])]}", pair, [part]) for part in parts]
+            entries += [_entry(f"{pair[0]} @ {names[id(part[0])]}", pair, [part]) for part in parts]
     return tuple(entries)
 
 
@@ -207,9 +208,7 @@ def _floats(values: Any) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _directory_names(runs: Sequence[Run]) -> dict[int, str]:
-    """The last part of each directory's path, or the whole path where those are not unique."""
-    names = Counter(run.directory.name for run in runs)
-    return {
-        id(run): run.directory.name if names[run.directory.name] == 1 else str(run.directory) for run in runs
-    }
+def directory_names(directories: Sequence[Path]) -> list[str]:
+    """The last part of each path, or the whole path where those are not unique."""
+    often = Counter(each.name for each in directories)
+    return [each.name if often[each.name] == 1 else str(each) for each in directories]

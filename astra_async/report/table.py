@@ -84,12 +84,12 @@ class Table:
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
-            message = f"table {self.name}: a row has not {len(self.columns)} cells"
-            raise ValueError(message)
+            raise ValueError(f"table {self.name}: a row has not {len(self.columns)} cells")
         for column in self.columns:
             if column.kind not in _FORMATS:
-                message = f"table {self.name}, column {column.name}: {column.kind!r} is none of {[*_FORMATS]}"
-                raise ValueError(message)
+                raise ValueError(
+                    f"table {self.name}, column {column.name}: {column.kind!r} is none of {[*_FORMATS]}"
+                )
 
     @classmethod
     def of(  # noqa: PLR0913 - what a table has

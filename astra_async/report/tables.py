@@ -68,10 +68,10 @@ class Report:
 
     def __post_init__(self) -> None:
         names = Counter(table.name for table in self._own_files())
-        twice = [name for name, times in names.items() if times > 1]
-        if twice:
-            message = f"two tables have one name, so that one's file would be lost: {', '.join(twice)}"
-            raise ValueError(message)
+        if twice := [name for name, times in names.items() if times > 1]:
+            raise ValueError(
+                f"two tables have one name, so that one's file would be lost: {', '.join(twice)}"
+            )
 
     @property
     def complete(self) -> bool:
@@ -105,9 +105,8 @@ class Report:
 
     def table(self, name: str) -> Table:
         """The table of that name, wide ones included; KeyError if there is none."""
-        return {table.name: table for section in self.sections for table in (*section.data, *section.tables)}[
-            name
-        ]
+        found = (each for section in self.sections for each in (*section.data, *section.tables))
+        return {each.name: each for each in found}[name]
 
 
 def build_report(directories: Sequence[Path]) -> Report:
@@ -131,7 +130,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         leaderboard=wide,
         skills=skills,
         sections=(
-            *_models(entries, wide, compared, _looks(runs, entries)),
+            *_models(runs, entries, wide, compared),
             *_problems(runs, entries, skills),
             *_answers(entries, by_format),
             *_agents(entries, by_agent),
@@ -147,13 +146,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     )
 
 
-def _looks(runs: Sequence[Run], entries: Sequence[Entry]) -> tuple[Table, ...]:
-    return deciding.table(runs), deciding.spread_table(runs), replayed.replays(runs, entries)
-
-
-def _models(
-    entries: Sequence[Entry], wide: Table, compared: Found, looks: tuple[Table, ...]
-) -> Iterator[Section]:
+def _models(runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared: Found) -> Iterator[Section]:
     yield Section(
         name="leaderboard",
         title="Leaderboard",
@@ -165,7 +158,9 @@ def _models(
             board.reliability(wide),
             board.curves(entries),
             published(),
-            *looks,
+            deciding.table(runs),
+            deciding.spread_table(runs),
+            replayed.replays(runs, entries),
         ),
         plots=("leaderboard", "sd", "curves"),
     )

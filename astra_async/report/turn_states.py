@@ -191,25 +191,16 @@ def _courses(
     entry: Entry, turns: int, lines: Mapping[int, Mapping[TurnKey, Mapping[str, Any]]]
 ) -> Iterator[Course]:
     for run, rows in entry.rows_by_run():
-        later = _by_sample(lines[id(run)], entry, turns)
         for row in rows:
             problem = run.problems[row["problem"]]
-            following = later.get((problem, int(row["sample"])), {})
-            first = _answer(run.line(row)) if following else _answer_of(row)
-            answers = [first]
-            while not is_last(answers[-1].failure) and len(answers) in following:
-                answers.append(_answer(following[len(answers)]))
+            key = entry.model, entry.format, problem, int(row["sample"])
+            later = [lines[id(run)].get(TurnKey(*key, turn)) for turn in range(1, turns + 1)]
+            answers = [_answer(run.line(row)) if any(later) else _answer_of(row)]
+            for line in later:
+                if line is None or is_last(answers[-1].failure):
+                    break
+                answers.append(_answer(line))
             yield Course(problem=entry.places[problem], most=turns, answers=tuple(answers))
-
-
-def _by_sample(
-    lines: Mapping[TurnKey, Mapping[str, Any]], entry: Entry, turns: int
-) -> dict[tuple[str, int], dict[int, Mapping[str, Any]]]:
-    found: defaultdict[tuple[str, int], dict[int, Mapping[str, Any]]] = defaultdict(dict)
-    for key, line in lines.items():
-        if (key.model, key.format) == (entry.model, entry.format) and key.turn <= turns:
-            found[key.problem_id, key.sample][key.turn] = line
-    return found
 
 
 def _answer(line: Mapping[str, Any]) -> TurnState:

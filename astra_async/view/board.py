@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from astra_async.report.entries import directory_names
 from astra_async.report.labels import CLASSES
 from astra_async.report.packing import STATUSES
 from astra_async.types import Failure, SampleKey
@@ -178,11 +179,9 @@ def _grid_of(runs: Sequence[Following]) -> Grid:
     infos = {name: info for run in runs for name, info in run.logs.settings.problems.items()}
     places = {name: place for place, name in enumerate(infos)}
     often = Counter(pair for columns in plans for pair in columns.pairs)
-    folders = Counter(run.directory.name for run in runs)
+    folders = directory_names([run.directory for run in runs])
     models = []
-    for number, columns in enumerate(plans):
-        directory = runs[number].directory
-        where = directory.name if folders[directory.name] == 1 else str(directory)
+    for number, (columns, where) in enumerate(zip(plans, folders, strict=True)):
         for (name, fmt), pair in columns.pairs.items():
             label = f"{name} @ {where}" if often[name, fmt] > 1 else name
             models.append(Model(name=name, format=fmt, label=label, run=number, pair=pair))
