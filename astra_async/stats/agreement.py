@@ -47,9 +47,7 @@ def agreement(pairs: Sequence[tuple[str, str | None]]) -> Agreement | None:
     return Agreement(share=observed, kappa=kappa)
 
 
-def corrected_share(
-    judged: Sequence[bool], checked: Sequence[tuple[bool, bool]], level: float = 0.95
-) -> CorrectedShare:
+def corrected_share(judged: Sequence[bool], checked: Sequence[tuple[bool, bool]]) -> CorrectedShare:
     """The share of a class among all of `judged`, a finite set, by prediction-powered inference.
 
     mean(f) + mean(y - f), the second over `checked` pairs (f by the judge, y by hand), which are a random
@@ -71,7 +69,7 @@ def corrected_share(
         mean = sum(differences) / (n + 2)
         squares = sum((each - mean) ** 2 for each in (*differences, 1, -1)) / (n + 1)
         error = math.sqrt(max(0.0, 1 - n / total) * squares / n)
-        reach = float(stdtrit(n - 1, (1 + level) / 2)) * error
+        reach = float(stdtrit(n - 1, (1 + 0.95) / 2)) * error
         interval = (_share(estimate - reach), _share(estimate + reach))
     return CorrectedShare(
         total=total, checked=n, judged=by_judge, corrected=_share(estimate), interval=interval

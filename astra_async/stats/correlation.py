@@ -38,7 +38,7 @@ class Correlation:
     interval: tuple[float, float] | None
 
 
-def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95, orders: int = _ORDERS) -> Correlation | None:
+def correlation(x: ArrayLike, y: ArrayLike, orders: int = _ORDERS) -> Correlation | None:
     """Pearson's and Spearman's correlation; None for n < 3 or where x or y does not vary.
 
     p is the share of all orders of y with a coefficient at least as far from 0 (Pitman 1937): exact up to
@@ -58,7 +58,7 @@ def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95, orders: int = _
         p=_permutation_p(a, b, orders),
         rho=rho,
         rho_p=_permutation_p(*both, orders),
-        interval=rank_interval(rho, n, level),
+        interval=rank_interval(rho, n),
     )
 
 

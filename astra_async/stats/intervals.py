@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Interval = tuple[float, float]
 
 UNSEEN = 0.6
+LEVEL = 0.95
 _DIGITS = 12  # quotients that are equal must also compare equal
 _NODES = 40  # of Gauss and Legendre, in each panel of the integral
 _FAR = 40.0  # beyond any quantile of the normal that has a chance
@@ -53,13 +54,13 @@ class Drawn:
     effective: float
 
 
-def share_interval(count: int, of: int, level: float = 0.95) -> Interval | None:
+def share_interval(count: int, of: int) -> Interval | None:
     """The interval of a share, as `count` of so many independent ones show it; None where there are none."""
     if not of:
         return None
     counts = np.array([of - count, count], dtype=float)
     units = Drawn(values=np.array([0.0, 1.0]), sizes=np.ones(2), counts=counts, unseen=1.0, effective=of)
-    low, high = _interval(units, (0.0, 1.0), level)
+    low, high = _interval(units, (0.0, 1.0))
     return (low if count else 0.0), (high if count < of else 1.0)
 
 
@@ -83,9 +84,7 @@ def drawn(values: ArrayLike, families: Families | None = None) -> Drawn | None:
     )
 
 
-def total_interval(
-    means: ArrayLike, families: Families | None = None, level: float = 0.95
-) -> Interval | None:
+def total_interval(means: ArrayLike, families: Families | None = None) -> Interval | None:
     """The interval of the mean over problems: "a new set of problems like these".
 
     Values from 0 to 1, one for each problem: mean scores, pass@1 or shares of its samples. None for fewer
@@ -96,13 +95,11 @@ def total_interval(
     if units is None:
         return None
     mean = math.fsum(m) / len(m)
-    low, high = _interval(units, (0.0, 1.0), level)
+    low, high = _interval(units, (0.0, 1.0))
     return min(mean, low), max(mean, high)
 
 
-def run_only_interval(
-    means: ArrayLike, scores: ArrayLike, problems: ArrayLike, level: float = 0.95
-) -> Interval | None:
+def run_only_interval(means: ArrayLike, scores: ArrayLike, problems: ArrayLike) -> Interval | None:
     """The interval of the mean over problems for "these very problems, new samples".
 
     `scores` are those of all samples, `problems` the place in `means` of each one's problem. Drawn are the
@@ -118,13 +115,13 @@ def run_only_interval(
     weights = (len(s) / len(m) / k)[where]
     kinds, counts = np.unique(np.round([away, weights], _DIGITS), axis=1, return_counts=True)
     units = Drawn(values=kinds[0], sizes=kinds[1], counts=counts.astype(float), unseen=1.0, effective=len(s))
-    low, high = _interval(units, (-float(m.max()), 1 - float(m.min())), level)
+    low, high = _interval(units, (-float(m.max()), 1 - float(m.min())))
     mean = math.fsum(m) / len(m)
     return min(mean, max(0.0, mean + low)), max(mean, min(1.0, mean + high))
 
 
 def difference_interval(
-    a: ArrayLike, b: ArrayLike, families: Families | None = None, level: float = 0.95, most: float = 1.0
+    a: ArrayLike, b: ArrayLike, families: Families | None = None, level: float = LEVEL, most: float = 1.0
 ) -> Interval | None:
     """The interval of mean(a) - mean(b) over the same problems, values from 0 to `most`; None below two.
 
@@ -154,12 +151,10 @@ def equivalence(
     return min(1.0, 2 * max(below, above))
 
 
-def median_interval(
-    values: ArrayLike, families: Families | None = None, level: float = 0.95
-) -> Interval | None:
+def median_interval(values: ArrayLike, families: Families | None = None) -> Interval | None:
     """The interval of the median over problems, between two order statistics; None below 6 values.
 
-    The narrowest pair x_(j), x_(n+1-j) with 1 - 2 P(Bin(n, 1/2) < j) >= level: it needs no distribution,
+    The narrowest pair x_(j), x_(n+1-j) with 1 - 2 P(Bin(n, 1/2) < j) >= 0.95: it needs no distribution,
     and covers more where values tie (Thompson 1936, Ann. Math. Stat. 7: 122-128). Below 6 values no pair
     reaches 95 %. With families, the shares of values outside are those for their effective number.
     """
@@ -172,7 +167,7 @@ def median_interval(
     _, sizes = family_means(values, families)
     effective = n if families is None else math.floor(n**2 / float((sizes**2).sum()) + 1e-9)
     j = (effective + 1) // 2
-    while j > 0 and 2 * bdtr(j - 1, effective, 0.5) > 1 - level:
+    while j > 0 and 2 * bdtr(j - 1, effective, 0.5) > 1 - LEVEL:
         j -= 1
     place = j * n // effective
     return (float(v[place - 1]), float(v[n - place])) if j > 0 else None
@@ -192,7 +187,7 @@ def _differences(a: ArrayLike, b: ArrayLike) -> Floats:
     return found
 
 
-def _interval(units: Drawn, ends: Interval, level: float) -> Interval:
+def _interval(units: Drawn, ends: Interval, level: float = LEVEL) -> Interval:
     tail = (1 - level) / 2
     return _bound(units, ends[0], tail), _bound(units, ends[1], 1 - tail)
 

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_ALPHA = 0.05
 
-def power_paired(effect: float, n: int, alpha: float = 0.05) -> float:
+
+def power_paired(effect: float, n: int, alpha: float = _ALPHA) -> float:
     """Power of the two-sided paired t-test for dz = mean(d) / sd(d) (Cohen 1988); noncentral t."""
     from scipy.special import nctdtr, stdtrit
 
@@ -25,7 +27,7 @@ def power_paired(effect: float, n: int, alpha: float = 0.05) -> float:
 
 
 @lru_cache(maxsize=256)
-def minimum_detectable_effect(n: int, alpha: float = 0.05, power: float = 0.8) -> float | None:
+def minimum_detectable_effect(n: int, power: float = 0.8) -> float | None:
     """The smallest dz that a paired t-test over n problems finds with the given power; None for n < 2.
 
     Times sd(d) it is a difference in score. Solved for the noncentral t; the search starts at the normal
@@ -36,12 +38,12 @@ def minimum_detectable_effect(n: int, alpha: float = 0.05, power: float = 0.8) -
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    low = high = float(ndtri(1 - alpha / 2) + ndtri(power)) / math.sqrt(n)
-    while power_paired(high, n, alpha) < power:
+    low = high = float(ndtri(1 - _ALPHA / 2) + ndtri(power)) / math.sqrt(n)
+    while power_paired(high, n) < power:
         low, high = high, high * 1.2
     if low == high:
         return high
-    return float(brentq(lambda effect: power_paired(effect, n, alpha) - power, low, high))
+    return float(brentq(lambda effect: power_paired(effect, n) - power, low, high))
 
 
 def problems_needed(between: Floats, within: Floats, samples: int, target_se: float) -> Floats:
