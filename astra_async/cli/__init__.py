@@ -107,7 +107,9 @@ def main() -> NoReturn:
         error.show()
         sys.exit(EXIT_USAGE)
     except click.ClickException as error:
-        tell(f"astra: {mask(' '.join(error.format_message().split()))}{_see_help(error)}")
+        context: click.Context | None = getattr(error, "ctx", None)
+        see = f" (see {context.command_path} --help)" if context else ""
+        tell(f"astra: {mask(' '.join(error.format_message().split()))}{see}")
         sys.exit(EXIT_USAGE)
     except AstraError as error:
         _tell(error, debug=debug)
@@ -117,11 +119,6 @@ def main() -> NoReturn:
         tell("       this is a defect of astra; `astra --debug ...` shows where. Records are safe.")
         sys.exit(EXIT_CANNOT_GO_ON)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _see_help(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    return f" (see {context.command_path} --help)" if context else ""
 
 
 def _tell(error: Exception, *, debug: bool) -> None:

@@ -20,7 +20,7 @@ from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
 
@@ -130,7 +130,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         Column("problem_id", "Problem"),
         Column("a_value", "A's score %", "percent"),
         Column("b_value", "B's score %", "percent"),
-        Column("difference", "B - A", "points", minus=("b_value", "a_value"), of=_difference),
+        Column("difference", "B - A", "points", minus=("b_value", "a_value")),
         Column("p", "p", "p", help="exact permutation test of the samples"),
         Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
         Column("verdict", "Verdict", help="of B, with new samples of this very problem"),
@@ -141,10 +141,6 @@ def _problems(pairs: Sequence[Pair]) -> Table:
     )
     notes = (note, *left_out((pair.a, pair.b) for pair in pairs))
     return Table.of("compare_problems", "Problem by problem", columns, rows, notes=notes)
-
-
-def _difference(row: Mapping[str, Any]) -> float:
-    return float(row["b_value"] - row["a_value"])
 
 
 def _of_problems(pair: Pair) -> Iterator[dict[str, Any]]:
@@ -160,12 +156,14 @@ def _of_problems(pair: Pair) -> Iterator[dict[str, Any]]:
             continue
         p = permutation_p(ones[problem], others[problem])
         if p is not None:
+            a_value, b_value = float(before.means[place]), float(after.means[other])
             yield {
                 "label": pair.a_name,
                 "format": pair.format,
                 "problem_id": problem,
-                "a_value": float(before.means[place]),
-                "b_value": float(after.means[other]),
+                "a_value": a_value,
+                "b_value": b_value,
+                "difference": b_value - a_value,
                 "p": p if before.done[place] and after.done[other] else 1.0,
             }
 

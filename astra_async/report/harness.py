@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,7 +41,7 @@ class Events:
     """
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    costs: dict[tuple[str, str], float] = field(default_factory=dict)
+    costs: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     reasons: dict[Key, tuple[str, str]] = field(default_factory=dict)
     lost: dict[Key, str] = field(default_factory=dict)
     last: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Events:
         kind, detail = str(record.get("kind", "")), str(record.get("detail", ""))[:_DETAIL_CHARACTERS]
         which = kind, str(record.get("model") or record.get("pool") or "")
         self.counts[which] += 1
-        self.costs[which] = self.costs.get(which, 0.0) + _usd(record.get("cost_usd"))
+        self.costs[which] += _usd(record.get("cost_usd"))
         self.last[which] = detail
         if kind.endswith(_MISSING):
             key = tuple(map(record.get, ("model", "format", "problem_id", "sample")))
@@ -77,11 +77,6 @@ def read_events(path: Path) -> Events:
     return events
 
 
-def events_of(runs: Sequence[Run]) -> dict[str, Events]:
-    """The events of each run, by directory."""
-    return {str(run.directory): read_events(run.directory / "events.jsonl") for run in runs}
-
-
 def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Table:
     """Every missing sample with the last recorded reason, the first 200 of them."""
     items = [item for entry in entries for item in _missing(entry, events)]
@@ -101,11 +96,11 @@ def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Tabl
 def event_counts(events: dict[str, Events]) -> Table:
     """How often anything waited, was repeated or went wrong."""
     counts: Counter[tuple[str, str]] = Counter()
-    costs: dict[tuple[str, str], float] = {}
+    costs: defaultdict[tuple[str, str], float] = defaultdict(float)
     for each in events.values():
         counts.update(each.counts)
         for which, cost in each.costs.items():
-            costs[which] = costs.get(which, 0.0) + cost
+            costs[which] += cost
     spent = "in no result: spent without one"
     columns = (
         Column("kind", "Kind", of=lambda which: which[0]),

@@ -285,7 +285,10 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         for entry, counts in trials
         if counts["unproven"]
     ]
-    if any(_other_problems(entry, entries[0]) for entry in entries):
+    if any(
+        set(entry.problem_ids) != set(entries[0].problem_ids) or changed_problems(entry, entries[0])
+        for entry in entries
+    ):
         notes.append(_OTHER_PROBLEMS)
     if any(entry.summary.k is None and entry.summary.median_sd is not None for entry in entries):
         notes.append(_MIXED_K)
@@ -293,7 +296,3 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         notes.append("The rows have different k: their median SDs cannot be compared.")
     notes += filter(None, map(partly_known, entries))
     return notes
-
-
-def _other_problems(entry: Entry, first: Entry) -> bool:
-    return set(entry.problem_ids) != set(first.problem_ids) or bool(changed_problems(entry, first))

@@ -9,7 +9,7 @@ import numpy as np
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from astra_async.report.load import Run
     from astra_async.report.table import Cell
@@ -45,7 +45,7 @@ def run_facts(runs: Sequence[Run]) -> Table:
         Column("finished_at", "Last sample, UTC", of=lambda run: run.finished_at[:19]),
         Column("problems", "Problems", "count", of=lambda run: len(run.problems)),
         Column("k", "k", "count", of=lambda run: run.settings.samples),
-        Column("versions", "Versions", of=lambda run: _named(run.settings.versions)),
+        Column("versions", "Versions", of=_versions),
     )
     return Table.of("runs", "Runs", columns, runs)
 
@@ -89,18 +89,20 @@ def inputs(runs: Sequence[Run]) -> Table:
 def _asked(run: Run, model: str) -> dict[str, Cell]:
     """What is recorded of a model's settings."""
     settings = run.settings.models[model]
+    numbers = [number for number, (name, _) in enumerate(run.pairs) if name == model]
+    returned = [run.pair_rows(number)["returned_model"] for number in numbers]
     return {
         **{name: _setting(settings.get(name), "default") for name in _SETTINGS},
         "model": model,
         "spec": settings.get("spec"),
         "context_length": _setting(settings.get("context_length"), "not recorded"),
-        "returned_model": _returned(run, model),
+        "returned_model": ", ".join(_texts(run, np.concatenate(returned))),
         "directory": run.directory.name,
     }
 
 
-def _named(versions: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+def _versions(run: Run) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(run.settings.versions.items()))
 
 
 def _recorded(run: Run) -> Iterator[dict[str, Any]]:
@@ -114,11 +116,6 @@ def _recorded(run: Run) -> Iterator[dict[str, Any]]:
 
 def _texts(run: Run, numbers: np.ndarray) -> list[str]:
     return sorted(filter(None, (run.texts[number] for number in np.unique(numbers).tolist())))
-
-
-def _returned(run: Run, model: str) -> str:
-    each = [run.pair_rows(number) for number, (name, _) in enumerate(run.pairs) if name == model]
-    return ", ".join(_texts(run, np.concatenate([rows["returned_model"] for rows in each])))
 
 
 def _setting(value: Cell, absent: str) -> str:

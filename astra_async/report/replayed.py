@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
     from astra_async.report.table import Cell
-    from astra_async.stats.sequential import Schedule
 
-_MOST_REPLAYED = 8  # models whose run is replayed: pairs grow with the square
+_MOST_MODELS = 8  # models whose run is replayed: pairs grow with the square
 
 
 def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
@@ -33,21 +32,18 @@ def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
         Column("pairs", "Pairs", "count"),
         Column("same", "Same conclusion", "count", help="pairs, as one look after all samples has it"),
     )
-    items = [_replayed(run, entries) for run in runs if _can_be_replayed(run)]
+    complete = [run for run in runs if not run.settings.deciding and not len(run.missing)]
+    items = [_replayed(run, entries) for run in complete if 1 < len(run.settings.models) <= _MOST_MODELS]
     notes = ("The run as it would have been, from its own samples (docs/deciding.md).",) if items else ()
     return Table.of("looks_replayed", "With --until decided", columns, items, notes=notes)
-
-
-def _can_be_replayed(run: Run) -> bool:
-    several = 1 < len(run.settings.models) <= _MOST_REPLAYED
-    return several and not run.settings.deciding and not len(run.missing)
 
 
 def _replayed(run: Run, entries: Sequence[Entry]) -> dict[str, Cell]:
     schedule = schedule_of(run.settings.samples)
     groups = {"groups": [group_of(list(run.settings.models), [])]}
     found = compared(run, recorded(schedule, "decided", None) | groups)
-    at_end = compared(run, recorded(_at_the_end(schedule), "decided", None) | groups)
+    one_look = replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))
+    at_end = compared(run, recorded(one_look, "decided", None) | groups)
     last = {
         model: max(
             (each.looks[-1].k for each in found if model in (each.a, each.b) and each.looks), default=0
@@ -69,8 +65,3 @@ def _replayed(run: Run, entries: Sequence[Entry]) -> dict[str, Cell]:
         "pairs": len(found),
         "same": sum(a == b for a, b in zip(*states, strict=True)),
     }
-
-
-def _at_the_end(schedule: Schedule) -> Schedule:
-    """One look after all samples, that spends all of alpha."""
-    return replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))

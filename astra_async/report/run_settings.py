@@ -86,7 +86,10 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
         run_id=str(record["run_id"]),
         created_at=str(record.get("created_at", "")),
         samples=int(record["samples"]),
-        models={str(model["name"]): _scalars(model) for model in record["models"]},
+        models={
+            str(model["name"]): {name: value for name, value in model.items() if isinstance(value, Scalar)}
+            for model in record["models"]
+        },
         formats=tuple(record["formats"]),
         problems={name: problem_info(name, problem) for name, problem in record["problems"].items()},
         turns=int(record.get("turns", 0)),
@@ -138,9 +141,3 @@ def _content(record: Mapping[str, Any], problem_id: str) -> dict[str, str]:
 def _parent(parent: object) -> str:
     """A regrade names its parent by id, or as an object that holds it."""
     return str(parent.get("run_id", parent)) if isinstance(parent, dict) else str(parent)
-
-
-def _scalars(model: Mapping[str, Any]) -> dict[str, Scalar]:
-    return {
-        name: value for name, value in model.items() if isinstance(value, str | int | float) or value is None
-    }

@@ -275,14 +275,6 @@ def _is_nothing(value: str | float | None) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"  # noqa: PLR2004 - the customary bound
-
-
-def _usd(value: float) -> str:
-    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}"
-
-
 def _number(value: float) -> str:
     if math.isinf(value):
         return "never"
@@ -306,8 +298,8 @@ _FORMATS: dict[Kind, Callable[[float], str]] = {
     "points": lambda value: _in_percent(value, "+"),
     "score": lambda value: f"{value:.3f}",
     "signed": lambda value: f"{value:+.3f}",
-    "p": _p_value,
+    "p": lambda value: "<0.001" if value < 0.001 else f"{value:.3f}",  # noqa: PLR2004 - the customary bound
     "number": _number,
-    "usd": _usd,
+    "usd": lambda value: f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}",
     "seconds": lambda value: f"{value:,.1f}",
 }

@@ -259,7 +259,7 @@ def _turns(courses: Sequence[Courses]) -> Iterator[Section]:
 
 
 def _harness(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]:
-    events = harness.events_of(runs)
+    events = {str(run.directory): harness.read_events(run.directory / "events.jsonl") for run in runs}
     yield Section(
         name="harness",
         title="The harness",

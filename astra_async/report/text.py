@@ -45,7 +45,9 @@ def render_terminal(tables: Sequence[Table], console: Console) -> None:
         if table.rows:
             # wider than the terminal rather than cropped: a verdict must not fall off the edge
             console.print(_rich_table(table, console.width), crop=False, soft_wrap=True)
-            for note in (*_cut_note(table), *table.notes):
+            count = len(table.rows)
+            cut = f"The first {_MOST_ROWS} of {count} rows; the page has all of them."
+            for note in (*([cut] if count > _MOST_ROWS else []), *table.notes):
                 console.print(note, style="dim", markup=False, highlight=False)
             console.print()
 
@@ -116,11 +118,6 @@ def _least_width(column: Column, texts: Sequence[str]) -> int:
     cells = max(map(len, texts), default=0)
     title = max(map(len, column.title.split()), default=1)
     return max(cells, title) if column.numeric else max(min(cells, _TEXT_FOLDS), title)
-
-
-def _cut_note(table: Table) -> Iterator[str]:
-    if len(table.rows) > _MOST_ROWS:
-        yield f"The first {_MOST_ROWS} of {len(table.rows)} rows; the page has all of them."
 
 
 def _markdown_rows(table: Table) -> Iterator[str]:

@@ -89,7 +89,10 @@ class Following:
             trouble = one_line(f"{self.directory}: unexpected {type(error).__name__}: {error}")
         self._look_at_live()
         self._look_at_labels()
-        self._settle(trouble, self._state())
+        state = self._state()
+        if (trouble, state) != (self.trouble, self.state):
+            self.trouble, self.state = trouble, state
+            self.version += 1
         return more
 
     def lost(self) -> Iterator[tuple[Any, ...]]:
@@ -207,11 +210,6 @@ class Following:
         before = path.read_bytes().decode("utf-8-sig", "replace") if path.exists() else ""
         text = relabelled(before, key, label)
         write_atomically(path, text.encode(errors="replace"), mode=file_mode(self.directory))
-
-    def _settle(self, trouble: str, state: State) -> None:
-        if (trouble, state) != (self.trouble, self.state):
-            self.trouble, self.state = trouble, state
-            self.version += 1
 
     def _state(self) -> State:
         if is_running(self.directory, self.live):

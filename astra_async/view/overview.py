@@ -216,7 +216,11 @@ def live_state(board: Board) -> Record:
     errors: list[Record] = []
     for run in board.runs:
         seen += [(str(run.directory), event) for event in run.logs.last_events]
-        errors += _errors(run.logs)
+        found = run.logs.events_seen
+        errors += [
+            {"kind": kind, "model": model, "count": count, "last": one_line(found.last[kind, model])}
+            for (kind, model), count in found.counts.items()
+        ]
     seen = sorted(seen, key=lambda pair: str(pair[1].get("at") or ""))[-EVENTS_SHOWN:]
     lives = [run.live | {"running": run.state == "running"} if run.live else None for run in board.runs]
     left = [live.get("seconds_left") for live in lives if live and live["running"]]
@@ -226,11 +230,3 @@ def live_state(board: Board) -> Record:
         "events": [event_in_words(event) | {"directory": directory} for directory, event in seen],
         "eta_s": max((seconds for seconds in left if isinstance(seconds, int | float)), default=None),
     }
-
-
-def _errors(logs: Logs) -> list[Record]:
-    seen = logs.events_seen
-    return [
-        {"kind": kind, "model": model, "count": count, "last": one_line(seen.last[kind, model])}
-        for (kind, model), count in seen.counts.items()
-    ]

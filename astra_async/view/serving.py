@@ -64,8 +64,8 @@ class Viewer:
         app.cleanup_ctx.append(self._context)
         app.add_routes(
             [
-                web.get("/", self._page),
-                web.get("/page/{name:.+}", self._page),
+                web.get("/", _page),
+                web.get("/page/{name:.+}", _page),
                 web.get("/api/run", _answering(lambda _: run_summary(self.board))),
                 web.get("/api/cells", self._cells),
                 web.get("/api/cells/{column}", self._column),
@@ -103,9 +103,6 @@ class Viewer:
             return _refused(500, str(error))
         except Exception as error:  # noqa: BLE001 - a boundary: one answer fails, the viewer goes on
             return _refused(500, f"unexpected {type(error).__name__}: {error}; please report this")
-
-    async def _page(self, request: web.Request) -> web.StreamResponse:
-        return _page_file(request.match_info.get("name", "index.html"))
 
     async def _cells(self, _: web.Request) -> web.StreamResponse:
         return self._bytes(self.board.cells().tobytes())
@@ -235,8 +232,9 @@ async def _bound(runner: web.AppRunner, host: str, port: int | None) -> int:
     return int(runner.addresses[0][1])
 
 
-def _page_file(name: str) -> web.Response:
+async def _page(request: web.Request) -> web.StreamResponse:
     """A file of the front end: only what the listings of its folders have, whatever was asked for."""
+    name = request.match_info.get("name", "index.html")
     files = {
         prefix + path.relative_to(folder).as_posix(): path
         for prefix, folder in _FOLDERS
