@@ -7,6 +7,7 @@ permutation test of its two sets of samples, Benjamini-Hochberg over the problem
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +67,10 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
             "problem; give two runs of the same problems, or two models of one run"
         )
     judged = judged_pairs(pairs)
-    by_metric = [{each.comparison.metric: each for of, each in judged if of is pair} for pair in pairs]
     problems = _problems(pairs)
     wide = paired_table("compare", "B against A, paired over problems", judged)
     return Findings(
-        conclusions=(*map(paired_sentence, pairs, by_metric), *problems.notes),
+        conclusions=(*starmap(paired_sentence, judged), *problems.notes),
         tables=(*map(seen_from_b, for_people(wide)), problems, _changed(pairs)),
         data=(seen_from_b(wide).only(*_COLUMNS),),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.report.costs import cost_is_estimated, mean_cost_usd
 from astra_async.report.entries import ranked
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, Pair, changed_problems
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, by_format, changed_problems
 from astra_async.report.table import shown, visible
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Found, Judged, Metric, Standing
+    from astra_async.report.pairwise import Found, Judged, Metric, Pair, Standing
 
 _MOST_NAMED = 4
 _EQUAL = 1e-12  # apart by no more than rounding
@@ -64,9 +64,8 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
         if not rest:
             yield prefix + _alone(best)
             continue
-        of_best = [found for found in pairs if found[0].a is best and found[0].format == answer_format]
-        first = {judged.comparison.metric: judged for pair, judged in of_best if pair.b is rest[0]}
-        yield prefix + paired_sentence(Pair.of(best, rest[0]), first)
+        of_best = [found for found in pairs if found[0].a is best]
+        yield from (prefix + paired_sentence(*found) for found in of_best if found[0].b is rest[0])
         yield from _others(prefix, best.label, [found for found in of_best if found[0].b is not rest[0]])
     if formats:
         yield _formats(formats)
@@ -74,17 +73,13 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
 
 def _agents(agents: Found) -> Iterator[str]:
     """Each model's best agent against its best single answer, and the best of all with another model's."""
-    by_pair: dict[tuple[str, str], tuple[Pair, dict[Metric, Judged]]] = {}
-    for pair, judged in agents:
-        named = pair.a.name, pair.b.name
-        by_pair.setdefault(named, (pair, {}))[1][judged.comparison.metric] = judged
     stated = set()
-    for pair, found in by_pair.values():
+    for pair, judged in by_format(agents):
         agent, single = (pair.a, pair.b) if is_agent(pair.a.format) else (pair.b, pair.a)
         about = agent.label, single.label, is_agent(single.format)
         if about not in stated and not (pair.a.label == pair.b.label and is_agent(single.format)):
             stated.add(about)
-            yield paired_sentence(pair, found)
+            yield paired_sentence(pair, judged)
 
 
 def _alone(entry: Entry) -> str:
@@ -103,7 +98,7 @@ def _alone(entry: Entry) -> str:
 
 def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
     """What became of the third and later models against the best."""
-    rest = [(pair, judged.standing) for pair, judged in found if judged.comparison.metric == "mean_score"]
+    rest = [(pair, judged["mean_score"].standing) for pair, judged in found]
     for standing, sentence in _STANDINGS.items():
         for complete in (True, False):
             labels = [pair.b.label for pair, each in rest if (each, pair.complete) == (standing, complete)]
@@ -114,7 +109,7 @@ def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
 
 
 def _formats(formats: Found) -> str:
-    verdicts = [judged.verdict for _, judged in formats if judged.comparison.metric == "mean_score"]
+    verdicts = [judged["mean_score"].verdict for _, judged in formats]
     models = "1 model" if len(verdicts) == 1 else f"{len(verdicts)} models"
     better, worse = verdicts.count("better"), verdicts.count("worse")
     if not better and not worse:

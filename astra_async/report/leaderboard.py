@@ -211,11 +211,7 @@ def curves(entries: Sequence[Entry]) -> Table:
 def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> str:
     """What the comparison with the first entry of the same format has shown."""
     best = next(each for each in in_order if each.format == entry.format)
-    standings = {
-        pair.b.label: judged.standing
-        for pair, judged in compared
-        if judged.comparison.metric == "mean_score" and pair.a is best
-    }
+    standings = {pair.b.label: judged["mean_score"].standing for pair, judged in compared if pair.a is best}
     if entry is not best:
         return _AGAINST_BEST[standings[entry.label]] if entry.label in standings else ""
     rivals = [each for each in in_order if each.format == entry.format and each.summary.valid]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, in_words, left_out
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, by_format, in_words, left_out
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
@@ -30,8 +29,10 @@ _NOTE = (
 
 def paired_table(name: str, title: str, found: Found) -> Table:
     """One row for each metric and pair."""
+    found = by_format(found)
     notes = (_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else ()
-    return Table.of(name, title, _columns("score"), starmap(_record, found), notes=notes, provisional=True)
+    items = (_record(pair, judged[metric]) for metric in METRICS for pair, judged in found)
+    return Table.of(name, title, _columns("score"), items, notes=notes, provisional=True)
 
 
 def seen_from_b(table: Table) -> Table:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry, Floats
     from astra_async.stats.differences import PairedVerdict
 
-    Found = Sequence[tuple["Pair", "Judged"]]
+    Found = Sequence[tuple["Pair", Mapping["Metric", "Judged"]]]
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
 Standing = Literal["better", "worse", "equivalent", "inconclusive", "incomparable"]
@@ -191,13 +191,19 @@ def in_words(judged: Judged, names: tuple[str, str]) -> str:
 
 
 def judged_pairs(pairs: Sequence[Pair]) -> Found:
-    """Every pair on every metric, one Holm family for each metric and format."""
-    found: list[tuple[Pair, Judged]] = []
-    for metric in METRICS:
-        for shared in dict.fromkeys(pair.format for pair in pairs):
-            family = [pair for pair in pairs if pair.format == shared]
-            found += zip(family, _judged(family, metric), strict=True)
+    """Every pair, judged by metric; one Holm family for each metric and format."""
+    found: list[tuple[Pair, dict[Metric, Judged]]] = [(pair, {}) for pair in pairs]
+    for metric, shared in product(METRICS, dict.fromkeys(pair.format for pair in pairs)):
+        family = [(pair, judged) for pair, judged in found if pair.format == shared]
+        for (_, judged), each in zip(family, _judged([pair for pair, _ in family], metric), strict=True):
+            judged[metric] = each
     return found
+
+
+def by_format(found: Found) -> Found:
+    """The same, those of one format together."""
+    formats = list(dict.fromkeys(pair.format for pair, _ in found))
+    return sorted(found, key=lambda each: formats.index(each[0].format))
 
 
 def withheld(judged: Judged) -> Judged:
