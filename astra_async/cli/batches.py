@@ -135,7 +135,6 @@ def _print(directory: Path, intents: Iterable[Intent]) -> None:
 
 
 def _costs(directory: Path) -> dict[Any, float]:
-    """What each answer out of a batch has cost."""
     from astra_async.running.recorded import believed
 
     found: dict[Any, float] = {}

@@ -69,7 +69,6 @@ def _machine() -> Iterator[_Finding]:
 
 
 async def _nodes(address: str) -> list[_Finding]:
-    """One line for each worker, and what keeps it from taking part."""
     check_installed()
     from astra_async.cluster.survey import survey
 

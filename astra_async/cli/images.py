@@ -53,7 +53,6 @@ async def _build(config: RunConfig) -> bool:
 
 
 async def _lines(engine: Engine, found: Mapping[str, str]) -> list[str]:
-    """One line for each image: its name, its size, and the problems that use it."""
     lines = []
     for image in dict.fromkeys(found.values()):
         problems = ", ".join(problem_id for problem_id, name in found.items() if name == image)

@@ -59,9 +59,11 @@ def _sides(directories: Sequence[Path], models: tuple[str, str] | None) -> tuple
     if len(directories) > 2:  # noqa: PLR2004 - a pair
         raise UsageError(f"{len(directories)} directories: give two runs, or one and --models A B")
     if len(directories) == 1 and models is None:
+        require_run(directories[0])
+        run = read_run(directories[0] / "run.json")
         raise UsageError(
             f"{directories[0]} alone: name another run, or two of its models with --models A B"
-            f" (it has {', '.join(_models(directories[0])) or 'none'})"
+            f" (it has {', '.join(model['name'] for model in run.get('models', [])) or 'none'})"
         )
     one, other = models or (None, None)
     return Side(directory=directories[0], model=one), Side(directory=directories[-1], model=other)
@@ -80,11 +82,6 @@ def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
     target = {"directory": str(directory), "target_se_points": target_se}
     write_json(json_path, target | found.record())
     print_findings(found, open_console(stderr=takes_standard_output(json_path)))
-
-
-def _models(directory: Path) -> list[str]:
-    require_run(directory)
-    return [model["name"] for model in read_run(directory / "run.json").get("models", [])]
 
 
 def write_and_print(

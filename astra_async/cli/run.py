@@ -119,7 +119,11 @@ async def execute(call: Call) -> int:
     with stopper.installed(), viewer_beside(call.config.out, call.say) if call.view else nullcontext():
         code = await _bring_about(call, stopper, ours)
     if not call.generate_only and not stopper.at_once:
-        _report(call)
+        from astra_async.cli.report import write_and_print
+        from astra_async.running.ownership import make_private
+
+        make_private(call.config.out / "report")
+        write_and_print([call.config.out], call.config.out / "report")
     return code
 
 
@@ -247,12 +251,3 @@ def _reasons(counted: Mapping[Reason, int]) -> list[tuple[str, int]]:
         more = f"{reasons[0].where} and {len(reasons) - 1} more problems: {cause}"
         found.append((reasons[0].text if len(reasons) == 1 else more, count))
     return sorted(found, key=lambda reason: -reason[1])
-
-
-def _report(call: Call) -> None:
-    """Write DIR/report and print the leaderboard and the report's path."""
-    from astra_async.cli.report import write_and_print
-    from astra_async.running.ownership import make_private
-
-    make_private(call.config.out / "report")
-    write_and_print([call.config.out], call.config.out / "report")

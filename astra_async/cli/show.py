@@ -224,7 +224,6 @@ def _events(events: Sequence[Record]) -> Iterator[tuple[str, str]]:
 
 
 def _transcript(steps: Sequence[TranscriptStep]) -> Iterator[tuple[str, str]]:
-    """What an agent and its model said, a text for each step."""
     for step in steps:
         from astra_async.agents.transcript import step_as_text
 

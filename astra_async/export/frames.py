@@ -187,7 +187,6 @@ def frame_of(columns: Columns) -> pd.DataFrame:
 
 
 def _series(column: Any) -> Any:
-    """A column as pandas has it."""
     pd = pandas()
     if isinstance(column, Coded):
         return pd.Categorical.from_codes(column.codes, categories=column.texts)

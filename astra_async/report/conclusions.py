@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 4
 _EQUAL = 1e-12  # apart by no more than rounding
 _ALIKE = 0.05  # costs this close are called the same
-_SO_FAR = "So far, with samples missing: "
+SO_FAR = "So far, with samples missing: "
 _STANDINGS: dict[Standing, str] = {  # of the best against the rest
     "worse": "{rest} {are} better than {best} on the problems that both have.",
     "better": "{best} is better than {rest}.",
@@ -52,7 +52,7 @@ def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
     parts = [_correctness(score, names, turned=turned), _cost(*entries), _consistency(judged["sd"], turned)]
     sentence = _where(pair) + "; ".join(filter(None, parts)) + "."
-    return visible(sentence if pair.complete else _SO_FAR + sentence)
+    return visible(sentence if pair.complete else SO_FAR + sentence)
 
 
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _alone(entry: Entry) -> str:
     sure = f" {shown(found, 'percent')} on problems like these, at 95 %" if found else ""
     cost = mean_cost_usd(entry)
     price = f"; {_price(entry, cost)} a sample" if cost else ""
-    state = "" if entry.complete else _SO_FAR
+    state = "" if entry.complete else SO_FAR
     passed = shown(entry.summary.pass_at_1, "percent")
     return (
         f"{state}{entry.label} has a mean score of {shown(score, 'percent')} %{sure}, and {passed} % of its"
@@ -105,7 +105,7 @@ def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
             if labels:
                 are = "is" if len(labels) == 1 else "are"
                 text = sentence.format(best=best, rest=_named(labels), are=are)
-                yield f"{prefix}{'' if complete else _SO_FAR}{text}"
+                yield f"{prefix}{'' if complete else SO_FAR}{text}"
 
 
 def _formats(formats: Found) -> str:

@@ -226,7 +226,6 @@ def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> s
 
 
 def _record(entry: Entry) -> dict[str, Any]:
-    """Everything known of an entry by itself, under the names of the columns."""
     summary, split, several = entry.summary, entry.split, entry.valid > 1
     means, passes, trials = entry.begun(entry.means), entry.begun(entry.passes), trial_counts(entry)
     families, (scores, passed, places) = entry.families_of(entry.valid > 0), entry.sampled()

@@ -122,7 +122,6 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
 
 
 def _record(pair: Pair, judged: Judged) -> dict[str, Any]:
-    """A comparison under the names of the columns."""
     names = pair.a_name, pair.b_name
     return (
         asdict(judged.comparison)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.errors import UsageError
+from astra_async.report.conclusions import SO_FAR
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _POINT = 0.01
 _KS = (1, 2, 4, 8, 16, 32, 64)
 _RANGE = (0.025, 0.975)
-_SO_FAR = "So far, with samples missing: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _sentence(pilot: _Pilot, target: float) -> str:
     cost = f", about ${pilot.cost * n * k:,.2f}" if pilot.cost else ""
     samples = _samples(samples_needed(pilot.between, pilot.within, pilot.problems, target))
     return (
-        f"{'' if pilot.entry.complete else _SO_FAR}{pilot.entry.name}: about {n:,}"
+        f"{'' if pilot.entry.complete else SO_FAR}{pilot.entry.name}: about {n:,}"
         f" {'problem' if n == 1 else 'problems'} like these with {k} samples each would do for a standard"
         f" error of {_points(target)}, at 95 % between {low:,.0f} and {high:,.0f} ({n * k:,} calls{cost});"
         f" with the pilot's {pilot.problems}, {samples}."

@@ -87,7 +87,6 @@ def inputs(runs: Sequence[Run]) -> Table:
 
 
 def _asked(run: Run, model: str) -> dict[str, Cell]:
-    """What is recorded of a model's settings."""
     settings = run.settings.models[model]
     numbers = [number for number, (name, _) in enumerate(run.pairs) if name == model]
     returned = [run.pair_rows(number)["returned_model"] for number in numbers]

@@ -247,19 +247,11 @@ def _changed(courses: Courses, turn: int) -> dict[str, Any]:
             answer, before = course.answers[turn], course.state(turn - 1)
             count.update(answers=1, unusable=not answer.usable, solved=answer.solved)
             if answer.usable:
-                count.update(_changes(answer, before))
+                earlier = before.passed if before else frozenset()
+                lost = len(earlier - answer.passed)
+                count.update(won=len(answer.passed - earlier), lost=lost, regressed=lost > 0)
+                count["identical"] += before is not None and before.solution == answer.solution
     return _at(courses, turn) | count
-
-
-def _changes(answer: TurnState, before: TurnState | None) -> dict[str, int]:
-    earlier = before.passed if before else frozenset()
-    lost = len(earlier - answer.passed)
-    return {
-        "identical": before is not None and before.solution == answer.solution,
-        "won": len(answer.passed - earlier),
-        "lost": lost,
-        "regressed": lost > 0,
-    }
 
 
 def _by_skill(courses: Courses) -> Iterator[dict[str, Any]]:

@@ -127,7 +127,7 @@ def difference_interval(
 
     Of the problems' differences: the unseen one is -`most` for the lower bound and `most` for the upper.
     """
-    units = drawn(_differences(a, b), families)
+    units = drawn(np.subtract(a, b, dtype=float), families)
     if units is None:
         return None
     mean = float((units.counts * units.sizes * units.values).sum() / (units.counts * units.sizes).sum())
@@ -143,7 +143,7 @@ def equivalence(
     None where `difference_interval` is, and where the differences do not vary: nothing is known of what they
     would do on other problems.
     """
-    units = drawn(_differences(a, b), families)
+    units = drawn(np.subtract(a, b, dtype=float), families)
     if units is None or np.ptp(units.values) == 0:
         return None
     below = chance_below(-margin, units, -most)
@@ -180,11 +180,6 @@ def family_means(values: Floats, families: Families | None) -> tuple[Floats, Flo
     _, numbers = np.unique(np.asarray(families, dtype=str), return_inverse=True)
     sizes = np.asarray(np.bincount(numbers), dtype=float)
     return np.asarray(np.bincount(numbers, weights=values) / sizes, dtype=float), sizes
-
-
-def _differences(a: ArrayLike, b: ArrayLike) -> Floats:
-    found: Floats = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    return found
 
 
 def _interval(units: Drawn, ends: Interval, level: float = LEVEL) -> Interval:

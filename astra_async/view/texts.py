@@ -74,7 +74,6 @@ def read_texts(
 
 
 def _steps(directory: Path, places: Sequence[Place]) -> list[TranscriptStep]:
-    """What an agent and its model said."""
     calls = [each for each in _records(directory / "calls.jsonl", places) if not each.get("failed")]
     if not calls:
         return []

@@ -184,7 +184,6 @@ def _failures(entries: Sequence[Entry]) -> Chart:
 
 
 def _score(entry: Entry) -> float:
-    """The mean score of a complete entry."""
     return math.nan if entry.summary.mean_score is None else entry.summary.mean_score
 
 
