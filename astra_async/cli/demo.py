@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ from astra_async.cli.run import start
 from astra_async.config import BUNDLED, load_config
 from astra_async.files import write_atomically
 from astra_async.overlay import integrate
+from astra_async.report.labels import COLUMNS, csv_of
 from astra_async.running.recorded import believed
 from astra_async.types import Integrated, Solution
 from astra_async.types.records import check_result
@@ -61,14 +60,12 @@ def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
     if (out / "labels.csv").exists():
         return
     classes = {key: label for item in prepared.values() for key, label in _known_mistakes(item)}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("model", "format", "problem_id", "sample", "label"))
-    for key, _, row in believed(out / "results.jsonl", check_result):
-        label = classes.get((key.problem_id, row.get("solution_sha256", "")))
-        if label:
-            writer.writerow((*key, label))
-    write_atomically(out / "labels.csv", text.getvalue().encode())
+    rows = [
+        row | {"label": label}
+        for key, _, row in believed(out / "results.jsonl", check_result)
+        if (label := classes.get((key.problem_id, row.get("solution_sha256", ""))))
+    ]
+    write_atomically(out / "labels.csv", csv_of(COLUMNS, rows).encode())
 
 
 def _known_mistakes(prepared: Prepared) -> Iterator[tuple[tuple[str, str], str]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,17 +86,14 @@ def _print_tables(directory: Path) -> None:
 
 
 def _draw(directory: Path, count: int) -> int:
-    from astra_async.report.labels import HAND
+    from astra_async.report.labels import COLUMNS, HAND, csv_of
     from astra_async.running.judging import drawn, failed_samples
 
     require_run(directory)
     samples = failed_samples(directory)
     drawn_by = str(read_run(directory / "run.json")["run_id"])
-    rows = io.StringIO()
-    writer = csv.writer(rows, lineterminator="\n")
-    writer.writerow(("model", "format", "problem_id", "sample", "label", "source"))
-    writer.writerows((*each.key, "", HAND) for each in drawn(samples, count, drawn_by))
-    say(rows.getvalue().removesuffix("\n"))
+    rows = [each.key._asdict() | {"source": HAND} for each in drawn(samples, count, drawn_by)]
+    say(csv_of((*COLUMNS, "source"), rows).removesuffix("\n"))
     tell(
         f"{min(count, len(samples))} of {len(samples)} failed samples; add classes, put them into labels.csv"
     )

@@ -11,7 +11,7 @@ from astra_async.errors import UsageError
 from astra_async.types.records import Flaw, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 Key = tuple[str, str, str, int]  # model, format, problem, sample
@@ -31,7 +31,7 @@ HAND = "hand"
 JUDGE = "judge:"
 JUDGEMENTS = "judgements.jsonl"
 _KEY = ("model", "format", "problem_id", "sample")
-_COLUMNS = (*_KEY, "label")
+COLUMNS = (*_KEY, "label")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +76,8 @@ def read_labels(path: Path) -> dict[Key, tuple[str, str]]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; save it as CSV in UTF-8") from error
     rows = csv.DictReader(io.StringIO(text, newline=""))
-    if absent := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
-        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join(_COLUMNS)}")
+    if absent := [name for name in COLUMNS if name not in (rows.fieldnames or ())]:
+        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join(COLUMNS)}")
     found = {}
     for row in rows:
         label, sample = _SPELLINGS.get((row["label"] or "").strip().casefold()), row["sample"] or ""
@@ -120,13 +120,13 @@ def relabelled(text: str, key: Key, label: str | None) -> str:
     UsageError for a text that is no such table.
     """
     rows, columns = _table(text)
-    if absent := [name for name in _COLUMNS if name not in columns]:
+    if absent := [name for name in COLUMNS if name not in columns]:
         raise UsageError(f"labels.csv: no column {', '.join(absent)}; mend its header or remove the file")
     named = _named(key)
     others = [row for row in rows if any(row[name] != value for name, value in named.items())]
     judged = [row for row in rows if row not in others and is_judges(row.get("source") or "")]
     kept = others if label else [*others, *judged]
-    return _text(columns, [*kept, named | {"label": label}] if label else kept)
+    return csv_of(columns, [*kept, named | {"label": label}] if label else kept)
 
 
 def with_judgements(text: str, judged: Mapping[Key, str], source: str) -> str:
@@ -140,16 +140,17 @@ def with_judgements(text: str, judged: Mapping[Key, str], source: str) -> str:
         for key, label in judged.items()
         if key not in by_hand
     ]
-    return _text(columns, [*({**row, "source": row.get("source") or HAND} for row in kept), *new])
+    return csv_of(columns, [*({**row, "source": row.get("source") or HAND} for row in kept), *new])
 
 
 def _table(text: str) -> tuple[list[dict[str, Any]], list[str]]:
     """The rows and the columns of a labels.csv, those of a new one if it is empty."""
     rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
-    return list(rows), list(rows.fieldnames or _COLUMNS)
+    return list(rows), list(rows.fieldnames or COLUMNS)
 
 
-def _text(columns: list[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """The text of a labels.csv with these rows; what they have under no column is left out."""
     written = io.StringIO()
     writer = csv.DictWriter(written, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
