@@ -16,7 +16,7 @@ import numpy as np
 
 from astra_async.report.run_settings import families_of
 from astra_async.report.table import WHO, Column, Table, shown, visible
-from astra_async.stats.sequential import RULE, Outcome, Schedule, Series, can_tell, decide, is_open, precise
+from astra_async.stats.sequential import RULE, Outcome, Schedule, Series, can_tell, decide, precise
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Floats
     from astra_async.report.load import Run
+    from astra_async.stats.sequential import State
     from astra_async.types import Format
 
     Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN where missing
@@ -41,9 +42,14 @@ class Compared:
     looks: tuple[Outcome, ...]
 
     @property
-    def open(self) -> bool:
-        """Whether more samples may decide it."""
-        return is_open(self.looks)
+    def state(self) -> State:
+        """How it stands after the last look."""
+        return self.looks[-1].state if self.looks else "open"
+
+    @property
+    def k(self) -> int:
+        """Samples of each problem at the last look."""
+        return self.looks[-1].k if self.looks else 0
 
 
 def scores_of(run: Run) -> dict[tuple[str, str], Floats]:
@@ -104,7 +110,7 @@ def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Co
 def goes_on(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
     """Whether a run that asks in rounds has rounds left, as recorded; not for a record that was edited."""
     with suppress(LookupError, TypeError, ValueError, AttributeError):
-        return "planned" in record and any(each.open for each in as_recorded(record, formats))
+        return "planned" in record and any(each.state == "open" for each in as_recorded(record, formats))
     return False
 
 
@@ -136,14 +142,14 @@ def ahead(
 
     A model has its samples up to the largest k that it was looked at with.
     """
-    still = [each for each in found if each.open]
-    begun = min((_reached(each) for each in still), default=record["rounds"][-1])
+    still = [each for each in found if each.state == "open"]
+    begun = min((each.k for each in still), default=record["rounds"][-1])
     if begun >= record["rounds"][-1]:
         return None
     end = next(k for k in record["rounds"] if k > begun)
     going = [name for name in dict.fromkeys(name for each in still for name in (each.a, each.b)) if name]
     costs = [
-        max(0, end - max(_reached(each) for each in found if name in (each.a, each.b))) * price
+        max(0, end - max(each.k for each in found if name in (each.a, each.b))) * price
         for (name, _), price in cost_usd.items()
         if name in going and price
     ]
@@ -153,8 +159,8 @@ def ahead(
 
 def in_words(record: Mapping[str, Any], found: Sequence[Compared], next_round: Ahead | None) -> str:
     """What is decided, what is open, and what the next round costs, in a line."""
-    states = [each.looks[-1].state if each.looks else "open" for each in found]
-    last = max(map(_reached, found), default=0)
+    states = [each.state for each in found]
+    last = max((each.k for each in found), default=0)
     what = "models" if record["until"] == "precise" else "pairs"
     counts = {name: states.count(name) for name in ("not separable", "open")}
     decided = len(states) - sum(counts.values())
@@ -164,10 +170,6 @@ def in_words(record: Mapping[str, Any], found: Sequence[Compared], next_round: A
         return known
     money = f", about ${next_round.cost_usd:,.2f}" if next_round.cost_usd else ""
     return f"{known}; next up to {next_round.end}: {', '.join(next_round.models)}{money}"
-
-
-def _reached(each: Compared) -> int:
-    return each.looks[-1].k if each.looks else 0
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:

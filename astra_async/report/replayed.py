@@ -45,9 +45,7 @@ def _replayed(run: Run, entries: Sequence[Entry]) -> dict[str, Cell]:
     one_look = replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))
     at_end = compared(run, recorded(one_look, "decided", None) | groups)
     last = {
-        model: max(
-            (each.looks[-1].k for each in found if model in (each.a, each.b) and each.looks), default=0
-        )
+        model: max((each.k for each in found if model in (each.a, each.b)), default=0)
         for model in run.settings.models
     }
     costs = [
@@ -55,13 +53,12 @@ def _replayed(run: Run, entries: Sequence[Entry]) -> dict[str, Cell]:
         for entry in entries
         if any(part is run for part, _ in entry.parts)
     ]
-    states = [[each.looks[-1].state if each.looks else "open" for each in these] for these in (found, at_end)]
     return {
         "run": str(run.directory),
         "asked": math.fsum(last.values()) / (len(last) * run.settings.samples),
         "cost_usd": math.fsum(cost * share for cost, share in costs) or None,
         "whole_usd": math.fsum(cost for cost, _ in costs) or None,
-        "decided": sum(state not in ("open", "not separable") for state in states[0]),
+        "decided": sum(each.state not in ("open", "not separable") for each in found),
         "pairs": len(found),
-        "same": sum(a == b for a, b in zip(*states, strict=True)),
+        "same": sum(one.state == other.state for one, other in zip(found, at_end, strict=True)),
     }

@@ -104,7 +104,7 @@ class Deciding:
 
     def _goes_on(self, model: str) -> bool:
         mine = [each for each in self._found if model in (each.a, each.b)]
-        return not mine or any(each.open for each in mine)
+        return not mine or any(each.state == "open" for each in mine)
 
 
 def open_deciding(

@@ -134,11 +134,6 @@ def states_of(schedule: Schedule, pairs: Sequence[Series]) -> list[list[State]]:
     return found
 
 
-def is_open(looks: Sequence[Outcome]) -> bool:
-    """Whether more samples may decide a pair."""
-    return not looks or looks[-1].state == "open"
-
-
 def can_tell(schedule: Schedule, families: int, pairs: int) -> bool:
     """Whether any scores let the last look call one of so many pairs different: alpha spent covers a flip."""
     return schedule.spent[-1] * _rows(schedule.flips, families) / pairs + _DUST >= 1

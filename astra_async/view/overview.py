@@ -110,8 +110,8 @@ def _compared(each: Compared, record: Mapping[str, Any]) -> Record:
     return {
         "models": " and ".join(filter(None, (each.a, each.b))),
         "format": each.format,
-        "state": look.state if look else "open",
-        "k": look.k if look else 0,
+        "state": each.state,
+        "k": each.k,
         "difference": look.difference if look else None,
         "interval": look.interval if look else None,
         "sentence": sentence(each, record),
