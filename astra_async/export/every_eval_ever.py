@@ -75,7 +75,6 @@ class _Record:
         self._model, self._format = run.pairs[pair]
         digest = hashlib.sha256(f"{run.settings.run_id}/{self._model}/{self._format}".encode()).digest()
         self._uuid = uuid.UUID(bytes=digest[:16], version=4)
-        self._began = _unix(run.started_at or run.settings.created_at)
         self._model_id = _model_id(settings.get("spec") or self._model)
         self._id = f"{_BENCHMARK}/{self._model_id}/{self._format}/{self._uuid}"
 
@@ -111,7 +110,7 @@ class _Record:
         return {
             "schema_version": SCHEMA_VERSION,
             "evaluation_id": self._id,
-            "evaluation_timestamp": str(self._began),
+            "evaluation_timestamp": str(_unix(self._run.started_at or self._run.settings.created_at)),
             "retrieved_timestamp": str(int(time.time())),
             "source_metadata": {
                 "source_name": "astra_async",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -219,18 +219,14 @@ def _cells_of(run: Following) -> Bytes:
     return np.where(places["present"] == 1, scored, cells).astype(np.uint8)
 
 
-def _field(name: str) -> Values:
-    return lambda _, run: run.logs.columns.places[name]
+def _field(name: str, _: Board, run: Following) -> NDArray[Any]:
+    return run.logs.columns.places[name]
 
 
-def _measured(name: str) -> Values:
+def _measured(name: str, _: Board, run: Following) -> NDArray[Any]:
     """A number that may not be recorded, NaN then."""
-
-    def values(_: Board, run: Following) -> NDArray[Any]:
-        places = run.logs.columns.places
-        return np.where(places["present"], places[name], np.nan)
-
-    return values
+    places = run.logs.columns.places
+    return np.where(places["present"], places[name], np.nan)
 
 
 def _failure(_: Board, run: Following) -> NDArray[Any]:
@@ -238,21 +234,17 @@ def _failure(_: Board, run: Following) -> NDArray[Any]:
     return np.where(found < 0, NOT_PLANNED, found)
 
 
-def _any_of(name: str) -> Values:
-    return lambda _, run: run.logs.columns.places[name] > 0
+def _any_of(name: str, _: Board, run: Following) -> NDArray[Any]:
+    return run.logs.columns.places[name] > 0
 
 
-def _kinds(name: str) -> Values:
+def _kinds(name: str, board: Board, run: Following) -> NDArray[Any]:
     """Bit i for the i-th of `names`; all from the 32nd on share the last bit."""
-
-    def values(board: Board, run: Following) -> NDArray[Any]:
-        bits = {kind: 1 << min(i, _MOST_KINDS - 1) for i, kind in enumerate(board.names(name))}
-        texts = run.logs.columns.texts
-        masks = [reduce(or_, (bits.get(kind, 0) for kind in text.split(";"))) for text in texts]
-        found: NDArray[Any] = np.array(masks, dtype=np.uint32)[run.logs.columns.places[name]]
-        return found
-
-    return values
+    bits = {kind: 1 << min(i, _MOST_KINDS - 1) for i, kind in enumerate(board.names(name))}
+    texts = run.logs.columns.texts
+    masks = [reduce(or_, (bits.get(kind, 0) for kind in text.split(";"))) for text in texts]
+    found: NDArray[Any] = np.array(masks, dtype=np.uint32)[run.logs.columns.places[name]]
+    return found
 
 
 def _label(_: Board, run: Following) -> NDArray[Any]:
@@ -268,16 +260,16 @@ def _label(_: Board, run: Following) -> NDArray[Any]:
 # Name -> element type, value where there is no result, and how it is worked out.
 COLUMNS: dict[str, tuple[str, float, Values]] = {
     "failure": ("u1", NOT_PLANNED, _failure),
-    "repair": ("u4", 0, _kinds("repairs")),
-    "suspicion": ("u4", 0, _kinds("suspicions")),
-    "repaired": ("u1", 0, _any_of("repairs")),
-    "suspicious": ("u1", 0, _any_of("suspicions")),
-    "dropped": ("u1", 0, _any_of("dropped")),
+    "repair": ("u4", 0, partial(_kinds, "repairs")),
+    "suspicion": ("u4", 0, partial(_kinds, "suspicions")),
+    "repaired": ("u1", 0, partial(_any_of, "repairs")),
+    "suspicious": ("u1", 0, partial(_any_of, "suspicions")),
+    "dropped": ("u1", 0, partial(_any_of, "dropped")),
     "label": ("u1", 0, _label),
-    "passed": ("u2", 0, _field("passed")),
-    "cost": ("f4", np.nan, _measured("cost_usd")),
-    "tokens_in": ("f4", np.nan, _measured("input_tokens")),
-    "tokens_out": ("f4", np.nan, _measured("output_tokens")),
-    "tests_s": ("f4", np.nan, _measured("test_s")),
-    "seconds": ("f4", np.nan, _measured("latency_s")),
+    "passed": ("u2", 0, partial(_field, "passed")),
+    "cost": ("f4", np.nan, partial(_measured, "cost_usd")),
+    "tokens_in": ("f4", np.nan, partial(_measured, "input_tokens")),
+    "tokens_out": ("f4", np.nan, partial(_measured, "output_tokens")),
+    "tests_s": ("f4", np.nan, partial(_measured, "test_s")),
+    "seconds": ("f4", np.nan, partial(_measured, "latency_s")),
 }
