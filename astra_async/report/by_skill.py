@@ -180,8 +180,7 @@ def _not_separable(contest: _Contest) -> str:
 
 def _p_value(a: Floats, b: Floats, families: NDArray[np.str_] | None) -> float:
     """The larger p of t-test and sign flips, over families where there are any, of which 5 % takes six."""
-    if families is not None:
-        a, b = by_family(a, families), by_family(b, families)
+    a, b = by_family(a, families), by_family(b, families)
     test = paired_t(a, b)
     if test is None:
         return 1.0

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry
-    from astra_async.types import SampleKey
 
 BUDGET_BYTES = 20_000_000  # of base64 text in the page
 _GUESSED_RATIO = 4  # raw text to base64 of its gzip, to choose before anything is read
@@ -160,17 +159,8 @@ def _answers(entries: Sequence[Entry], picks: Sequence[_Pick]) -> dict[_Pick, st
 
 def _texts(path: Path, missing: dict[tuple[str, str, str, int], _Pick]) -> Iterator[tuple[_Pick, str]]:
     for _, _, line in lines_of(path):
-        key = _key(line)
-        if key in missing:
-            pick = missing.pop(key)
-            with suppress(Flaw):
+        with suppress(Flaw):
+            if pick := missing.pop(read_key(read_head(line, b"text")), None):
                 yield pick, str(read_line(line).get("text", ""))
         if not missing:
             return
-
-
-def _key(line: bytes) -> SampleKey | None:
-    try:
-        return read_key(read_head(line, b"text"))
-    except Flaw:
-        return None

@@ -161,7 +161,14 @@ def left_out(entries: Iterable[tuple[Entry, Entry]]) -> list[str]:
         a, b = sorted(two, key=_directories)
         names = _directories(a), _directories(b)
         if names not in found and (changed := changed_problems(a, b)):
-            found[names] = _left_out(names, changed, len({*a.problem_ids} & {*b.problem_ids}))
+            common = len(a.places.keys() & b.places.keys())
+            named = [f"{problem} ({what})" for problem, what in changed.items()]
+            if len(named) > _MOST_NAMED:
+                named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more"]
+            found[names] = (
+                f"{' and '.join(names)}: {len(changed)} of {common} common problems are not the same in both"
+                f" and are not compared: {', '.join(named)}."
+            )
     return list(found.values())
 
 
@@ -262,7 +269,7 @@ def compared(values: Values) -> Comparison:
     """Every paired test of aligned arrays over problems."""
     metric, a, b, families = values
     n, most = len(a), 0.5 if metric == "sd" else 1.0  # no SD of values between 0 and 1 is above 0.5
-    ours, theirs = (a, b) if families is None else (by_family(a, families), by_family(b, families))
+    ours, theirs = by_family(a, families), by_family(b, families)
     test, effect = paired_t(ours, theirs), minimum_detectable_effect(len(ours))
     mean_a, mean_b = (math.fsum(values) / n if n else None for values in (a, b))
     return Comparison(
@@ -343,13 +350,3 @@ def _contents(entry: Entry) -> dict[str, tuple[float, Mapping[str, str]]]:
 
 def _directories(entry: Entry) -> str:
     return " + ".join(sorted({str(run.directory) for run, _ in entry.parts}))
-
-
-def _left_out(names: tuple[str, ...], changed: Mapping[str, str], common: int) -> str:
-    named = [f"{problem} ({what})" for problem, what in changed.items()]
-    if len(named) > _MOST_NAMED:
-        named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more"]
-    return (
-        f"{' and '.join(names)}: {len(changed)} of {common} common problems are not the same in both and are"
-        f" not compared: {', '.join(named)}."
-    )

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -54,8 +54,12 @@ def render_terminal(tables: Sequence[Table], console: Console) -> None:
 
 def markdown(table: Table) -> str:
     """One table in GitHub's Markdown, under a heading, its notes below."""
+    heads = [column.title for column in table.columns]
+    signs = ["---:" if column.numeric else ":---" for column in table.columns]
+    rows = [[escaped(text) for text in table.shown(place)] for place in range(len(table.rows))]
+    lines = [f"| {' | '.join(cells)} |" for cells in (heads, signs, *rows)] if rows else ["Nothing to show."]
     notes = [line for note in table.notes for line in (escaped(note), "")]
-    return "\n".join([f"### {escaped(table.title)}", "", *_markdown_rows(table), "", *notes])
+    return "\n".join([f"### {escaped(table.title)}", "", *lines, "", *notes])
 
 
 def escaped(text: str) -> str:
@@ -118,17 +122,3 @@ def _least_width(column: Column, texts: Sequence[str]) -> int:
     cells = max(map(len, texts), default=0)
     title = max(map(len, column.title.split()), default=1)
     return max(cells, title) if column.numeric else max(min(cells, _TEXT_FOLDS), title)
-
-
-def _markdown_rows(table: Table) -> Iterator[str]:
-    if not table.rows:
-        yield "Nothing to show."
-        return
-    yield _markdown_line([column.title for column in table.columns])
-    yield _markdown_line(["---:" if column.numeric else ":---" for column in table.columns])
-    for place in range(len(table.rows)):
-        yield _markdown_line([escaped(text) for text in table.shown(place)])
-
-
-def _markdown_line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

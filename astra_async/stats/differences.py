@@ -38,14 +38,17 @@ class PairedT:
     p: float | None
 
 
-def by_family(values: ArrayLike, families: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float64]:
-    """The sums over families, times families / problems: their mean is that of the values.
+def by_family(values: ArrayLike, families: Sequence[str] | NDArray[np.str_] | None) -> NDArray[np.float64]:
+    """The sums over families, times families / problems: their mean is that of the values; None: as they are.
 
     One sign flips for a whole family, and a family is one value of a t-test: problems of one family that
     rise and fall together are not several proofs.
     """
+    each = np.asarray(values, dtype=float)
+    if families is None:
+        return each
     _, numbers = np.unique(np.asarray(families, dtype=str), return_inverse=True)
-    sums = np.bincount(numbers, weights=np.asarray(values, dtype=float))
+    sums = np.bincount(numbers, weights=each)
     return np.asarray(sums * (len(sums) / max(1, len(numbers))), dtype=float)
 
 

@@ -147,7 +147,7 @@ def information(within: float, between: float, k: int, most: int) -> float:
 
 def between_of(values: Floats, within: float, k: int, families: NDArray[np.str_] | None) -> float:
     """The variance between problems, times what families raise it by, without that within them."""
-    units = values if families is None else by_family(values, families)
+    units = by_family(values, families)
     if len(units) < 2:  # noqa: PLR2004 - a spread takes two
         return 0.0
     return max(0.0, float(units.var(ddof=1)) * len(values) / len(units) - within / k)
