@@ -6,8 +6,10 @@ permutation test of its two sets of samples, Benjamini-Hochberg over the problem
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import starmap
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,7 @@ from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
 
@@ -91,21 +93,17 @@ def _chosen(side: Side, entries: Sequence[Entry]) -> list[Entry]:
 
 def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequence[str]) -> list[Pair]:
     """What is paired; as A of a pair stands the later side, for differences are B - A (see `seen_from_b`)."""
-    named = {(entry.label, entry.format): entry for entry in after}
-    found = [(one, named[one.label, one.format]) for one in before if (one.label, one.format) in named]
-    if not found:
-        for answer_format in dict.fromkeys(entry.format for entry in before):
-            ones = [entry for entry in before if entry.format == answer_format]
-            others = [entry for entry in after if entry.format == answer_format]
-            if len(ones) == len(others) == 1:
-                found.append((ones[0], others[0]))
-    if not found and len(before) == len(after) == 1:
-        found.append((before[0], after[0]))
-    return [
-        _pair(one, other, directories)
-        for one, other in found
-        if set(one.problem_ids) & set(other.problem_ids)
-    ]
+    found: list[tuple[Entry, Entry]] = []
+    for about in (attrgetter("label", "format"), attrgetter("format"), lambda _: None):
+        theirs = _alone(after, about)
+        found = found or [(one, theirs[key]) for key, one in _alone(before, about).items() if key in theirs]
+    return [_pair(one, other, directories) for one, other in found if one.places.keys() & other.places.keys()]
+
+
+def _alone(entries: Sequence[Entry], about: Callable[[Entry], Any]) -> dict[Any, Entry]:
+    """The entries of whose kind there is no other, by that."""
+    often = Counter(map(about, entries))
+    return {about(entry): entry for entry in entries if often[about(entry)] == 1}
 
 
 def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
@@ -144,10 +142,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
 
 
 def _of_problems(pair: Pair) -> Iterator[dict[str, Any]]:
-    """A's mean, B's mean and p of each problem of which both have samples.
-
-    p is 1 while a planned sample is missing: nobody knows what it would have been.
-    """
+    """A's and B's mean, and p (1 while a planned sample is missing), of each problem with samples of both."""
     before, after = pair.b, pair.a
     ones, others, changed = _passed(before), _passed(after), changed_problems(before, after)
     for problem, place in before.places.items():
