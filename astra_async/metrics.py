@@ -114,11 +114,7 @@ class Metrics:
         status: Status = "scored",
         failure: Failure | None = None,
     ) -> None:
-        """Count one valid sample; the caller sees to it that no key is counted twice.
-
-        Raises:
-            ConflictError: the sample is not planned, one too many, or its T is not the problem's.
-        """
+        """Count one valid sample, each once. Raises ConflictError: not planned, one too many, another T."""
         where = f"{model}/{answer_format}/{problem_id}"
         planned = self.planned.get((model, answer_format), {}).get(problem_id)
         if planned is None:

@@ -56,10 +56,7 @@ def tell_record(line: bytes) -> None:
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """A console on standard output, or on standard error for what is not the result.
-
-    As wide as the terminal, or wide enough where there is none; whatever is printed on it is made harmless.
-    """
+    """A console as wide as the terminal, or wide enough; whatever is printed on it is made harmless."""
     from rich.console import Console
 
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)

@@ -158,10 +158,7 @@ def _own_name(directory: Path, run: dict[str, Any], config: RunConfig) -> Path:
 
 
 def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: RunConfig) -> bool:
-    """Whether answers in it have no verdict yet, or are to be tried after all.
-
-    One that is finished stays as it is, also when its parent has grown: all is graded anew then.
-    """
+    """Whether answers in it have no verdict yet or are to be tried; one that is finished stays as it is."""
     if owner_of(path) is not None or not path.is_dir():
         return False
     if not (path / "run.json").exists():

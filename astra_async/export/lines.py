@@ -34,10 +34,7 @@ def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[tuple[Mapping[
 
 
 def usage_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A sample's tokens, by the names that others agree on.
-
-    None where the provider said nothing: they know no unknown number, and 0 would be one.
-    """
+    """A sample's tokens by the names that others agree on; None where the provider did not say them."""
     usage = record.get("usage") or {}
     sent, written = usage.get("input_tokens"), usage.get("output_tokens")
     if sent is None or written is None:

@@ -242,10 +242,7 @@ def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
 
 
 def too_few(schedule: Schedule, problems: Mapping[str, Mapping[str, Any]], pairs: int) -> str:
-    """That no look can tell models apart with these problems, with a remedy; empty where one can.
-
-    `problems`: what run.json holds of each.
-    """
+    """That no look can tell models apart with these problems of run.json, with a remedy; else empty."""
     families = len({info.get("family") or ("problem", name) for name, info in problems.items()})
     if not pairs or can_tell(schedule, families, pairs):
         return ""

@@ -185,10 +185,7 @@ def _part(table: Table, name: str, title: str, notes: Sequence[str]) -> Table:
 
 
 def curves(entries: Sequence[Entry]) -> Table:
-    """Pass@m and pass^m for every m: what a model gives to whoever may try m times, or needs m in a row.
-
-    One row for each entry and m from 1 to the fewest samples that a begun problem of it has.
-    """
+    """Pass@m and pass^m for m from 1 to the fewest samples that a begun problem of the entry has."""
     columns = (
         *WHO,
         Column("m", "m", "count", help="samples that are looked at"),

@@ -127,10 +127,7 @@ class Courses:
         return self._means(turn, lambda state: float(state.solved))
 
     def blind(self, turn: int) -> Floats:
-        """pass@(turn + 1) of the first answers alone, by problem: what as many calls without feedback solve.
-
-        Unbiased (`stats.passes.pass_at`); NaN where a problem has fewer first answers.
-        """
+        """Unbiased pass@(turn + 1) of a problem's first answers alone; NaN where there are fewer of them."""
         pairs = zip(self.entry.valid.tolist(), self.entry.perfect.tolist(), strict=True)
         return np.array([pass_at(turn + 1, k, c) if k > turn else np.nan for k, c in pairs])
 

@@ -119,10 +119,7 @@ def _compared(each: Compared, record: Mapping[str, Any]) -> Record:
 
 
 def _entries(board: Board) -> Entries:
-    """By run and pair; empty while the logs are read for the first time.
-
-    Numbers of a part of them would be nobody's, and their intervals take longer than the reading.
-    """
+    """By run and pair; empty while logs are read for the first time: a part's numbers would be nobody's."""
     if any(run.loading is not None for run in board.runs):
         return {}
     entries: dict[tuple[int, int], Entry] = {}

@@ -54,10 +54,7 @@ class Tail:
         self.lines, self.offset = lines, size
 
     def read(self) -> list[Line]:
-        """Whole lines that were not handed out yet, about a megabyte of them; empty at the end.
-
-        Raises Regrown, and OSError for a file that is there and cannot be read.
-        """
+        """About a megabyte of whole lines that are new; empty at the end. Raises Regrown, OSError."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
