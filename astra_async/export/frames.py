@@ -123,23 +123,19 @@ def turns_of(run: Run) -> pd.DataFrame:
     """A row for each recorded turn; see `Loaded.turns`."""
     pd = pandas()
     samples = frame_of(sample_columns(run, run.rows, run.missing))
-    first = samples[samples["status"].notna()][[*_KEY, *_OF_A_TURN]].assign(turn=0)
-    records = list(read_turns(run)[0].values())
-    further = pd.DataFrame(
-        {name: [record.get(name) for record in records] for name in (*_KEY, "turn", *_OF_A_TURN)}
-    )
-    for name in _OF_A_TURN:
-        if name in ("input_tokens", "output_tokens"):
-            further[name] = [(record.get("usage") or {}).get(name) for record in records]
-        further[name] = further[name].astype(object if name in ("status", "failure") else "float64")
-        first[name] = first[name].astype(further[name].dtype)
-    for name in ("model", "format", "problem_id"):
-        first[name] = first[name].astype(object)
-    both = pd.concat([first, further], ignore_index=True) if records else first
-    names = {"passed": "Int64", "total": "Int64", "sample": "int64", "turn": "int64"}
-    categories = dict.fromkeys(("model", "format", "problem_id", "status", "failure"), "category")
-    both = both.astype({**names, **categories})[[*_KEY, "turn", *_OF_A_TURN]]
-    return both.sort_values([*_KEY, "turn"], ignore_index=True)
+    tokens = ("input_tokens", "output_tokens")
+    records = [
+        record | {name: (record.get("usage") or {}).get(name) for name in tokens}
+        for record in read_turns(run)[0].values()
+    ]
+    columns, texts = [*_KEY, "turn", *_OF_A_TURN], ("model", "format", "problem_id", "status", "failure")
+    parts = [samples[samples["status"].notna()].assign(turn=0)]
+    if records:
+        parts.append(pd.DataFrame(records, columns=columns))
+    whole = {"passed": "Int64", "total": "Int64", "sample": "int64", "turn": "int64"}
+    kinds = dict.fromkeys(columns, "float64") | dict.fromkeys(texts, object) | whole
+    both = pd.concat([part[columns].astype(kinds) for part in parts], ignore_index=True)
+    return both.astype(dict.fromkeys(texts, "category")).sort_values([*_KEY, "turn"], ignore_index=True)
 
 
 def test_columns(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[NamedOutcome, ...]]) -> Columns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from collections import Counter, defaultdict
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -114,13 +115,10 @@ def _header(run: Run, pair: int, task: str, summaries: list[dict[str, Any]]) -> 
 
 def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
     """What is known of the tokens of each model; those of samples whose usage is unknown are not in it."""
-    total: dict[str, dict[str, int]] = {}
+    total: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for summary in summaries:
         for model, usage in summary["model_usage"].items():
-            sums = total.setdefault(model, {})
-            for name, tokens in usage.items():
-                if tokens is not None:
-                    sums[name] = sums.get(name, 0) + tokens
+            total[model].update({name: tokens for name, tokens in usage.items() if tokens is not None})
     return total
 
 
