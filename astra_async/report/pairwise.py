@@ -179,7 +179,10 @@ def judge(family: Sequence[Comparison]) -> list[Judged]:
     judged = []
     for place, each in enumerate(family):
         holm_p = {name: values[place] for name, values in zip(_P_VALUES, p_values, strict=True)}
-        why, found = _obstacle(each, tests), _verdict(each, holm_p)
+        # Where all differ by the same amount there is no spread and no t-test: the flips of signs decide.
+        both = [p for p in (holm_p["p_t"], holm_p["p_permutation"]) if p is not None]
+        found = verdict(each.difference or 0.0, p_values=both, p_equivalence=holm_p["p_equivalence"])
+        why = _obstacle(each, tests)
         if found == "equivalent" and each.families >= FEWEST:
             why = ""
         elif why:
@@ -295,14 +298,6 @@ def compared(values: Values) -> Comparison:
 def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
     adjusted = iter(holm([p for p in p_values if p is not None]).tolist())
     return [None if p is None else next(adjusted) for p in p_values]
-
-
-def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> PairedVerdict:
-    if c.difference is None:
-        return "inconclusive"
-    # Where all differ by the same amount there is no spread and no t-test: the flips of their signs decide.
-    tests = [p for p in (holm_p["p_t"], holm_p["p_permutation"]) if p is not None]
-    return verdict(c.difference, p_values=tests, p_equivalence=holm_p["p_equivalence"])
 
 
 def _obstacle(c: Comparison, tests: int) -> str:
