@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,65 +56,58 @@ def show(  # noqa: PLR0913 - a flag each
     require_run(directory)
     formats = (fmt,) if fmt else read_run(directory / "run.json").get("formats") or ANSWER_FORMATS
     keys = [SampleKey(model, name, problem, sample) for name in formats]
-    shown = _look_up(directory, keys, turn)
+    key, texts = _look_up(directory, keys, turn)
+    replay = _replay(texts)
     if json_path:
-        write_json(json_path, shown.as_json(directory))
+        write_json(json_path, _as_json(directory, key, texts, replay))
         if takes_standard_output(json_path):
             return
-    for name, texts in shown.parts().items():
+    for name, found in _in_parts(texts, replay).items():
         if not part or name in part:
-            for title, text in texts:
+            for title, text in found:
                 say(f"--- {title} ---", bold=True)
                 say(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
+def _in_parts(texts: Texts, replay: _Replay | None) -> dict[str, Iterator[tuple[str, str]]]:
+    """Titles and texts of each part, in the order of reading."""
+    return {
+        "result": _result(texts.result),
+        "output": _output(texts),
+        "changes": _changes(replay, texts.result),
+        "events": _events(texts.events),
+        "transcript": _transcript(texts.steps),
+        "answer": _answer(texts.answer),
+        "feedback": _feedback(texts.answer),
+        "prompt": _prompt(texts.answer or texts.result, texts.prompt),
+    }
+
+
+def _as_json(directory: Path, key: SampleKey, texts: Texts, replay: _Replay | None) -> Record:
+    from astra_async.report.labels import read_labels
+
+    turns = sorted({turn for turn in (*texts.answers, *texts.results) if turn})
+    return {
+        "schema": 1,
+        "key": key_fields(key.at(texts.turn)),
+        "result": texts.result,
+        "answer": texts.answer,
+        "prompt": texts.prompt,
+        "changes": [asdict(each) for each in replay[1].files] if replay else [],
+        "changes_note": replay[1].note if replay else "",
+        "events": texts.events,
+        "output": texts.output,
+        "transcript": _steps_as_json(texts.steps),
+        "label": read_labels(directory / "labels.csv").get(key, (None,))[0],
+        "turns": [
+            {"turn": turn, "answer": texts.answers.get(turn), "result": texts.results.get(turn)}
+            for turn in turns
+        ],
+    }
+
+
+def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> tuple[SampleKey, Texts]:
     """What a run has of one sample, or of one further turn of it."""
-
-    key: SampleKey
-    texts: Texts
-    replay: _Replay | None
-
-    def parts(self) -> dict[str, Iterator[tuple[str, str]]]:
-        """Titles and texts of each part, in the order of reading."""
-        texts = self.texts
-        return {
-            "result": _result(texts.result),
-            "output": _output(texts),
-            "changes": _changes(self.replay, texts.result),
-            "events": _events(texts.events),
-            "transcript": _transcript(texts.steps),
-            "answer": _answer(texts.answer),
-            "feedback": _feedback(texts.answer),
-            "prompt": _prompt(texts.answer or texts.result, texts.prompt),
-        }
-
-    def as_json(self, directory: Path) -> Record:
-        from astra_async.report.labels import read_labels
-
-        texts = self.texts
-        turns = sorted({turn for turn in (*texts.answers, *texts.results) if turn})
-        return {
-            "schema": 1,
-            "key": key_fields(self.key.at(texts.turn)),
-            "result": texts.result,
-            "answer": texts.answer,
-            "prompt": texts.prompt,
-            "changes": [asdict(each) for each in self.replay[1].files] if self.replay else [],
-            "changes_note": self.replay[1].note if self.replay else "",
-            "events": texts.events,
-            "output": texts.output,
-            "transcript": _steps_as_json(texts.steps),
-            "label": read_labels(directory / "labels.csv").get(self.key, (None,))[0],
-            "turns": [
-                {"turn": turn, "answer": texts.answers.get(turn), "result": texts.results.get(turn)}
-                for turn in turns
-            ],
-        }
-
-
-def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> _Shown:
     lines = {name: list(_lines(directory / f"{name}.jsonl", keys)) for name in _FILES}
     found = read_texts(directory, lines, turn, lambda text: tell(f"warning: {text}"))
     if turn:
@@ -124,7 +117,7 @@ def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> _Shown:
         raise UsageError(
             f"{directory} holds nothing of {keys[0].at(turn)}; `astra report {directory}` lists what it has"
         )
-    return _Shown(key=read_key(shown), texts=found, replay=_replay(found))
+    return read_key(shown), found
 
 
 def _lines(path: Path, keys: list[SampleKey]) -> Iterator[tuple[int, tuple[int, int]]]:
