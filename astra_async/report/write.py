@@ -142,11 +142,8 @@ def _report_markdown(report: Report, plots: Sequence[Plot]) -> str:
 def _text_file(path: Path) -> TextIO:
     if path.suffix != ".gz":
         return path.open("w", encoding="utf-8", newline="")
-    return io.TextIOWrapper(
-        gzip.GzipFile(path, "wb", compresslevel=_GZIP_LEVEL, mtime=0),
-        encoding="utf-8",
-        newline="",
-    )
+    packed = gzip.GzipFile(path, "wb", compresslevel=_GZIP_LEVEL, mtime=0)
+    return io.TextIOWrapper(packed, encoding="utf-8", newline="")
 
 
 def _run_columns(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[list[str]]:

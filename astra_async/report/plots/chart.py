@@ -70,7 +70,7 @@ class Line:
 class Bar:
     """A lying bar from `start` to `end`, `thick` rows high round row `y`."""
 
-    start: float
+    start: float = 0.0
     end: float
     y: float
     thick: float = 0.66
@@ -116,7 +116,7 @@ class Chart:
     height: float = 250.0  # of the marks, in points, where there are no rows
     heading: str = ""
     marks: Sequence[Mark] = ()
-    legend_columns: int = 4
+    legend_columns: int = 2
     others: Sequence[Mark] = ()  # in the legend only
 
     def svg(self) -> str:

@@ -69,9 +69,7 @@ def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, 
         for place, skill in enumerate(skills):
             for score in (each for each in skill.scores if each.entry is entry):
                 at, thick = place + shift, step * 0.86
-                marks.append(
-                    Bar(start=0, end=score.mean, y=at, thick=thick, colour=SERIES[number], label=name)
-                )
+                marks.append(Bar(end=score.mean, y=at, thick=thick, colour=SERIES[number], label=name))
                 name = ""  # once in the legend
                 if score.interval:
                     marks.append(Line(xs=score.interval, ys=(at, at), colour=INK, width=0.8))
@@ -85,7 +83,6 @@ def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, 
         rows=[shortened(f"{skill.name} (n={len(skill.problems)})") for skill in skills],
         row_height=max(1.0, 0.42 * len(entries)),
         marks=marks,
-        legend_columns=2,
     )
 
 
@@ -103,7 +100,7 @@ def _frequency(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
         marks=[
             mark
             for place, count in enumerate(counts)
-            for mark in (Bar(start=0, end=count, y=place), Words(x=count, y=place, text=f"{count:.0f}"))
+            for mark in (Bar(end=count, y=place), Words(x=count, y=place, text=f"{count:.0f}"))
         ],
     )
 
@@ -115,7 +112,7 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
     marks: list[Mark] = []
     for place, (row, score) in enumerate(zip(shown, numbers(shown, "mean_score"), strict=True)):
         shared = bool(row["not_separable"])
-        marks.append(Bar(start=0, end=score, y=place, hollow=shared))
+        marks.append(Bar(end=score, y=place, hollow=shared))
         winners = shortened(str(row["winners"]), _NAMED_CHARACTERS)
         marks.append(Words(x=0, y=place, text=winners, colour=INK if shared else PAPER))
     cut = cut_note(shown, rows, "first skills")
@@ -158,7 +155,6 @@ def _formats(pairs: Sequence[tuple[Entry, Entry]]) -> Chart:
                 for number, answer_format in enumerate(("XML", "JSON"))
             ),
         ],
-        legend_columns=2,
     )
 
 

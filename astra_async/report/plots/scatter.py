@@ -82,7 +82,6 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
                 for number, (cost, score, name) in enumerate(zip(costs, scores, names, strict=True))
             ),
         ],
-        legend_columns=2,
     )
 
 

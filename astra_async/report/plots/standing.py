@@ -81,6 +81,7 @@ def _leaderboard(table: Table, entries: Sequence[Entry]) -> Chart:
         others=[
             Line(xs=(), ys=(), colour=colour, width=width, label=what) for _, width, colour, what in both
         ],
+        legend_columns=4,
     )
 
 
@@ -115,7 +116,6 @@ def _sds(entries: Sequence[Entry]) -> Chart:
             *dots,
             Dots(xs=medians, ys=range(len(entries)), colour=INK, shape="tick", label="median SD"),
         ],
-        legend_columns=2,
     )
 
 
@@ -129,15 +129,13 @@ def _curves(table: Table, entries: Sequence[Entry]) -> Chart:
         marks.append(Line(xs=places, ys=numbers(mine, "pass_at"), colour=colour, label=shortened(name)))
         marks.append(Line(xs=places, ys=numbers(mine, "pass_hat"), colour=colour, dashed=True))
     cut = cut_note(best, entries, "best models")
-    return Chart(
+    return _over_steps(
         name="curves",
         title=f"Pass@m and pass^m{cut}",
         alt=f"For each model a rising line of pass@m and a falling one of pass^m over m{cut}; see the table.",
-        x=_whole_numbers("m samples (solid: at least one passes all tests; dashed: all of them do)", marks),
-        y=_shares("% of problems"),
-        height=215,
+        x="m samples (solid: at least one passes all tests; dashed: all of them do)",
+        y="% of problems",
         marks=marks,
-        legend_columns=2,
     )
 
 
@@ -159,15 +157,13 @@ def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Chart:
             )
         ends.append(f"{name} {100 * with_feedback[-1]:.1f} and {100 * without[-1]:.1f}")
     cut = cut_note(best, entries, "best models")
-    return Chart(
+    return _over_steps(
         name="turns",
         title=f"Solved by turn, and by as many blind samples{cut}",
         alt=f"Two lines for each model{cut}, with feedback and blind. At the last turn: {'; '.join(ends)} %.",
-        x=_whole_numbers("turns r (solid: solved with feedback; dashed: pass@(r+1) of first answers)", marks),
-        y=_shares("% of samples that pass all tests"),
-        height=215,
+        x="turns r (solid: solved with feedback; dashed: pass@(r+1) of first answers)",
+        y="% of samples that pass all tests",
         marks=marks,
-        legend_columns=2,
     )
 
 
@@ -201,17 +197,14 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Chart:
             Dots(xs=(), ys=(), colour=SERIES[1], label="a real difference (Holm)"),
             Dots(xs=(), ys=(), hollow=True, label="not shown to differ"),
         ],
-        legend_columns=2,
     )
 
 
-def _whole_numbers(label: str, marks: Sequence[Mark]) -> Axis:
-    places = [x for mark in marks if isinstance(mark, Line) for x in mark.xs]
-    return wide_enough(label, places, whole=True)
-
-
-def _shares(label: str) -> Axis:
-    return Axis(label=label, low=-0.02, high=1.02, scale=100)
+def _over_steps(*, name: str, title: str, alt: str, x: str, y: str, marks: Sequence[Mark]) -> Chart:
+    """Shares over whole numbers."""
+    steps = wide_enough(x, [at for mark in marks if isinstance(mark, Line) for at in mark.xs], whole=True)
+    shares = Axis(label=y, low=-0.02, high=1.02, scale=100)
+    return Chart(name=name, title=title, alt=alt, x=steps, y=shares, height=215, marks=marks)
 
 
 def numbers(rows: Sequence[Mapping[str, Cell]], name: str) -> list[float]:
