@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
 from astra_async.report.pairwise import Values, compared, in_words, judge, withheld
 from astra_async.report.table import WHO, Column, Table
-from astra_async.report.turn_states import End
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Floats
     from astra_async.report.pairwise import Judged
-    from astra_async.report.turn_states import Courses, TurnState
+    from astra_async.report.turn_states import Courses, End, TurnState
 
 TEXT = (
     "After an answer that did not pass all tests the model was told what failed, and answered again. This is"
@@ -131,10 +130,10 @@ def ends(found: Sequence[Courses]) -> Table:
     columns = (
         *WHO,
         Column("samples", "Samples", "count"),
-        *(Column(end, _ENDS[end][0], "count", help=_ENDS[end][1]) for end in get_args(End)),
+        *(Column(end, title, "count", help=about) for end, (title, about) in _ENDS.items()),
     )
     items = (
-        dict.fromkeys(get_args(End), 0)
+        dict.fromkeys(_ENDS, 0)
         | Counter(course.end for course in courses.all)
         | {**_at(courses, courses.turns), "samples": len(courses.all)}
         for courses in found

@@ -74,14 +74,7 @@ def drawn(values: ArrayLike, families: Families | None = None) -> Drawn | None:
     total, squares = float(sizes.sum()), float((sizes**2).sum())
     if total**2 < 2 * squares or not total:
         return None
-    kinds, counts = np.unique(np.stack([np.round(means, _DIGITS), sizes]), axis=1, return_counts=True)
-    return Drawn(
-        values=kinds[0],
-        sizes=kinds[1],
-        counts=counts.astype(float),
-        unseen=squares / total,
-        effective=total**2 / squares,
-    )
+    return _counted(means, sizes, squares / total, total**2 / squares)
 
 
 def total_interval(means: ArrayLike, families: Families | None = None) -> Interval | None:
@@ -113,8 +106,7 @@ def run_only_interval(means: ArrayLike, scores: ArrayLike, problems: ArrayLike) 
         return None
     away = (s - m[where]) * np.sqrt(k / (k - 1))[where]
     weights = (len(s) / len(m) / k)[where]
-    kinds, counts = np.unique(np.round([away, weights], _DIGITS), axis=1, return_counts=True)
-    units = Drawn(values=kinds[0], sizes=kinds[1], counts=counts.astype(float), unseen=1.0, effective=len(s))
+    units = _counted(away, weights, 1.0, len(s))
     low, high = _interval(units, (-float(m.max()), 1 - float(m.min())))
     mean = math.fsum(m) / len(m)
     return min(mean, max(0.0, mean + low)), max(mean, min(1.0, mean + high))
@@ -180,6 +172,12 @@ def family_means(values: Floats, families: Families | None) -> tuple[Floats, Flo
     _, numbers = np.unique(np.asarray(families, dtype=str), return_inverse=True)
     sizes = np.asarray(np.bincount(numbers), dtype=float)
     return np.asarray(np.bincount(numbers, weights=values) / sizes, dtype=float), sizes
+
+
+def _counted(values: Floats, sizes: Floats, unseen: float, effective: float) -> Drawn:
+    """Equal values of one size are one, as often as they are there."""
+    (values, sizes), counts = np.unique(np.round([values, sizes], _DIGITS), axis=1, return_counts=True)
+    return Drawn(values=values, sizes=sizes, counts=counts.astype(float), unseen=unseen, effective=effective)
 
 
 def _interval(units: Drawn, ends: Interval, level: float = LEVEL) -> Interval:
