@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import UsageError
-from astra_async.types.records import Flaw, read_record
+from astra_async.types.records import Flaw, read_key, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +58,7 @@ def read_judged(directory: Path) -> Labels:
     """The labels of a run directory by their source. Raises UsageError for a labels.csv with a mistake."""
     judges: dict[str, dict[Key, str | None]] = {}
     for record in judgements(directory):
-        judges.setdefault(record["judge"], {})[_key(record)] = record["label"]
+        judges.setdefault(record["judge"], {})[read_key(record)] = record["label"]
     found = read_labels(directory / "labels.csv")
     hand = {key: label for key, (label, source) in found.items() if not is_judges(source)}
     return Labels(hand=hand, judges=judges)
@@ -98,14 +99,11 @@ def judgements(directory: Path) -> Iterator[dict[str, Any]]:
     except FileNotFoundError:
         return
     for line in lines:
-        try:
+        with suppress(Flaw, KeyError):
             record = read_record(line)
-            whole = isinstance(record["judge"], str) and record["label"] in (None, *CLASSES)
-            whole = whole and isinstance(_key(record)[3], int)
-        except (Flaw, KeyError, TypeError):
-            continue
-        if whole:
-            yield record
+            read_key(record)
+            if isinstance(record["judge"], str) and record["label"] in (None, *CLASSES):
+                yield record
 
 
 def is_judges(source: str) -> bool:
@@ -166,7 +164,3 @@ def _row_key(row: Mapping[str, Any]) -> Key:
     sample = str(row.get("sample") or "")
     number = int(sample) if sample.isdecimal() else -1
     return str(row.get("model")), str(row.get("format")), str(row.get("problem_id")), number
-
-
-def _key(record: Mapping[str, Any]) -> Key:
-    return record["model"], record["format"], record["problem_id"], record["sample"]
