@@ -120,11 +120,11 @@ def relabelled(text: str, key: Key, label: str | None) -> str:
     rows, columns = _table(text)
     if absent := [name for name in COLUMNS if name not in columns]:
         raise UsageError(f"labels.csv: no column {', '.join(absent)}; mend its header or remove the file")
-    named = _named(key)
-    others = [row for row in rows if any(row[name] != value for name, value in named.items())]
-    judged = [row for row in rows if row not in others and is_judges(row.get("source") or "")]
-    kept = others if label else [*others, *judged]
-    return csv_of(columns, [*kept, named | {"label": label}] if label else kept)
+    kept = [row for row in rows if _row_key(row) != key]
+    if label is None:
+        judged = [row for row in rows if is_judges(row.get("source") or "")]
+        return csv_of(columns, [*kept, *(row for row in judged if _row_key(row) == key)])
+    return csv_of(columns, [*kept, _named(key) | {"label": label}])
 
 
 def with_judgements(text: str, judged: Mapping[Key, str], source: str) -> str:

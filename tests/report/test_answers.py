@@ -9,7 +9,7 @@ import pytest
 
 from astra_async.errors import UsageError
 from astra_async.report.harness import read_events
-from astra_async.report.labels import read_judged, read_labels
+from astra_async.report.labels import read_judged, read_labels, relabelled
 from astra_async.report.problem_tables import table_1
 from astra_async.report.published import published
 from astra_async.report.run_settings import ProblemInfo
@@ -136,6 +136,11 @@ def test_a_wrong_label_is_named_with_its_line(tmp_path: Path, content: str, said
     (tmp_path / "labels.csv").write_text(content)
     with pytest.raises(UsageError, match=said):
         read_labels(tmp_path / "labels.csv")
+
+
+def test_a_label_is_taken_away_however_its_number_is_written() -> None:
+    text = "model,format,problem_id,sample,label\n"
+    assert relabelled(f"{text}m,xml,p,03,logic\n", ("m", "xml", "p", 3), None) == text
 
 
 def test_a_judgement_that_names_no_sample_is_left_out(tmp_path: Path) -> None:
