@@ -12,13 +12,14 @@ import difflib
 import os
 import shlex
 import tomllib
+from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from annotated_types import Ge, Gt, MinLen, Predicate
+from annotated_types import Ge, Gt, Predicate
 
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secrets_in, keep_secrets_of, public_settings
@@ -38,7 +39,15 @@ from astra_async.types import (
     declared,
     refuse_unknown,
 )
-from astra_async.types.declarations import is_agent_name, is_cluster, is_http_url, shown
+from astra_async.types.declarations import (
+    Address,
+    Positive,
+    Whole,
+    Word,
+    is_agent_name,
+    is_cluster,
+    shown,
+)
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
@@ -61,22 +70,18 @@ class SharedOptions:
         Setting("Ask in rounds of 2, 4, 8 ... samples, and stop each model as soon as this is known."),
     ] = None
     target_se: Annotated[
-        float | None, Gt(0), Setting("Standard error of a mean score, for --until precise.", "POINTS")
+        Positive, Setting("Standard error of a mean score, for --until precise.", "POINTS")
     ] = None
     margin: Annotated[float, Gt(0), Setting("Difference that --until decided calls none.", "POINTS")] = 2.0
     agents_at_once: Annotated[
-        int | None, Ge(1), Setting("Agents' containers at once (by the memory that is left).", "N")
+        Whole, Setting("Agents' containers at once (by the memory that is left).", "N")
     ] = None
-    projects: Annotated[str | None, MinLen(1), Setting("Folder or URL of relative projects.", "ROOT")] = None
-    skills: Annotated[
-        str | None, MinLen(1), Setting("CSV of skills by id: id, main_skill, sub_skills.", "CSV")
-    ] = None
+    projects: Annotated[Word, Setting("Folder or URL of relative projects.", "ROOT")] = None
+    skills: Annotated[Word, Setting("CSV of skills by id: id, main_skill, sub_skills.", "CSV")] = None
     only: Annotated[tuple[str, ...], Setting("Only this problem; may be repeated.", "ID")] = ()
-    skill: Annotated[str | None, MinLen(1), Setting("Only problems with this main or sub-skill.", "NAME")] = (
-        None
-    )
-    limit: Annotated[int | None, Ge(1), Setting("Only the first N problems, this time.", "N")] = None
-    budget_usd: Annotated[float | None, Gt(0), Setting("Stop before this sum is passed.", "USD")] = None
+    skill: Annotated[Word, Setting("Only problems with this main or sub-skill.", "NAME")] = None
+    limit: Annotated[Whole, Setting("Only the first N problems, this time.", "N")] = None
+    budget_usd: Annotated[Positive, Setting("Stop before this sum is passed.", "USD")] = None
     seed: Annotated[int | None, Setting("Sent to the model, a different one for each sample.", "N")] = None
     image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
     retry_images: Annotated[
@@ -108,15 +113,12 @@ class Options(SharedOptions):
     """What a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) or a TOML key can say."""
 
     problems: Annotated[
-        str | None,
-        MinLen(1),
-        Setting("CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV"),
+        Word, Setting("CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV")
     ] = None
     model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
-    out: Annotated[str | None, MinLen(1), Setting("Run directory; the same one resumes.", "DIR")] = None
+    out: Annotated[Word, Setting("Run directory; the same one resumes.", "DIR")] = None
     format: Annotated[
-        Literal["xml", "json", "both"],
-        Setting("Answer format asked for; `both` gives K samples of each."),
+        Literal["xml", "json", "both"], Setting("Answer format asked for; `both` gives K samples of each.")
     ] = "xml"
     agent: Annotated[
         tuple[str, ...],
@@ -127,20 +129,14 @@ class Options(SharedOptions):
     ] = 30.0
     agent_steps: Annotated[int, Ge(1), Setting("Most model calls of one agent's work.", "N")] = 250
     agent_usd: Annotated[
-        float | None, Gt(0), Setting("Most dollars of one agent's work; no limit if not set.", "USD")
+        Positive, Setting("Most dollars of one agent's work; no limit if not set.", "USD")
     ] = None
     column: Annotated[
         tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
     ] = ()
-    base_url: Annotated[
-        str | None,
-        Predicate(is_http_url),
-        Setting("Server of every model on this command line.", "URL"),
-    ] = None
-    max_in_flight: Annotated[int | None, Ge(1), Setting("Most calls at once for each model (256).", "N")] = (
-        None
-    )
-    sandboxes: Annotated[int | None, Ge(1), Setting("Containers at once (by cores and memory).", "N")] = None
+    base_url: Annotated[Address, Setting("Server of every model on this command line.", "URL")] = None
+    max_in_flight: Annotated[Whole, Setting("Most calls at once for each model (256).", "N")] = None
+    sandboxes: Annotated[Whole, Setting("Containers at once (by cores and memory).", "N")] = None
     batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
         False
     )
@@ -239,20 +235,16 @@ def load_config(
     file, for what the file does not set: those of the run that is graded again.
     Raises ConfigError naming the flag, the variable or file and key, and the remedy.
     """
-    environ = (
-        environ
-        if environ is None
-        else {_RENAMED_VARIABLES.get(name, name): each for name, each in environ.items()}
-    )
+    environ = {_RENAMED_VARIABLES.get(name, name): each for name, each in (environ or {}).items()}
     given, recorded = _renamed(given), _renamed(recorded or {})
-    warnings = _unknown_variables(environ or {})
+    warnings = _unknown_variables(environ)
     toml = _read_toml(toml_path) if toml_path else {}
     where = f"--config {toml_path}" if toml_path else "run.json"
     keep_secrets_in([given, toml])
-    keep_secrets_of(environ or {})
+    keep_secrets_of(environ)
     set_before = {name: value for name, value in recorded.items() if value is not None}
     toml = _laid_over(set_before, toml)
-    typed = Options(**_values(given, environ or {}, toml, where))
+    typed = Options(**_values(given, environ, toml, where))
     if not typed.out:
         raise ConfigError("no run directory: add --out DIR")
     inside = {
@@ -261,9 +253,9 @@ def load_config(
         if name not in {"models", "agents"} and name in toml
     }
     limits = Limits(**inside.get("sandbox", {}))
-    models = _models(typed, toml.get("models", []), where)
+    models = _models(typed, toml, where)
     _refuse_accidents(typed, models)
-    agents = _agents(typed, toml.get("agents", []), where)
+    agents = _agents(typed, toml, where)
     _refuse_batches(agents, models)
     return RunConfig(
         out=Path(typed.out),
@@ -426,22 +418,29 @@ def _formats(typed: Options) -> tuple[Format, ...]:
     return (*(answers if "none" in typed.agent or not agents else ()), *agents)
 
 
-def _agents(typed: Options, described: Any, where: str) -> tuple[AgentSettings, ...]:
+def _agents(typed: Options, toml: Mapping[str, Any], where: str) -> tuple[AgentSettings, ...]:
     """The agents that are asked for, with what the file says of them; `agents.catalog` knows the rest."""
-    if not isinstance(described, list):
-        raise ConfigError(f"{where}: agents: write each as [[agents]] with `name = ...`")
-    own = {}
-    for number, table in enumerate(described, 1):
-        place = f"{where}: [[agents]] {number}"
-        values = checked_table(AgentSettings, table, place)
-        if "name" not in values:
-            raise ConfigError(f"{place}: `name` is missing, such as name = 'shell'")
-        own[values["name"]] = AgentSettings(**values)
+    own = {values["name"]: AgentSettings(**values) for values in _listed(toml, "agents", where)}
     names = [name for name in dict.fromkeys(typed.agent) if name != "none"]
     for name in names:
         if not is_agent_name(name):
             raise ConfigError(f"--agent {shown(name)}: no name of an agent; `astra agents list` has them")
     return tuple(own.get(name) or AgentSettings(name=name) for name in names)
+
+
+def _listed(toml: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
+    """The checked tables of a list of them, each with the key by which it is known."""
+    key, example = {"agents": ("name", "shell"), "models": ("spec", "openai/gpt-4o")}[name]
+    given = toml.get(name, [])
+    if not isinstance(given, list):
+        raise ConfigError(f"{where}: {name}: write each as [[{name}]] with `{key} = ...`")
+    checked = []
+    for number, table in enumerate(given, 1):
+        place = f"{where}: [[{name}]] {number}"
+        checked.append(checked_table(tables()[name], table, place))
+        if key not in checked[-1]:
+            raise ConfigError(f"{place}: `{key}` is missing, such as {key} = '{example}'")
+    return checked
 
 
 def _refuse_batches(agents: tuple[AgentSettings, ...], models: Iterable[ModelSettings]) -> None:
@@ -454,28 +453,23 @@ def _refuse_batches(agents: tuple[AgentSettings, ...], models: Iterable[ModelSet
         )
 
 
-def _models(typed: Options, described: Any, where: str) -> tuple[ModelSettings, ...]:
-    if not isinstance(described, list):
-        raise ConfigError(f"{where}: models: write each as [[models]] with `spec = ...`")
-    known = [_described_model(table, number, where) for number, table in enumerate(described, 1)]
+def _models(typed: Options, toml: Mapping[str, Any], where: str) -> tuple[ModelSettings, ...]:
+    known = [replace(_plain_model(values["spec"]), **values) for values in _listed(toml, "models", where)]
     by_name = {model.name: model for model in known}
     by_spec = {model.spec: model for model in reversed(known)}
     chosen = [by_name.get(spec) or by_spec.get(spec) or _plain_model(spec) for spec in typed.model] or known
     if not chosen:
         raise ConfigError("no model: add --model PROVIDER/NAME, or [[models]] to the TOML file")
-    _refuse_equal_names(chosen)
-    overrides = {"base_url": typed.base_url, "max_in_flight": typed.max_in_flight}
+    for name, count in Counter(model.name for model in chosen).items():
+        if count > 1:
+            raise ConfigError(f"two models are called {name!r}: give one a `name` of its own in TOML")
+    overrides = {
+        "base_url": typed.base_url,
+        "max_in_flight": typed.max_in_flight,
+        "batch": typed.batch or None,
+    }
     changes: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
-    changes |= {"batch": True} if typed.batch else {}
     return tuple(replace(model, **changes) for model in chosen)
-
-
-def _described_model(table: Any, number: int, where: str) -> ModelSettings:
-    place = f"{where}: [[models]] {number}"
-    values = checked_table(ModelSettings, table, place)
-    if "spec" not in values:
-        raise ConfigError(f"{place}: `spec` is missing, such as spec = 'openai/gpt-4o'")
-    return replace(_plain_model(values["spec"]), **values)
 
 
 def _plain_model(spec: str) -> ModelSettings:
@@ -483,11 +477,3 @@ def _plain_model(spec: str) -> ModelSettings:
 
     provider, model = parse_spec(spec)
     return ModelSettings(name=spec, spec=spec, provider=provider, model=model)
-
-
-def _refuse_equal_names(models: Iterable[ModelSettings]) -> None:
-    seen: set[str] = set()
-    for model in models:
-        if model.name in seen:
-            raise ConfigError(f"two models are called {model.name!r}: give one a `name` of its own in TOML")
-        seen.add(model.name)

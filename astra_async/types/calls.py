@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoever checks a setting
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from annotated_types import Ge, Gt, Interval, MinLen, Predicate
+from annotated_types import Ge, Gt, Interval, MinLen
 
-from astra_async.types.declarations import Setting, is_http_url
+from astra_async.types.declarations import Address, Positive, Price, Setting, Whole, Word
 
 if TYPE_CHECKING:
     from astra_async.types.agents import AgentWork, Dialogue, NativeBody, ToolCall
@@ -20,6 +21,7 @@ Role = Literal["user", "assistant"]
 Thinking = Literal["adaptive", "off"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 DEFAULT_MAX_TOKENS = 32_768  # where the model allows it
+Asked = partial(Setting, asked=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,79 +38,61 @@ class ModelSettings:
     """
 
     name: Annotated[str, MinLen(1), Setting("What every record calls it; the spec if not set.")]
-    spec: Annotated[str, MinLen(1), Setting("provider/model, such as openai/gpt-4o.", asked=True)]
+    spec: Annotated[str, MinLen(1), Asked("provider/model, such as openai/gpt-4o.")]
     provider: str
     model: str
-    base_url: Annotated[str | None, Predicate(is_http_url), Setting("Address of its server.")] = None
-    api_key_env: Annotated[str | None, MinLen(1), Setting("Name of the variable that holds its key.")] = None
-    endpoint: Annotated[str | None, MinLen(1), Setting("Azure: the resource's address.")] = None
-    api_version: Annotated[
-        str | None, MinLen(1), Setting("Azure, Anthropic, Gemini: the interface's version.", asked=True)
-    ] = None
-    temperature: Annotated[float | None, Ge(0), Setting("Sampling temperature.", asked=True)] = None
+    base_url: Annotated[Address, Setting("Address of its server.")] = None
+    api_key_env: Annotated[Word, Setting("Name of the variable that holds its key.")] = None
+    endpoint: Annotated[Word, Setting("Azure: the resource's address.")] = None
+    api_version: Annotated[Word, Asked("Azure, Anthropic, Gemini: the interface's version.")] = None
+    temperature: Annotated[float | None, Ge(0), Asked("Sampling temperature.")] = None
     max_tokens: Annotated[
-        int | None,
-        Ge(1),
-        Setting("Longest answer; the model's own maximum, 32,768 at most, if not set.", asked=True),
+        Whole, Asked("Longest answer; the model's own maximum, 32,768 at most, if not set.")
     ] = None
-    reasoning_effort: Annotated[
-        str | None, MinLen(1), Setting("As the provider spells it: low, medium, high ...", asked=True)
-    ] = None
-    thinking: Annotated[
-        Thinking | None, Setting("Claude, Gemini, Nova: leave it to the model, or off.", asked=True)
-    ] = None
-    thinking_budget: Annotated[
-        int | None, Ge(0), Setting("Claude, Gemini: tokens for thinking.", asked=True)
-    ] = None
-    system_prompt: Annotated[str | None, Setting("Sent as the system's message.", asked=True)] = None
-    top_p: Annotated[
-        float | None, Interval(ge=0, le=1), Setting("Share of likely tokens to sample from.", asked=True)
-    ] = None
-    top_k: Annotated[int | None, Ge(1), Setting("Count of likely tokens to sample from.", asked=True)] = None
-    stop: Annotated[tuple[str, ...], Setting("Texts that end an answer.", asked=True)] = ()
-    service_tier: Annotated[
-        str | None, MinLen(1), Setting("As the provider spells it: flex, priority ...", asked=True)
-    ] = None
-    organization: Annotated[str | None, MinLen(1), Setting("OpenAI: who is charged.", asked=True)] = None
-    project: Annotated[str | None, MinLen(1), Setting("OpenAI: project that is charged.", asked=True)] = None
+    reasoning_effort: Annotated[Word, Asked("As the provider spells it: low, medium, high ...")] = None
+    thinking: Annotated[Thinking | None, Asked("Claude, Gemini, Nova: leave it to the model, or off.")] = None
+    thinking_budget: Annotated[int | None, Ge(0), Asked("Claude, Gemini: tokens for thinking.")] = None
+    system_prompt: Annotated[str | None, Asked("Sent as the system's message.")] = None
+    top_p: Annotated[float | None, Interval(ge=0, le=1), Asked("Share of likely tokens to sample from.")] = (
+        None
+    )
+    top_k: Annotated[Whole, Asked("Count of likely tokens to sample from.")] = None
+    stop: Annotated[tuple[str, ...], Asked("Texts that end an answer.")] = ()
+    service_tier: Annotated[Word, Asked("As the provider spells it: flex, priority ...")] = None
+    organization: Annotated[Word, Asked("OpenAI: who is charged.")] = None
+    project: Annotated[Word, Asked("OpenAI: project that is charged.")] = None
     max_tokens_field: Annotated[
-        MaxTokensField | None, Setting("Field of chat completions that carries max_tokens.", asked=True)
+        MaxTokensField | None, Asked("Field of chat completions that carries max_tokens.")
     ] = None
     extra_headers: Annotated[
-        Mapping[str, str], Setting("Headers, sent as they are; `${VARIABLE}` is replaced.", asked=True)
+        Mapping[str, str], Asked("Headers, sent as they are; `${VARIABLE}` is replaced.")
     ] = field(default_factory=dict)
-    extra_body: Annotated[
-        Mapping[str, Any], Setting("Laid over the request's body, table by table.", asked=True)
-    ] = field(default_factory=dict)
-    context_length: Annotated[int | None, Ge(1), Setting("Tokens of prompt and answer together.")] = None
-    requests_per_minute: Annotated[float | None, Gt(0), Setting("Limit that calls keep to.")] = None
-    input_tokens_per_minute: Annotated[float | None, Gt(0), Setting("Limit that prompts keep to.")] = None
-    output_tokens_per_minute: Annotated[float | None, Gt(0), Setting("Limit that answers keep to.")] = None
+    extra_body: Annotated[Mapping[str, Any], Asked("Laid over the request's body, table by table.")] = field(
+        default_factory=dict
+    )
+    context_length: Annotated[Whole, Setting("Tokens of prompt and answer together.")] = None
+    requests_per_minute: Annotated[Positive, Setting("Limit that calls keep to.")] = None
+    input_tokens_per_minute: Annotated[Positive, Setting("Limit that prompts keep to.")] = None
+    output_tokens_per_minute: Annotated[Positive, Setting("Limit that answers keep to.")] = None
     max_in_flight: Annotated[int, Ge(1), Setting("Most calls at once.")] = 256
     timeout_s: Annotated[float, Gt(0), Setting("Longest silence of one call, in seconds.")] = 600.0
     batch: Annotated[bool, Setting("Send its calls as batches: half the price, within a day.")] = False
     batch_enqueued_tokens: Annotated[
-        int | None,
-        Ge(1),
-        Setting("Most input tokens in batches at once; learned from refusals if not set."),
+        Whole, Setting("Most input tokens in batches at once; learned from refusals if not set.")
     ] = None
     batch_settled_s: Annotated[
         float, Gt(0), Setting("Seconds after which a batch that cannot be found was never created.")
     ] = 60.0
-    batch_s3: Annotated[
-        str | None, MinLen(1), Setting("Bedrock: s3://bucket/prefix for what goes in and comes out.")
-    ] = None
-    batch_role: Annotated[
-        str | None, MinLen(1), Setting("Bedrock: ARN of the role that reads and writes there.")
-    ] = None
-    price_input: Annotated[float | None, Ge(0), Setting("USD per million tokens.")] = None
+    batch_s3: Annotated[Word, Setting("Bedrock: s3://bucket/prefix for what goes in and comes out.")] = None
+    batch_role: Annotated[Word, Setting("Bedrock: ARN of the role that reads and writes there.")] = None
+    price_input: Annotated[Price, Setting("USD per million tokens.")] = None
     price_cached_input: Annotated[
-        float | None, Ge(0), Setting("USD per million tokens read from the provider's cache.")
+        Price, Setting("USD per million tokens read from the provider's cache.")
     ] = None
     price_cache_write: Annotated[
-        float | None, Ge(0), Setting("USD per million tokens written to the provider's cache.")
+        Price, Setting("USD per million tokens written to the provider's cache.")
     ] = None
-    price_output: Annotated[float | None, Ge(0), Setting("USD per million tokens.")] = None
+    price_output: Annotated[Price, Setting("USD per million tokens.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from urllib.parse import urlsplit
 
 import msgspec
+from annotated_types import Ge, Gt, MinLen, Predicate
 
 from astra_async.errors import ConfigError
 from astra_async.redaction import public_text
@@ -187,6 +188,14 @@ def is_cluster(text: str) -> bool:
 def is_agent_name(text: str) -> bool:
     """A name of small letters, digits, dots and hyphens that is no answer format, not none and not both."""
     return re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", text) is not None and text not in _NO_AGENTS
+
+
+# What many settings are; None: not set.
+Word = Annotated[str | None, MinLen(1)]
+Address = Annotated[str | None, Predicate(is_http_url)]
+Whole = Annotated[int | None, Ge(1)]
+Positive = Annotated[float | None, Gt(0)]
+Price = Annotated[float | None, Ge(0)]
 
 
 def shown(value: object) -> str:

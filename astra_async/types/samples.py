@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from annotated_types import MinLen, Predicate
-
-from astra_async.types.declarations import Setting, is_http_url
+from astra_async.types.declarations import Address, Setting, Word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -165,10 +163,8 @@ class Prompt:
 class S3Settings:
     """`[s3]` of the configuration file."""
 
-    endpoint_url: Annotated[
-        str | None, Predicate(is_http_url), Setting("Server of one's own (MinIO, Ceph); Amazon's if not set.")
-    ] = None
-    region: Annotated[
-        str | None, MinLen(1), Setting("As the location, else as the environment says, if not set.")
-    ] = None
+    endpoint_url: Annotated[Address, Setting("Server of one's own (MinIO, Ceph); Amazon's if not set.")] = (
+        None
+    )
+    region: Annotated[Word, Setting("As the location, else as the environment says, if not set.")] = None
     anonymous: Annotated[bool, Setting("Send unsigned requests, for public buckets.")] = False

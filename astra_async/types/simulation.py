@@ -6,9 +6,9 @@ from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoeve
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from annotated_types import Ge, Gt, Interval, Predicate
+from annotated_types import Ge, Gt, Interval
 
-from astra_async.types.declarations import Setting, is_http_url
+from astra_async.types.declarations import Address, Positive, Setting
 
 FaultKind = Literal[
     "rate_limit",  # 429 with a short delay, although no limit was passed
@@ -44,13 +44,11 @@ class SimulationSettings:
     speed: Annotated[
         float, Ge(0), Setting("Factor on every model's token times; 0 is without any delay.", "X")
     ] = 1.0
-    requests_per_minute: Annotated[
-        float | None, Gt(0), Setting("Limit of each model, refilled continuously.", "N")
-    ] = None
+    requests_per_minute: Annotated[Positive, Setting("Limit of each model, refilled continuously.", "N")] = (
+        None
+    )
     tokens_per_minute: Annotated[
-        float | None,
-        Gt(0),
-        Setting("The same for tokens (prompt, and max_tokens where the format charges it).", "N"),
+        Positive, Setting("The same for tokens (prompt, and max_tokens where the format charges it).", "N")
     ] = None
     burst_s: Annotated[float, Gt(0), Setting("Seconds' worth of a limit that may come at once.", "S")] = 60.0
     faults: Annotated[bool, Setting("Whether faults are injected at all.")] = True
@@ -78,9 +76,9 @@ class SimulationSettings:
         tuple[BatchFault, ...],
         Setting("What happens to the first batches that are created, one after the other.", "KIND"),
     ] = ()
-    batch_s3_endpoint: Annotated[
-        str | None, Predicate(is_http_url), Setting("S3 that holds the files of Bedrock's batches.", "URL")
-    ] = None
+    batch_s3_endpoint: Annotated[Address, Setting("S3 that holds the files of Bedrock's batches.", "URL")] = (
+        None
+    )
     denied: Annotated[
         Mapping[str, Denial],
         Setting("Models whose key is refused (`key`) or whose quota is used up (`quota`).", "MODEL=WHY"),
