@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from astra_async.agents.requests import rebuilt
 from astra_async.errors import StorageError
 from astra_async.files import storage_error
 from astra_async.running.log import AppendLog, encode, now_utc, scan
@@ -25,7 +25,7 @@ from astra_async.types.records import SCHEMA, Flaw, read_record
 from astra_async.types.samples import SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from astra_async.agents.requests import Json
@@ -61,39 +61,40 @@ class _Place(msgspec.Struct, gc=False):
     format: str
     problem_id: str
     sample: int
-    cost_usd: float | None = None
-    failed: str = ""
 
 
 _PLACE = msgspec.json.Decoder(_Place)
 
 
 class CallLog:
-    """The file, open for appending or for reading only; `keep` appends a line and loses none.
+    """The file, open for appending, or without a `log` for reading only; `keep` appends a line, loses none.
 
-    The calls of lines that cannot be read are asked again.
+    The calls of lines that cannot be read are asked again. `paid_usd` sums what was appended, by model.
     """
 
     def __init__(
         self,
         path: Path,
-        log: AppendLog | None,
+        log: AppendLog | None = None,
         keep: Callable[[AppendLog, bytes], tuple[int, int]] = AppendLog.append_line,
     ) -> None:
         self.path = path
         self._keep = keep
         self._log = log
-        self._places: dict[SampleKey, list[tuple[int, int]]] = {}
-        self._paid: dict[SampleKey, float] = {}
+        self.paid_usd: defaultdict[str, float] = defaultdict(float)
+        self._places: defaultdict[SampleKey, list[tuple[int, int]]] = defaultdict(list)
         self._appended = self._synced = 0
         self._syncing = asyncio.Lock()
         for _, offset, line in scan(path):
-            self._index(line, offset)
+            with suppress(msgspec.DecodeError):
+                found = _PLACE.decode(line)
+                key = SampleKey(found.model, found.format, found.problem_id, found.sample)
+                self._places[key].append((offset, len(line)))
 
     @classmethod
-    def open(cls, path: Path, *, readonly: bool = False) -> CallLog:
-        """The log at `path`; a torn last line is cut off unless it is only read. Raises StorageError."""
-        return cls(path, None if readonly else AppendLog.open(path))
+    def open(cls, path: Path) -> CallLog:
+        """The log at `path`, of which a torn last line is cut off. Raises StorageError."""
+        return cls(path, AppendLog.open(path))
 
     def records(self, key: AnswerKey) -> Iterator[Json]:
         """The lines of a sample's answered calls, in the order in which they ended. Raises StorageError."""
@@ -112,27 +113,6 @@ class CallLog:
         lines = self._lines(key.first, failed=True)
         return [(line["sha256"], line["refused"]) for line in lines if line.get("refused")]
 
-    def requests(self, key: AnswerKey) -> Iterator[tuple[RecordedCall, Json]]:
-        """The calls of a sample, each with its whole request, an interface's body or a Dialogue's fields."""
-        known: dict[int, Json] = {}
-        for call in self.of(key):
-            if call.since is None or call.since in known:
-                since = {} if call.since is None else known[call.since]
-                known[call.step] = rebuilt(since, call.request)
-                yield call, known[call.step]
-
-    def paid_usd(self, *, but: Container[AnswerKey] = ()) -> dict[str, float]:
-        """US dollars of all calls by model, but for those of samples whose answers count elsewhere."""
-        sums: dict[str, float] = {}
-        for key, usd in self._paid.items():
-            if key not in but:
-                sums[key.model] = sums.get(key.model, 0.0) + usd
-        return sums
-
-    def paid_for(self, key: AnswerKey) -> float:
-        """US dollars of all calls of one sample."""
-        return self._paid.get(key.first, 0.0)
-
     async def append(self, key: AnswerKey, line: Json) -> None:
         """Write a line, and return when it is on the disk. Raises StorageError."""
         if self._log is None:
@@ -140,8 +120,8 @@ class CallLog:
         first = key.first
         named = {"schema": SCHEMA, **first._asdict(), **line, "at": now_utc()}
         place = self._keep(self._log, encode(named))
-        self._places.setdefault(first, []).append(place)
-        self._paid[first] = self._paid.get(first, 0.0) + (line.get("cost_usd") or 0.0)
+        self._places[first].append(place)
+        self.paid_usd[first.model] += line.get("cost_usd") or 0.0
         self._appended += 1
         mine = self._appended
         async with self._syncing:  # one sync is for all that were written before it began
@@ -150,22 +130,12 @@ class CallLog:
                 await asyncio.to_thread(self._log.sync)
                 self._synced = upto
 
-    def _index(self, line: bytes, offset: int) -> None:
-        try:
-            found = _PLACE.decode(line)
-        except msgspec.DecodeError:
-            return
-        key = SampleKey(found.model, found.format, found.problem_id, found.sample)
-        self._places.setdefault(key, []).append((offset, len(line)))
-        self._paid[key] = self._paid.get(key, 0.0) + (found.cost_usd or 0.0)
-
     def _lines(self, key: SampleKey, *, failed: bool = False) -> Iterator[Json]:
-        places = self._places.get(key)
-        if not places:
+        if key not in self._places:
             return
         try:
             with self.path.open("rb") as stream:
-                for offset, length in places:
+                for offset, length in self._places[key]:
                     record = read_record(os.pread(stream.fileno(), length, offset))
                     if bool(record.get("failed")) == failed:
                         yield record

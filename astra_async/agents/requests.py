@@ -9,7 +9,7 @@ that is under way.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ class Asked:
     @classmethod
     def of(cls, asked: Dialogue | NativeBody) -> Asked:
         """The request that a dialogue or a body is."""
-        body = dict(asked.fields) if isinstance(asked, NativeBody) else _fields(asked)
+        body = dict(asked.fields) if isinstance(asked, NativeBody) else orjson.loads(orjson.dumps(asked))
         name = next((name for name in _MESSAGES_AT if isinstance(body.get(name), list)), "")
         messages = body.get(name) or []
         written = orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)
@@ -91,13 +91,6 @@ def rebuilt(before: Json, made: Json) -> Json:
     for name, (kept, rest) in (made.get("grown") or {}).items():
         now[name] = before[name][:kept] + rest
     return now
-
-
-def _fields(value: Any) -> Any:
-    """A dialogue as JSON knows it."""
-    if is_dataclass(value):
-        return {item.name: _fields(getattr(value, item.name)) for item in fields(value)}
-    return [_fields(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _undated(items: list[Any]) -> bytes:

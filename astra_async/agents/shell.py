@@ -68,21 +68,13 @@ class Ran:
     timed_out: bool = False
 
 
-async def work(
-    task: str,
-    calls: Calls,
-    run: Callable[[str], Awaitable[Ran]],
-    *,
-    command_timeout_s: float = COMMAND_TIMEOUT_S,
-) -> AgentEnd:
+async def work(task: str, calls: Calls, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:
     """Let the model work until it submits, gives up or reaches a limit; returns why it ended.
 
-    `run` runs one command, at most `command_timeout_s` long, which the model is told.
-
-    Raises:
-        AstraError: trouble of the provider, of our disk, or of the container.
+    `run` runs one command, at most COMMAND_TIMEOUT_S long. Raises AstraError: trouble of the provider, of our
+    disk, or of the container.
     """
-    opening = _TASK.format(task=task.rstrip(), seconds=command_timeout_s)
+    opening = _TASK.format(task=task.rstrip(), seconds=COMMAND_TIMEOUT_S)
     talk: list[Message] = [Message(role="user", text=opening)]
     wordless = 0
     try:

@@ -18,7 +18,7 @@ import logging
 import shlex
 import tarfile
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.agents.catalog import INSTALLED_AT
@@ -130,9 +130,15 @@ class Workplaces:
             if secret and PROJECT not in fitness.contents:
                 await self._delete(made.container, image, sorted(set(secret)), fitness)
             place = Workplace(
-                self._containers, made.container, keeper, fitness, limits=self._limits, kept=kept
+                container=made.container,
+                project=project,
+                environment=prepared.environment,
+                containers=self._containers,
+                keeper=keeper,
+                fitness=fitness,
+                limits=self._limits,
+                kept=kept,
             )
-            place.project, place.environment = project, prepared.environment
             try:
                 yield place
             finally:
@@ -165,34 +171,27 @@ class Workplaces:
         return found
 
 
+@dataclass(slots=True, kw_only=True)
 class Workplace:
     """One container, started, with the project in its folder."""
 
+    container: str
     project: Project
     environment: Mapping[str, str]
+    containers: Containers
+    keeper: Keeper
+    fitness: Fitness
+    limits: Limits
+    kept: Mapping[str, str]
+    _awake: asyncio.Task[None] = field(init=False)
 
-    def __init__(
-        self,
-        containers: Containers,
-        container: str,
-        keeper: Keeper,
-        fitness: Fitness,
-        *,
-        limits: Limits,
-        kept: Mapping[str, str],
-    ) -> None:
-        self.container = container
-        self._containers = containers
-        self._keeper = keeper
-        self._fitness = fitness
-        self._limits = limits
-        self._kept = kept
+    def __post_init__(self) -> None:
         self._awake = asyncio.create_task(self._stay_awake())
 
     @property
     def home(self) -> str:
         """HOME in the container."""
-        return self._fitness.home
+        return self.fitness.home
 
     async def write(self, path: str, text: str) -> None:
         """Write a file below HOME. Raises SandboxError."""
@@ -203,8 +202,8 @@ class Workplace:
             await self._finish(command)
 
     async def _finish(self, command: list[str]) -> None:
-        engine = self._containers.engine
-        process = await engine.prepare(self.container, command, user=self._fitness.user, environment={})
+        engine = self.containers.engine
+        process = await engine.prepare(self.container, command, user=self.fitness.user, environment={})
         output = b""
         async with engine.started(process) as stream, asyncio.timeout(_WRITING_S):
             while (message := await stream.read_out()) is not None:
@@ -214,14 +213,14 @@ class Workplace:
 
     async def run(self, command: str, variables: Mapping[str, str]) -> Ended:
         """Run the agent itself to its end, with whatever it started; time is the caller's to keep."""
-        limits = replace(self._limits, timeout_s=FOREVER_S)
+        limits = replace(self.limits, timeout_s=FOREVER_S)
         asked = Command(
             text=f"cd {shlex.quote(PROJECT)} && {command}",
-            user=self._fitness.user,
+            user=self.fitness.user,
             environment={**self.environment, **variables},
         )
         return await run_command(
-            self._containers.engine, self.container, asked, limits, watched=self._fitness.layered
+            self.containers.engine, self.container, asked, limits, watched=self.fitness.layered
         )
 
     async def shell(self, command: str, timeout_s: float) -> Ran:
@@ -231,22 +230,22 @@ class Workplace:
         """
         asked = Command(
             text=f"cd {PROJECT}\n{command}",
-            user=self._fitness.user,
+            user=self.fitness.user,
             environment=self.environment,
             shell=_TIMED,
             arguments=(f"{timeout_s:.1f}",),
         )
         ended = await run_command(
-            self._containers.engine,
+            self.containers.engine,
             self.container,
             asked,
-            replace(self._limits, timeout_s=timeout_s + _GIVEN_UP_S),
-            watched=self._fitness.layered,
+            replace(self.limits, timeout_s=timeout_s + _GIVEN_UP_S),
+            watched=self.fitness.layered,
             last_output_s=_BACKGROUND_S,
         )
         if ended.stopped:  # it has put itself out of the reach of its own time limit, or filled the disk
-            nothing = Command(text="true", user=self._fitness.user)
-            await run_command(self._containers.engine, self.container, nothing, self._limits)
+            nothing = Command(text="true", user=self.fitness.user)
+            await run_command(self.containers.engine, self.container, nothing, self.limits)
         timed_out = ended.stopped == "time" or (ended.exit_code == _KILLED and ended.duration_s > timeout_s)
         output = ended.output.text()
         if ended.stopped == "disk":
@@ -258,7 +257,7 @@ class Workplace:
         while True:
             await asyncio.sleep(_AWAKE_S)
             try:
-                await self._keeper.ask()
+                await self.keeper.ask()
             except ContainerLost:
                 return  # whoever works in it sees it
 
@@ -275,10 +274,10 @@ class Workplace:
         Raises:
             ContainerLost, SandboxError: the container or the engine has gone.
         """
-        engine = self._containers.engine
+        engine = self.containers.engine
         await self.rest()
         try:
-            await stopped(engine, self.container, self._keeper, self._fitness, self._limits)
+            await stopped(engine, self.container, self.keeper, self.fitness, self.limits)
             answer = await self._read()
             # What lies in a tmpfs goes with the container: an empty folder then is nobody's work.
             if (await engine.inspect(self.container))["State"]["Running"]:
@@ -290,9 +289,9 @@ class Workplace:
         raise ContainerLost("The agent's container was killed from outside (engine restarted?)")
 
     async def _read(self) -> Answer:
-        found = LeftBehind({file.path: file for file in self.project.files}, self._kept)
+        found = LeftBehind({file.path: file for file in self.project.files}, self.kept)
         try:
-            async for path, entry, content in _walk(self._containers, self.container, found.wants):
+            async for path, entry, content in _walk(self.containers, self.container, found.wants):
                 if entry.islnk():
                     found.link(path, _inside(entry.linkname))
                 else:
@@ -302,7 +301,7 @@ class Workplace:
         except (HostTrouble, ContainerLost):
             raise
         except SandboxError as error:
-            if not (await self._containers.engine.inspect(self.container))["State"]["Running"]:
+            if not (await self.containers.engine.inspect(self.container))["State"]["Running"]:
                 raise ContainerLost(str(error)) from error
             return unreadable(both_ends(error))
         return found.answer()

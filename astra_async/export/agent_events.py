@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def transcripts(run: Run) -> Callable[[Record], list[TranscriptStep]]:
     """What gives the steps of a final line's sample."""
-    log = CallLog.open(run.directory / CALLS_NAME, readonly=True)
+    log = CallLog(run.directory / CALLS_NAME)
     recorded = read_run(run.directory / "run.json")
 
     def of(record: Record) -> list[TranscriptStep]:

@@ -29,27 +29,17 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.running.model_pools import ModelPool
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types import (
-        AgentLimits,
-        Completion,
-        ModelRequest,
-        ModelSettings,
-    )
-
+    from astra_async.types import AgentLimits, Completion, ModelRequest, ModelSettings
 
 _TRIES = 3  # of a sample whose container is lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAsking:
-    """Lets agents work; `models` are the settings by name, `paid_before_usd` what earlier calls have cost.
-
-    `record_event` is the run directory's.
-    """
+    """Lets agents work; `models` are the settings by name, `record_event` is the run directory's."""
 
     runs: AgentRuns | ClusterAgents
     log: CallLog
-    paid_before_usd: Mapping[str, float]
     models: Mapping[str, ModelSettings]
     limits: AgentLimits
     record_event: Callable[..., None]
@@ -87,10 +77,6 @@ class AgentAsking:
         finally:
             await calls.close()
 
-    def recorded_usd(self, model: str) -> float:
-        """US dollars of this process's calls that are on record."""
-        return self.log.paid_usd().get(model, 0.0) - self.paid_before_usd.get(model, 0.0)
-
 
 async def with_agents(config: RunConfig, engine: Engine) -> RunConfig:
     """The configuration with all that is known of its agents; UsageError for one that is not installed."""
@@ -121,12 +107,10 @@ async def open_agents(
     else:
         runs = await opens(graders_bytes=config.sandboxes * config.limits.memory_bytes)
     close_later(stack, say, "the agents' containers", runs.close)
-    models = {model.name: model for model in config.models}
     return AgentAsking(
         runs=runs,
         log=log,
-        paid_before_usd=log.paid_usd(),
-        models=models,
+        models={model.name: model for model in config.models},
         limits=config.agent_limits,
         record_event=directory.record_event,
     )

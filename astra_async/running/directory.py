@@ -30,11 +30,11 @@ from uuid import uuid4
 import orjson
 
 from astra_async.errors import ConflictError, StorageError
-from astra_async.files import file_mode, is_shared, remove_drafts, write_atomically
+from astra_async.files import file_mode, remove_drafts, write_atomically
 from astra_async.redaction import mask
 from astra_async.running.counted import CountedTests
-from astra_async.running.fingerprint import merge_parts
-from astra_async.running.held import HeldLines, LateLines
+from astra_async.running.fingerprint import merge_description, merge_parts
+from astra_async.running.held import HeldLines, taken_over
 from astra_async.running.indexing import OnRecord, ignore, index_log, outputs_at
 from astra_async.running.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.running.ownership import (
@@ -56,7 +56,6 @@ from astra_async.running.recorded import (
     key_fields,
     result_fields,
 )
-from astra_async.surrogates import without_surrogates
 from astra_async.types.records import (
     SCHEMA,
     check_answer,
@@ -68,7 +67,7 @@ from astra_async.types.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -76,12 +75,10 @@ if TYPE_CHECKING:
     from astra_async.running.evidence import Evidence
     from astra_async.running.fingerprint import PartKind, Parts
     from astra_async.running.trouble import RecordedKind
-    from astra_async.types import AnswerKey, Completion, Prompt, Result
+    from astra_async.types import AnswerKey, Completion, Result
 
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "labels.csv")
-# Enough for the answers of some hundred calls in flight.
-RESERVE_BYTES = 16 * 2**20
 # In the order in which they are synced: whose final line is on disk, their output is.
 _LOG_NAMES = (
     *(CALLS_NAME, "completions.jsonl", "outputs.jsonl", "results.jsonl"),
@@ -102,7 +99,6 @@ class RunDirectory:
         answered: where each recorded answer stands in completions.jsonl, a turn's in turns.jsonl.
         graded: where each final line stands in results.jsonl, a turn's in turn_results.jsonl.
         counted: the tests that count in the samples that earlier calls graded.
-        exhausted: why the disk takes no more than what is under way; None while it is well.
         earlier: what was spent before this process, by model.
         last_event: what this process recorded last as an event.
         recorded_usd: US dollars by model that this process has recorded, with answers and without.
@@ -117,7 +113,6 @@ class RunDirectory:
         self.answered: dict[AnswerKey, Place] = {}
         self.graded: dict[AnswerKey, Place] = {}
         self.counted = CountedTests()
-        self.exhausted: StorageError | None = None
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
@@ -125,14 +120,13 @@ class RunDirectory:
         self._outputs_at: dict[AnswerKey, Place] | None = {} if turns else None
         self._is_used = False  # anything was recorded by this process, on disk or held
         self._is_discarded = False
-        self._reserve = path / ".reserve"
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, lock_directory(path))
             self._found = names_with_content(path)
             if "run.json" in self._found and (tightened := make_private(path)):
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
-            self._held = HeldLines(self.run_id, spare)
+            self._held = HeldLines(self.run_id, spare, path / ".reserve")
             self.warnings += newer_version(self.run, version("astra_async"))
             has_turns = turns or any((path / name).exists() for name in TURN_LOG_NAMES)
             is_there = dict.fromkeys(TURN_LOG_NAMES, has_turns)
@@ -172,7 +166,7 @@ class RunDirectory:
         try:
             remove_drafts(path, _REPLACED)
             refuse_foreign_problems(path)
-            directory._set_reserve_aside()
+            directory._held.set_reserve_aside()
             count = partial(count_spent, directory.earlier)
             for name, index, check, on_record in (
                 ("completions.jsonl", directory.answered, check_answer, count),
@@ -182,8 +176,10 @@ class RunDirectory:
             ):
                 directory.warnings += index_log(path / name, index, check, on_record)
             paid_for = {name: log for name, log in directory._logs.items() if name in _PAID_FOR}
-            late = LateLines(paid_for, directory.answered, count)
-            directory.warnings += directory._held.found(tuple(paid_for.values()), late.take)
+            take = partial(
+                taken_over, events=paid_for["events.jsonl"], answered=directory.answered, count=count
+            )
+            directory.warnings += directory._held.found(tuple(paid_for.values()), take)
             if directory._outputs_at is not None:
                 directory._outputs_at |= outputs_at(path / "outputs.jsonl")
             count_calls(directory.earlier, path)
@@ -236,23 +232,16 @@ class RunDirectory:
     def keep(self, log: AppendLog, line: bytes) -> Place:
         """Append a line that was paid for. Raises StorageError when the disk refuses it: then it is held."""
         self._is_used = True
-        try:
-            place = self._append_answer(log, line)
-        except StorageError:
-            self._held.add(log, line)
-            raise
-        with contextlib.suppress(StorageError):
-            self._held.write()
-        return place
+        return self._held.keep(log, line)
 
-    def _append_answer(self, log: AppendLog, line: bytes) -> Place:
-        try:
-            return log.append_line(line)
-        except StorageError as error:
-            self.exhausted = self.exhausted or error
-            with contextlib.suppress(OSError):  # a disk that has turned read-only keeps it
-                self._reserve.unlink()
-            return log.append_line(line)
+    @property
+    def exhausted(self) -> StorageError | None:
+        """Why the disk takes no more than what is under way; None while it is well."""
+        return self._held.exhausted
+
+    def give_up(self, error: StorageError) -> None:
+        """From now on the disk takes no more than what is under way."""
+        self._held.exhausted = self._held.exhausted or error
 
     def completion(self, key: AnswerKey) -> tuple[Completion, str]:
         """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
@@ -322,9 +311,9 @@ class RunDirectory:
         try:
             self._logs["events.jsonl"].append_line(line)
         except StorageError as error:
-            self.exhausted = self.exhausted or error  # an event is not worth an answer under way
+            self.give_up(error)  # an event is not worth an answer under way
             if details.get("cost_usd"):
-                self._held.add(self._logs["events.jsonl"], line)  # but money is
+                self._held.hold(self._logs["events.jsonl"], line)  # but money is
 
     def extend(self, parts: Parts, description: Mapping[str, Any], samples: int, *, turns: int = 0) -> None:
         """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
@@ -337,21 +326,8 @@ class RunDirectory:
         if turns:
             self.run["turns"] = max(turns, self.run.get("turns", 0))
         self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
-        _merge_description(self.run, description)
+        merge_description(self.run, description)
         self.save()
-
-    def store_prompts(self, prompts: Iterable[Prompt]) -> None:
-        """Keep each prompt's text under its hash, once, so that a record leads back to what was sent."""
-        folder = self.path / "prompts"
-        folder.mkdir(mode=0o777 if is_shared(self.path) else 0o700, exist_ok=True)
-        there = {path.name for path in folder.iterdir()}
-        for prompt in prompts:
-            name = f"{prompt.sha256}.txt"
-            if name not in there:
-                write_atomically(
-                    folder / name, without_surrogates(prompt.text).encode(), mode=file_mode(self.path)
-                )
-                there.add(name)
 
     def save(self) -> None:
         """Write run.json, as a whole or not at all; after a power loss it and the logs are there."""
@@ -365,8 +341,7 @@ class RunDirectory:
         Raises StorageError, also to say where that is.
         """
         if not self._is_discarded:
-            with contextlib.suppress(OSError):  # read-only by now: the next opening removes it
-                self._reserve.unlink(missing_ok=True)
+            self._held.give_up_reserve()
         self._held.rescue_and(self._open.close)
 
     def rescue(self) -> None:
@@ -390,17 +365,6 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             (self.path / ".lock").unlink(missing_ok=True)
             self.path.rmdir()  # only if nothing else is in it
-
-    def _set_reserve_aside(self) -> None:
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-            with os.fdopen(os.open(self._reserve, flags, file_mode(self.path)), "wb") as stream:
-                os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
-        except OSError as error:
-            self._reserve.unlink(missing_ok=True)
-            raise StorageError(
-                f"{self.path}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
-            ) from error
 
     def _used_names(self) -> dict[PartKind, set[str]]:
         asked = self.answered.keys() | self.graded.keys()
@@ -426,14 +390,3 @@ def opened_run(path: Path) -> dict[str, Any]:
         return read_run(path)
     except FileNotFoundError:
         return {"schema": SCHEMA, "run_id": uuid4().hex[:12], "created_at": now_utc(), "parent": None}
-
-
-def _merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> None:
-    for name, value in description.items():
-        if name == "models":
-            merged = {model["name"]: model for model in [*run.get("models", []), *value]}
-            run["models"] = list(merged.values())
-        elif isinstance(value, dict):
-            run[name] = {**run.get(name, {}), **value}
-        else:
-            run[name] = value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import convert
+
 from astra_async.running.log import now_utc
 from astra_async.running.reuse import note_of_reuse
 from astra_async.testing.verdict import tail
@@ -112,37 +114,22 @@ class FinalLine:
 
 
 def _tried(examined: Examined) -> dict[str, Any]:
-    found = examined.trial
-    if found is None:
+    if (found := examined.trial) is None:
         return {}
-    decision = found.decision
-    return {
-        "trial": decision.state,
-        "trial_s": round(found.seconds, 3),
-        "trial_left_out": decision.left_out,
-        "trial_forms": decision.forms,
-    }
+    named = {"trial": found.decision.state, "trial_s": round(found.seconds, 3)}
+    return named | {"trial_left_out": found.decision.left_out, "trial_forms": found.decision.forms}
 
 
 def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a final line that follow from the solution alone."""
     names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
     fields = {name: equal[name] for name in names}
-    for name in ("tests", "extra_tests"):
-        fields[name] = tuple(
-            NamedOutcome(name=test["name"], outcome=test["outcome"], message=test.get("message", ""))
-            for test in equal[name]
-        )
+    tests = {name: convert(equal[name], tuple[NamedOutcome, ...]) for name in ("tests", "extra_tests")}
     tried = "equal" if equal.get("trial") == "tried" else equal.get("trial", "")
     forms = equal.get("trial_forms", 0)
-    return fields | {"suspicions": tuple(equal["suspicions"]), "trial": tried, "trial_forms": forms}
+    return fields | tests | {"suspicions": tuple(equal["suspicions"]), "trial": tried, "trial_forms": forms}
 
 
 def _applied(integrated: Integrated) -> dict[str, Any]:
-    return {
-        "dropped": integrated.dropped,
-        "changes": integrated.changes,
-        "files_changed": integrated.files_changed,
-        "lines_written": integrated.lines_written,
-        "solution_sha256": integrated.sha256,
-    }
+    names = ("dropped", "changes", "files_changed", "lines_written")
+    return {name: getattr(integrated, name) for name in names} | {"solution_sha256": integrated.sha256}

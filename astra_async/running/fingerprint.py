@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import orjson
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PartKind = Literal["models", "formats", "problems", "grading", "feedback"]
-PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading", "feedback")
+PART_KINDS: tuple[PartKind, ...] = get_args(PartKind)
 _SHOWN_CHARACTERS = 60
 # What earlier versions recorded and today's judge otherwise: no reason not to go on.
 _RETIRED: dict[PartKind, frozenset[str]] = {"grading": frozenset({"canary"})}
@@ -60,6 +60,18 @@ def merge_parts(
                     raise ConflictError(_difference(where, kind, name, known, compared))
             old[name] = plain
             hashes[name] = fingerprint(plain)
+
+
+def merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> None:
+    """Lay what else readers see over a run.json, tables and models by name."""
+    for name, value in description.items():
+        if name == "models":
+            merged = {model["name"]: model for model in [*run.get("models", []), *value]}
+            run["models"] = list(merged.values())
+        elif isinstance(value, dict):
+            run[name] = {**run.get(name, {}), **value}
+        else:
+            run[name] = value
 
 
 def _known_to(old: Mapping[str, Any], new: Mapping[str, Any], kind: PartKind) -> Mapping[str, Any]:

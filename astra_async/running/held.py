@@ -11,46 +11,92 @@ import contextlib
 import os
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from astra_async.errors import StorageError
+from astra_async.files import file_mode
 from astra_async.running.log import encode, scan
 from astra_async.running.recorded import ANSWER_LOGS, key_fields, key_reader
 from astra_async.types.records import Flaw, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from astra_async.running.indexing import OnRecord
     from astra_async.running.log import AppendLog
     from astra_async.running.recorded import Place
     from astra_async.types import AnswerKey
 
+# Enough for the answers of some hundred calls in flight.
+RESERVE_BYTES = 16 * 2**20
+
 
 class HeldLines:
-    """The lines of a run that are held; `spare` is tried before the folder for temporary files."""
+    """The paid lines of a run; `spare` is tried before the folder for temporary files.
 
-    def __init__(self, run_id: str, spare: Path | None) -> None:
+    Attributes:
+        exhausted: why the disk takes no more than what is under way; None while it is well.
+        reserve: a file whose room is given up for these lines, if there is one.
+    """
+
+    def __init__(self, run_id: str, spare: Path | None, reserve: Path | None = None) -> None:
+        self.exhausted: StorageError | None = None
+        self.reserve = reserve
         self._run_id = run_id
         self._folders = [folder for folder in (spare, Path(gettempdir())) if folder]
         self._lines: list[tuple[AppendLog, bytes]] = []
 
-    def add(self, log: AppendLog, line: bytes) -> None:
+    def set_reserve_aside(self) -> None:
+        """Take RESERVE_BYTES of the disk. Raises StorageError."""
+        assert self.reserve is not None  # noqa: S101 - the caller has named one
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            mode = file_mode(self.reserve.parent)
+            with os.fdopen(os.open(self.reserve, flags, mode), "wb") as stream:
+                os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
+        except OSError as error:
+            self.reserve.unlink(missing_ok=True)
+            raise StorageError(
+                f"{self.reserve.parent}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
+            ) from error
+
+    def give_up_reserve(self) -> None:
+        """Give its room back; a disk that has turned read-only keeps it, and the next opening removes it."""
+        if self.reserve:
+            with contextlib.suppress(OSError):
+                self.reserve.unlink(missing_ok=True)
+
+    def keep(self, log: AppendLog, line: bytes) -> Place:
+        """Append a line that was paid for. Raises StorageError when the disk refuses it: then it is held."""
+        try:
+            place = log.append_line(line)
+        except StorageError as error:
+            self.exhausted = self.exhausted or error
+            self.give_up_reserve()
+            try:
+                place = log.append_line(line)
+            except StorageError:
+                self.hold(log, line)
+                raise
+        with contextlib.suppress(StorageError):
+            self._write()
+        return place
+
+    def hold(self, log: AppendLog, line: bytes) -> None:
         """Hold a line that its log could not take."""
         self._lines.append((log, line))
 
-    def write(self) -> bool:
-        """Write them to their logs, the oldest first; whether none is left. Raises StorageError."""
+    def _write(self) -> None:
+        """Write them to their logs, the oldest first. Raises StorageError."""
         while self._lines:
             log, line = self._lines[0]
             log.append_line(line)
             self._lines.pop(0)
-        return True
 
     def rescue(self) -> None:
         """The last try: to their logs, else to another folder. Raises StorageError that says where."""
         try:
-            self.write()
+            self._write()
         except StorageError as refused:
             places = [self._lay_down(log) for log in dict.fromkeys(log for log, _ in self._lines)]
             self._lines.clear()
@@ -69,15 +115,12 @@ class HeldLines:
             raise
         close()
 
-    def found(
-        self, logs: Sequence[AppendLog], take: Callable[[AppendLog, bytes], bool] | None = None
-    ) -> Iterator[str]:
+    def found(self, logs: Sequence[AppendLog], take: Callable[[AppendLog, bytes], bool]) -> Iterator[str]:
         """What an earlier process laid down for these logs goes to `take`; yields a line on each file.
 
-        `take` appends a line, or says that it came too late; without it all are appended. A line that stands
-        in its log already, by a process that was killed in the midst of this, is not shown to it.
+        `take` appends a line, or says that it came too late. A line that stands in its log already, by a
+        process that was killed in the midst of this, is not shown to it.
         """
-        take = take or _append
         for folder in self._folders:
             for log in logs:
                 path = self._place(folder, log)
@@ -117,51 +160,39 @@ class HeldLines:
         return folder / f"astra-{self._run_id}-{log.path.name}"
 
 
-class LateLines:
-    """Takes what an earlier process held over into the logs of a run directory, once these are indexed.
+def taken_over(
+    log: AppendLog, line: bytes, *, events: AppendLog, answered: dict[AnswerKey, Place], count: OnRecord
+) -> bool:
+    """Append a line that an earlier process held to its indexed log; False for an answer that came too late.
 
     The same command may have gone on meanwhile where the held lines are not looked for, on another host: an
-    answer whose key has another one by now leaves its cost in events.jsonl, and nothing else.
+    answer whose key has another one by now leaves its cost in the events, and nothing else. `answered` gets
+    the place of each answer that is taken, `count` its record.
     """
-
-    def __init__(
-        self, logs: Mapping[str, AppendLog], answered: dict[AnswerKey, Place], count: OnRecord
-    ) -> None:
-        """`logs` by name; `answered` gets the place of each answer that is taken, `count` its record."""
-        self._logs = logs
-        self._answered = answered
-        self._count = count
-
-    def take(self, log: AppendLog, line: bytes) -> bool:
-        """Append the line; False for an answer that came too late."""
-        check = ANSWER_LOGS.get(log.path.name)
-        if check is None:
-            return _append(log, line)
-        try:
-            record = read_record(line)
-            key = key_reader(log.path.name)(record)
-            check(record)
-        except Flaw:
-            return _append(log, line)  # the next opening names it
-        if key in self._answered:
-            self._keep_cost(key, record)
-            return False
-        self._answered[key] = log.append_line(line)
-        self._count(record)
+    if (check := ANSWER_LOGS.get(log.path.name)) is None:
+        return append(log, line)
+    try:
+        record = read_record(line)
+        key = key_reader(log.path.name)(record)
+        check(record)
+    except Flaw:
+        return append(log, line)  # the next opening names it
+    if key not in answered:
+        answered[key] = log.append_line(line)
+        count(record)
         return True
-
-    def _keep_cost(self, key: AnswerKey, record: Mapping[str, Any]) -> None:
-        """One event, the same whenever it is written: a kill may come before the held line is gone."""
-        events = self._logs["events.jsonl"]
-        cost = {"at": record.get("finished_at"), "kind": "spent", **key_fields(key)}
-        cost |= {"cost_usd": record.get("cost_usd"), "cost_estimated": record.get("cost_estimated")}
-        line = encode(cost | {"detail": "a held answer that was found after the sample had been asked again"})
-        if line not in (there for _, _, there in scan(events.path)):
-            events.append_line(line)
-            events.sync()
+    # One event, the same whenever it is written: a kill may come before the held line is gone.
+    cost = {"at": record.get("finished_at"), "kind": "spent", **key_fields(key)}
+    cost |= {"cost_usd": record.get("cost_usd"), "cost_estimated": record.get("cost_estimated")}
+    event = encode(cost | {"detail": "a held answer that was found after the sample had been asked again"})
+    if event not in (there for _, _, there in scan(events.path)):
+        events.append_line(event)
+        events.sync()
+    return False
 
 
-def _append(log: AppendLog, line: bytes) -> bool:
+def append(log: AppendLog, line: bytes) -> bool:
+    """Take a line, whatever it is."""
     log.append_line(line)
     return True
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from astra_async.files import read_at
 from astra_async.running.log import scan
 from astra_async.running.recorded import Place, key_reader, readable
 from astra_async.types import SampleKey
@@ -55,7 +55,7 @@ def index_log(
             disbelieved.add(number, flaw, line)
             continue
         if key in index:
-            earlier = _at(path, index[key])
+            earlier = read_at(path, *index[key])
             counts = counting(earlier, line)
             if counts is None:
                 yield repeated(path, (lines[key], number), (earlier, line))
@@ -76,14 +76,6 @@ def outputs_at(path: Path) -> dict[AnswerKey, Place]:
         with contextlib.suppress(Flaw):
             found[read_turn_key(record) if record.get("turn") else read_key(record)] = place
     return found
-
-
-def _at(path: Path, place: Place) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.pread(descriptor, place[1], place[0])
-    finally:
-        os.close(descriptor)
 
 
 def _interned(key: AnswerKey) -> AnswerKey:

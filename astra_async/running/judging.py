@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
-import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -20,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Exhibits, judge_prompt, read_judgement
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
-from astra_async.files import file_mode, write_atomically
+from astra_async.files import file_mode, read_at, write_atomically
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
 from astra_async.running.chosen_models import check_models, resolved_models, simulated_models, simulated_names
-from astra_async.running.held import HeldLines
+from astra_async.running.held import HeldLines, append
 from astra_async.running.log import AppendLog, encode, keep_synced, now_utc
 from astra_async.running.model_pools import open_pools, unrecorded_usd
 from astra_async.running.problem_set import cache_root
@@ -41,9 +40,10 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, Completion, ModelSettings
 
 Say = Callable[[str], None]
-# What a judgement repeats of the completion, beside its text.
+# What a judgement repeats of the completion.
 _TOOK = (
-    *("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "latency_s", "returned_model"),
+    *("text", "finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "latency_s"),
+    "returned_model",
 )
 _MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for models that think first
 
@@ -116,7 +116,7 @@ class Judging:
         self._stop: Callable[[], None] = lambda: None
         self._is_simulated = is_simulated
         known = {
-            _record_key(record): record["label"]
+            SampleKey(*map(record.__getitem__, SampleKey._fields)): record["label"]
             for record in judgements(directory)
             if (record["judge"], record.get("prompt_version")) == (settings.name, JUDGE_PROMPT_VERSION)
         }
@@ -171,7 +171,6 @@ class Judging:
                 "judge": self._settings.name,
                 "prompt_version": JUDGE_PROMPT_VERSION,
                 **asdict(judgement),
-                "text": completion.text,
                 **{name: getattr(completion, name) for name in _TOOK},
                 "prompt_sha256": request.prompt_sha256,
                 "at": now_utc(),
@@ -186,12 +185,10 @@ class Judging:
 
     def _append(self, record: dict[str, Any]) -> None:
         """Invariant: what was paid for is in the log, or held."""
-        line = encode(record)
         self.recorded_usd += record["cost_usd"] or 0.0
         try:
-            self._log.append_line(line)
+            self._held.keep(self._log, encode(record))
         except StorageError as error:
-            self._held.add(self._log, line)
             self._cannot_record(error)
 
     def _cannot_record(self, error: StorageError) -> None:
@@ -216,8 +213,13 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 name = config.models[0].name
                 is_simulated = name in simulated_names(config)
                 judging = Judging(config.out, config.models[0], log, held, is_simulated=is_simulated)
+
+                def tell(event: PoolEvent) -> None:
+                    if event.kind in ("paused", "parked"):
+                        say(f"{event.model}: {event.kind}, {event.detail}")
+
                 spent_usd = _spent_usd(config.out)
-                pools = await open_pools(config, stack, say, spent_usd=spent_usd, on_event=_teller(say))
+                pools = await open_pools(config, stack, say, spent_usd=spent_usd, on_event=tell)
                 try:
                     yield judging, pools[name]
                 finally:
@@ -231,7 +233,7 @@ def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
     """judgements.jsonl, and the lines that it refused."""
     held = HeldLines(str(read_run(directory / "run.json")["run_id"]), cache_root() / "held")
     log = AppendLog.open(directory / JUDGEMENTS)
-    for line in held.found((log,)):
+    for line in held.found((log,), append):
         say(line)
     return log, held
 
@@ -246,14 +248,6 @@ def _settle(judging: Judging, pool: AnyPool) -> None:
 def _spent_usd(directory: Path) -> float:
     costs = (record.get("cost_usd") for _, record in readable(directory / JUDGEMENTS))
     return sum(cost for cost in costs if isinstance(cost, int | float))
-
-
-def _teller(say: Say) -> Callable[[PoolEvent], None]:
-    def tell(event: PoolEvent) -> None:
-        if event.kind in ("paused", "parked"):
-            say(f"{event.model}: {event.kind}, {event.detail}")
-
-    return tell
 
 
 def _write_labels(directory: Path, judge: str) -> None:
@@ -287,10 +281,6 @@ def _is_judged(record: dict[str, Any]) -> bool:
     return record["status"] == "scored" and record["failure"] not in (None, "tampered")
 
 
-def _record_key(record: dict[str, Any]) -> SampleKey:
-    return SampleKey(record["model"], record["format"], record["problem_id"], record["sample"])
-
-
 def _evidence(directory: Path, sample: Failed) -> Exhibits:
     """What is recorded of a sample; blocking."""
     result = _read(directory / "results.jsonl", sample.result)
@@ -311,8 +301,4 @@ def _test(test: dict[str, Any]) -> str:
 
 
 def _read(path: Path, place: Place) -> dict[str, Any]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return read_record(os.pread(descriptor, place[1], place[0]))
-    finally:
-        os.close(descriptor)
+    return read_record(read_at(path, *place))

@@ -48,6 +48,7 @@ from astra_async.running.opened_tests import (
 )
 from astra_async.running.plan import plan_of
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
+from astra_async.running.recorded import store_prompts
 from astra_async.running.reuse import Recorded
 from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Setup
@@ -261,7 +262,8 @@ async def _record_plan(opening: Opening, prepared: Mapping[str, Prepared], tests
     def write() -> None:
         parts = run_parts(config, prepared, grading_parts(config, prepared, names, ids))
         directory.extend(parts, run_description(config, prepared), config.samples, turns=config.turns)
-        directory.store_prompts([prompt for item in prepared.values() for prompt in item.prompts.values()])
+        prompts = (prompt for item in prepared.values() for prompt in item.prompts.values())
+        store_prompts(directory.path, prompts)
 
     await _to_its_end(write)
     if tests:
@@ -275,7 +277,7 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
     """
     agents = run.runner.setup.asking.agents
     for model, pool in run.pools.items():
-        recorded_usd = run.directory.recorded_usd[model] + (agents.recorded_usd(model) if agents else 0.0)
+        recorded_usd = run.directory.recorded_usd[model] + (agents.log.paid_usd[model] if agents else 0.0)
         if more_usd := unrecorded_usd(pool, recorded_usd):
             run.runner.note(
                 "spent", model=model, cost_usd=more_usd, detail="calls that ended without a record"
@@ -341,6 +343,6 @@ def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
         try:
             directory.record_event(event.kind, event.key, pool=event.model, **details)
         except Exception as error:  # noqa: BLE001 - a pool's state must not break over a record
-            directory.exhausted = directory.exhausted or StorageError(f"{directory.path}: {described(error)}")
+            directory.give_up(StorageError(f"{directory.path}: {described(error)}"))
 
     return record

@@ -105,11 +105,15 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
     """A run as it stands; scores and completeness cover everything the directory plans."""
     runner, sandbox = opened.runner, opened.sandbox
     tally, speed = runner.tally, runner.speed
-    shown = set(runner.plan.models)
+    shown, is_stopping = set(runner.plan.models), runner.stopping.is_set()
     calls, tests = speed.per_minute(tally.answered, tally.final)
     return View(
         models=tuple(
-            _open_row(opened, summary) for summary in runner.metrics.summaries() if summary.model in shown
+            _row(summary, runner.directory.earlier.get(summary.model), pool.state, stopping=is_stopping)
+            if (pool := opened.pools.get(summary.model))
+            else _row(summary)
+            for summary in runner.metrics.summaries()
+            if summary.model in shown
         ),
         planned=tally.planned,
         answered=tally.answered,
@@ -256,7 +260,9 @@ def _event_line(event: Mapping[str, Any] | None) -> str:
     return f"{clock}{event.get('kind', '')} {who}: {detail}".replace("_", " ", 1).rstrip(": ")
 
 
-def _row(summary: Summary, earlier: Spent | None = None, pool: PoolState | None = None) -> ModelView:
+def _row(
+    summary: Summary, earlier: Spent | None = None, pool: PoolState | None = None, *, stopping: bool = False
+) -> ModelView:
     """A row with what earlier calls have spent, and how the model's calls of this one stand."""
     earlier = earlier or Spent()
     view = ModelView(
@@ -266,9 +272,9 @@ def _row(summary: Summary, earlier: Spent | None = None, pool: PoolState | None 
         planned=summary.planned,
         mean_score=summary.mean_score,
         pass_at_1=summary.pass_at_1,
-        tokens_in=earlier.input_tokens,
-        tokens_out=earlier.output_tokens,
-        cost_usd=earlier.cost_usd or None,
+        tokens_in=earlier.input_tokens + (pool.input_tokens if pool else 0),
+        tokens_out=earlier.output_tokens + (pool.output_tokens if pool else 0),
+        cost_usd=(earlier.cost_usd + ((pool.cost_usd if pool else None) or 0)) or None,
     )
     if pool is None:
         return view
@@ -277,21 +283,10 @@ def _row(summary: Summary, earlier: Spent | None = None, pool: PoolState | None 
         in_flight=pool.in_flight,
         concurrency=pool.limit,
         waiting=pool.waiting,
-        tokens_in=view.tokens_in + pool.input_tokens,
-        tokens_out=view.tokens_out + pool.output_tokens,
         rate_limited=pool.rate_limited,
         retries=pool.retries,
-        cost_usd=(earlier.cost_usd + (pool.cost_usd or 0)) or None,
-        state=_why(pool),
+        state="stopping" if stopping else _why(pool),
     )
-
-
-def _open_row(opened: OpenRun, summary: Summary) -> ModelView:
-    pool = opened.pools.get(summary.model)
-    if pool is None:
-        return _row(summary)
-    row = _row(summary, opened.directory.earlier.get(summary.model), pool.state)
-    return replace(row, state="stopping") if opened.runner.stopping.is_set() else row
 
 
 def _batches(state: PoolState) -> str:

@@ -10,7 +10,11 @@ import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from astra_async.files import file_mode, is_shared, write_atomically
 from astra_async.running.log import fields_of, scan
+from astra_async.surrogates import without_surrogates
 from astra_async.types import AgentWork, Completion, Usage, is_agent
 from astra_async.types.records import (
     Flaw,
@@ -24,10 +28,10 @@ from astra_async.types.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from astra_async.types import AnswerKey, NamedOutcome, Result
+    from astra_async.types import AnswerKey, Prompt, Result
 
 Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -171,6 +175,17 @@ def _whole(value: object) -> int:
     return value if type(value) is int else 0
 
 
+def store_prompts(directory: Path, prompts: Iterable[Prompt]) -> None:
+    """Keep each prompt's text under its hash, once, so that a record leads back to what was sent."""
+    folder = directory / "prompts"
+    folder.mkdir(mode=0o777 if is_shared(directory) else 0o700, exist_ok=True)
+    there = {path.name for path in folder.iterdir()}
+    texts = {f"{prompt.sha256}.txt": prompt.text for prompt in prompts}
+    for name in texts.keys() - there:
+        content = without_surrogates(texts[name]).encode()
+        write_atomically(folder / name, content, mode=file_mode(directory))
+
+
 def stored_prompt(directory: Path, sha256: str) -> str | None:
     """The text of a prompt that the run sent; None when the directory does not hold it.
 
@@ -185,10 +200,9 @@ def stored_prompt(directory: Path, sha256: str) -> str | None:
 def completion_fields(completion: Completion) -> dict[str, Any]:
     """An answer's fields as they are recorded: what belongs to agents only where one gave it."""
     recorded = fields_of(completion)
-    for name in ("calls", "native"):
-        recorded.pop(name, None)  # of single calls, which calls.jsonl has
-    if completion.agent is None:
-        del recorded["agent"]
+    of_single_calls = ("calls", "native")  # which calls.jsonl has
+    for name in (*of_single_calls, *(("agent",) if completion.agent is None else ())):
+        del recorded[name]
     return recorded
 
 
@@ -198,15 +212,7 @@ def result_fields(result: Result) -> dict[str, Any]:
     for name in ("turn", "agent", "replaces"):
         if recorded[name] is None:
             del recorded[name]
-    return recorded | {
-        "tests": [_outcome_fields(test) for test in result.tests],
-        "extra_tests": [_outcome_fields(test) for test in result.extra_tests],
-    }
-
-
-def _outcome_fields(test: NamedOutcome) -> dict[str, str]:
-    named = {"name": test.name, "outcome": test.outcome}
-    return named | {"message": test.message} if test.message else named
+    return recorded | {name: msgspec.to_builtins(recorded[name]) for name in ("tests", "extra_tests")}
 
 
 def key_fields(key: AnswerKey) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from astra_async.redaction import mask, public_url
 from astra_async.running.log import now_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.metrics import Metrics
@@ -64,10 +64,8 @@ def that_go_on(run: Mapping[str, Any], missing: Collection[Cell], *, answered: b
 
     Where all answers are recorded, `answered`, one that only recorded them goes on without that flag.
     """
-    return list(_that_go_on(run, set(missing), answered=answered))
-
-
-def _that_go_on(run: Mapping[str, Any], missing: set[Cell], *, answered: bool) -> Iterator[str]:
+    found = []
+    missing = set(missing)
     calls: Mapping[str, Mapping[str, Any]] = run.get("commands", {})
     for command, plan in sorted(calls.items(), key=lambda call: call[1]["at"], reverse=True):
         covered = {cell for cell in missing if _plans(plan, cell)}
@@ -75,7 +73,8 @@ def _that_go_on(run: Mapping[str, Any], missing: set[Cell], *, answered: bool) -
             missing = missing - covered
             shown = without(command, RECORD_ONLY) if answered else command
             here = plan["folder"] == os.getcwd()  # noqa: PTH109 - as above
-            yield shown if here else f"cd {shlex.quote(plan['folder'])} && {shown}"
+            found.append(shown if here else f"cd {shlex.quote(plan['folder'])} && {shown}")
+    return found
 
 
 def _plans(plan: Mapping[str, Any], cell: Cell) -> bool:

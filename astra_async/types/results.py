@@ -130,7 +130,7 @@ class TestReport:
     problems: tuple[str, ...] = ()
 
 
-class NamedOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class NamedOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One expected test and what became of it.
 
     `message` is what the report says of one that did not pass: at most 500 characters, line breaks among

@@ -17,6 +17,7 @@ from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.agents.requests import Asked, difference, rebuilt
 from astra_async.errors import ProviderError, RequestRejected, StorageError, TransientError
 from astra_async.running.directory import RunDirectory
+from astra_async.running.recorded import spent
 from astra_async.types.agents import AgentLimits, Dialogue, Message, NativeBody, ToolResult
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def test_where_a_repetition_goes_another_way_it_goes_on_live_and_says_what_was_p
         assert (again.steps, again.replayed) == (2, 1)
         assert again.repeated_usd == pytest.approx(0.01)
         assert again.cost_usd == pytest.approx(0.03)
-        assert CallLog.open(tmp_path / "calls.jsonl", readonly=True).paid_usd() == {"m": pytest.approx(0.03)}
+        assert spent(tmp_path)["m"].cost_usd == pytest.approx(0.03)
 
     asyncio.run(run())
 
@@ -170,7 +171,7 @@ def test_trouble_ends_the_sample_and_what_it_cost_is_recorded(tmp_path: Path) ->
         assert calls.trouble is not None
         assert calls.cost_usd == pytest.approx(0.05)
         log = CallLog.open(tmp_path / "calls.jsonl")
-        assert (log.of(KEY), log.paid_for(KEY)) == ([], 0.05)
+        assert (log.of(KEY), spent(tmp_path)["m"].cost_usd) == ([], 0.05)
 
     asyncio.run(run())
 
@@ -310,10 +311,12 @@ def test_whole_requests_are_read_back_from_what_was_recorded_of_them(tmp_path: P
         said = ["a" * 5_000]
         for number in range(6):
             said += [(await calls.answer(asking(*said))).text, f"more {number}"]
-        log = CallLog.open(tmp_path / "calls.jsonl", readonly=True)
-        requests = [request for _, request in log.requests(KEY)]
-        assert [len(request["messages"]) for request in requests] == [1, 3, 5, 7, 9, 11]
-        assert [each["text"] for each in requests[-1]["messages"]] == said[:11]
+        requests: dict[int | None, dict[str, Any]] = {None: {}}
+        for made in CallLog(tmp_path / "calls.jsonl").of(KEY):
+            requests[made.step] = rebuilt(requests[made.since], made.request)
+        del requests[None]
+        assert [len(request["messages"]) for request in requests.values()] == [1, 3, 5, 7, 9, 11]
+        assert [each["text"] for each in requests[5]["messages"]] == said[:11]
         assert (tmp_path / "calls.jsonl").stat().st_size < 12_000
 
     asyncio.run(run())

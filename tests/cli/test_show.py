@@ -17,6 +17,7 @@ from astra_async.cli.console import harmless, open_console
 from astra_async.cli.show import show
 from astra_async.running.directory import RunDirectory
 from astra_async.running.evidence import Evidence
+from astra_async.running.recorded import store_prompts
 from astra_async.types import (
     Completion,
     Dropped,
@@ -92,7 +93,7 @@ def write(
     path: Path, completion: Completion, result: Result, outputs: Sequence[tuple[Result, str]] = ()
 ) -> None:
     with closing(RunDirectory.open(path)) as directory:
-        directory.store_prompts([PROMPT])
+        store_prompts(directory.path, [PROMPT])
         directory.record_completion(KEY, completion, PROMPT.sha256)
         for of, output in outputs:
             directory.record_output(of, Evidence(tests=(), output=output, output_bytes=1000))

@@ -11,6 +11,7 @@ import pytest
 
 from astra_async.running.directory import RunDirectory
 from astra_async.running.ownership import make_private
+from astra_async.running.recorded import store_prompts
 from astra_async.types import Completion, Prompt, SampleKey, Usage
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def umask(mask: int) -> Iterator[None]:
 
 def written(path: Path) -> list[str]:
     with closing(RunDirectory.open(path)) as directory:
-        directory.store_prompts([Prompt(text="secret", sha256="abc", files=())])
+        store_prompts(directory.path, [Prompt(text="secret", sha256="abc", files=())])
         directory.record_completion(SampleKey("m", "xml", "p", len(directory.answered)), ANSWER, "abc")
         directory.record_event("retry", detail="secret")
         directory.save()
