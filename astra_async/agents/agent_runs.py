@@ -110,10 +110,7 @@ class AgentRuns:
 
         No more are at work at once than fit into the memory of the engine's machine beside graders'
         containers of `graders_bytes` altogether. Where the containers are another process's (`whose`), it is
-        that one who removes what is left there.
-
-        Raises:
-            EngineUnavailable: no Docker Engine answers.
+        that one who removes what is left there. Raises EngineUnavailable: no Docker Engine answers.
         """
         own_id = of_agents(run_id)
         engine = await (Engine.open(docker_host) if whose else Containers.swept(own_id, docker_host))
@@ -149,10 +146,8 @@ class AgentRuns:
     ) -> Completion:
         """Let the key's agent work on a problem; waits for a free slot first.
 
-        Raises:
-            ProviderError: its model could not be reached.
-            SandboxError: its container could not be run, the run is being stopped, or the agent never spoke
-                to its model.
+        Raises ProviderError: its model could not be reached; SandboxError: its container could not be run,
+        the run is being stopped, or the agent never spoke to its model.
         """
         self.waiting += 1
         try:

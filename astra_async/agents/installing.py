@@ -104,11 +104,9 @@ async def installed(engine: Engine) -> list[Installed]:
 async def settings_of(engine: Engine, asked: Sequence[AgentSettings]) -> dict[str, AgentSettings]:
     """The agents of a run by name, as they are used: described by the user, or known and installed.
 
-    What the user says of a known one, without a command, is laid over what is known of it.
-
-    Raises:
-        UsageError: one is not known, or not installed in the version that this program knows.
-        SandboxError: the engine does not answer.
+    What the user says of a known one, without a command, is laid over what is known of it. Raises UsageError:
+    one is not known, or not installed in the version that this program knows; SandboxError: the engine does
+    not answer.
     """
     here = await installed(engine)
     return {each.name: await _settings(engine, each, here) for each in asked}
@@ -143,9 +141,8 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
 async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str], None]) -> Installed:
     """Install a known agent, minutes, or find that it is there.
 
-    Raises:
-        ImageError: a registry cannot be reached, or has not what is wanted.
-        SandboxError: the engine has any other trouble.
+    Raises ImageError: a registry cannot be reached, or has not what is wanted; SandboxError: the engine has
+    any other trouble.
     """
     if (found := await _whole(engine, known.settings, await installed(engine))) is not None:
         return found

@@ -50,10 +50,8 @@ _log = logging.getLogger(__name__)
 async def relayed(containers: Containers, base: str, agent: str, gateway: Path) -> AsyncIterator[Relay]:
     """While this is open, 127.0.0.1:PORT of a started container leads to the gateway's socket.
 
-    `base` is the id of an image with perl, `agent` the container.
-
-    Raises:
-        SandboxError: the engine cannot, or the image has no perl.
+    `base` is the id of an image with perl, `agent` the container. Raises SandboxError: the engine cannot, or
+    the image has no perl.
     """
     program = resources.files(__package__).joinpath("relay.pl").read_text()
     command = ["perl", "-e", program, str(PORT), str(_WINDOW_BYTES), str(_MOST_CONNECTIONS)]

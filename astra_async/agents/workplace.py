@@ -269,10 +269,8 @@ class Workplace:
     async def left(self) -> Answer:
         """What lies in the project's folder, after every process was stopped.
 
-        Whatever the agent made of the folder is an answer; only the engine's own trouble is raised.
-
-        Raises:
-            ContainerLost, SandboxError: the container or the engine has gone.
+        Whatever the agent made of the folder is an answer; only the engine's own trouble is raised. Raises
+        ContainerLost, SandboxError: the container or the engine has gone.
         """
         engine = self.containers.engine
         await self.rest()

@@ -7,7 +7,6 @@ whose node is lost goes to another one. Invariant: at most `slots` jobs are with
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -92,7 +91,7 @@ class ClusterSandbox:
         self._patience_s = float(_configured("scheduler.no-workers-timeout", _PATIENCE_S))
         self._alone_s = 0.0
         self._scheduler_says = ""
-        self._queue: deque[asyncio.Future[Node]] = deque()
+        self._turn = asyncio.Lock()
         self._suspects = asyncio.Lock()
         self._one_alone = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -106,8 +105,7 @@ class ClusterSandbox:
     ) -> Self:
         """Find the cluster, or start the processes of `local:N`, and wait until a worker is ready for images.
 
-        Raises:
-            EngineUnavailable: no scheduler answers, or no worker of it can be used.
+        Raises EngineUnavailable: no scheduler answers, or no worker of it can be used.
         """
         local, address, security, wanted = None, cluster, Security(), 1
         if cluster.startswith("local:"):
@@ -222,7 +220,6 @@ class ClusterSandbox:
                 finally:
                     node.taken -= 1
                     self._changed.set()
-                    self._hand_out()
         raise NodesLost(
             f"nodes {', '.join(lost)} were lost, one after the other, while they ran this job;"
             " it is not tried again in this call"
@@ -244,7 +241,7 @@ class ClusterSandbox:
                 yield _OneNode(self, node)
             finally:
                 node.reserved = False
-                self._hand_out()
+                self._changed.set()
 
     def stop_waiting(self) -> None:
         """As `types.RunSandbox`."""
@@ -286,40 +283,32 @@ class ClusterSandbox:
                 )
 
     def changed(self) -> None:
-        """Give out places that have become free; tell whoever waits for nodes."""
+        """Tell whoever waits for nodes, or for a place on one."""
         self._changed.set()
         if self.slots != self._last_slots:
             self._last_slots = self.slots
             self.on_slots(self._last_slots)
-        self._hand_out()
 
     # --- places ----------------------------------------------------------------------------------------
 
     async def _place(self) -> Node:
-        """A node with a free place, which is the caller's to give back."""
-        place: asyncio.Future[Node] = asyncio.get_running_loop().create_future()
-        self._queue.append(place)
+        """A node with a free place, which is the caller's to give back. Raises EngineUnavailable."""
         self.waiting += 1
-        self._hand_out()
         try:
-            return await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                place.result().taken -= 1  # it had come just before
-                self._hand_out()
-            raise
+            async with self._turn:  # in the order in which they came
+                await self.until(lambda: self._free is not None, announced=True)
+                node = self._free
+                assert node is not None  # noqa: S101 - nothing was awaited in between
+                node.taken += 1
+                return node
         finally:
             self.waiting -= 1
 
-    def _hand_out(self) -> None:
-        while self._queue:
-            node = max(self.nodes.values(), key=lambda each: each.free / max(1, each.slots), default=None)
-            if node is None or node.free <= 0:
-                return
-            place = self._queue.popleft()
-            if not place.done():
-                node.taken += 1
-                place.set_result(node)
+    @property
+    def _free(self) -> Node | None:
+        """The node with most room, if there is one with any."""
+        node = max(self.nodes.values(), key=lambda each: each.free / max(1, each.slots), default=None)
+        return node if node is not None and node.free > 0 else None
 
     # --- members ---------------------------------------------------------------------------------------
 
@@ -336,7 +325,7 @@ class ClusterSandbox:
                 continue
             self._alone_s += clock() - began_at
             if self._alone_s > self._patience_s:
-                self._give_up()
+                self._changed.set()  # whoever waits gives up
 
     async def _find_members(self) -> None:
         try:
@@ -355,13 +344,6 @@ class ClusterSandbox:
                 del self.nodes[address]
                 self.changed()
 
-    def _give_up(self) -> None:
-        while self._queue:
-            place = self._queue.popleft()
-            if not place.done():
-                place.set_exception(EngineUnavailable(self._nobody()))
-        self._changed.set()
-
     def _nobody(self) -> str:
         nodes = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
         why = nodes or self._scheduler_says or "none has joined"
@@ -369,9 +351,8 @@ class ClusterSandbox:
             f"No worker of the cluster at {self.address} can run tests ({why}); start one with `astra worker`"
         )
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool], *, announced: bool = False) -> None:
         """Wait for nodes, as long as there is patience. Raises EngineUnavailable."""
-        announced = False
         while not holds():
             if self._alone_s > self._patience_s:
                 raise EngineUnavailable(self._nobody())

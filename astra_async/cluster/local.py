@@ -53,8 +53,7 @@ class LocalCluster:
     async def start(cls, workers: int, sandboxes: int) -> Self:
         """Start them; `sandboxes` containers at once in all, one for each worker at least.
 
-        Raises:
-            EngineUnavailable: they do not start.
+        Raises EngineUnavailable: they do not start.
         """
         cluster = cls(Path(tempfile.mkdtemp(prefix="astra-cluster-")))
         try:

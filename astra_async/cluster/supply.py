@@ -94,9 +94,7 @@ class Supply:
     async def bring(self, node: Node, connection: Mapping[str, Any]) -> None:
         """See to it that the node has all images with the contents of all others.
 
-        Raises:
-            NodeRefused: it has another content, or cannot get one.
-            OSError: the node was lost.
+        Raises NodeRefused: it has another content, or cannot get one; OSError: the node was lost.
         """
         await self._settled.wait()
         async with self._turns[node.address]:

@@ -45,8 +45,7 @@ def merge_parts(
 ) -> None:
     """Add parts and their hashes to a run.json; `used` names those that already have lines.
 
-    Raises:
-        ConflictError: a part that has lines differs; the difference and the remedy.
+    Raises ConflictError: a part that has lines differs; the difference and the remedy.
     """
     for kind in PART_KINDS if parts.feedback else PART_KINDS[:-1]:
         old = run.setdefault("parts", {}).setdefault(kind, {})

@@ -106,8 +106,7 @@ def declared(table: type) -> tuple[Declared, ...]:
 def checked_table(table: type, values: object, where: str) -> dict[str, Any]:
     """Keys and values of a TOML table, as they are given; `where` names file and table.
 
-    Raises:
-        ConfigError: no table, a key that is none of the settings, or a value that breaks its rule.
+    Raises ConfigError: no table, a key that is none of the settings, or a value that breaks its rule.
     """
     known = {item.name: item for item in declared(table)}
     if not isinstance(values, Mapping):

@@ -56,11 +56,7 @@ class Interface:
         return list(dict.fromkeys(removed))
 
     def read(self, body: Json) -> Dialogue:
-        """The dialogue that a body is.
-
-        Raises:
-            NotUnderstood: it has another shape.
-        """
+        """The dialogue that a body is. Raises NotUnderstood: it has another shape."""
         raise NotImplementedError
 
     def whole(self, completion: Completion, model: str, name: str) -> Json:
@@ -156,11 +152,7 @@ class Talk:
             self.messages.append(Message(role=role, text=text, calls=calls))
 
     def gives(self, call_id: str, text: str, *, failed: bool = False) -> None:
-        """The result of a call.
-
-        Raises:
-            NotUnderstood: nobody has made it.
-        """
+        """The result of a call. Raises NotUnderstood: nobody has made it."""
         call = self._calls.get(call_id)
         if call is None:
             raise NotUnderstood(f"a result of {call_id!r}, which no message calls")
