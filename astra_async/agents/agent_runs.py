@@ -20,6 +20,7 @@ import re
 import shlex
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Self
 
@@ -64,7 +65,7 @@ def most_slots(memory_bytes: int, *, machine_bytes: int, graders_bytes: int) -> 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
     end: AgentEnd
-    own_s: float
+    own_s: float = 0.0
     exit_code: int | None = None
     output: str = ""
 
@@ -224,12 +225,10 @@ class AgentRuns:
 
     async def _in_shell(self, place: Workplace, calls: Calls, prompt: str) -> _Outcome:
         try:
-            end = await shell.work(
-                prompt, calls, lambda command: place.shell(command, shell.COMMAND_TIMEOUT_S)
-            )
+            end = await shell.work(prompt, calls, partial(place.shell, timeout_s=shell.COMMAND_TIMEOUT_S))
         except BodyRefused as refused:
-            return _Outcome(end="crashed", own_s=0.0, output=f"the provider refuses the request: {refused}")
-        return _Outcome(end=end, own_s=0.0)
+            return _Outcome(end="crashed", output=f"the provider refuses the request: {refused}")
+        return _Outcome(end=end)
 
     async def _base_image(self) -> str:
         if self._base is None or (self._base.done() and (self._base.cancelled() or self._base.exception())):
@@ -279,7 +278,6 @@ async def _ended(work: Awaitable[Ended]) -> _Outcome:
     ended = await work
     return _Outcome(
         end="done" if ended.exit_code == 0 else "crashed",
-        own_s=0.0,
         exit_code=ended.exit_code,
         output=f"{ended.stopped} limit; " * bool(ended.stopped) + ended.output.text(),
     )
@@ -319,7 +317,6 @@ def _completion(
         finish_reason="stop",
         usage=calls.usage,
         returned_model=calls.settings.model,
-        ttft_s=None,
         latency_s=latency_s,
         attempts=calls.steps,
         cost_usd=calls.cost_usd,

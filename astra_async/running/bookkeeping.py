@@ -77,26 +77,13 @@ class Bookkeeping:
         self._setup.turns.add(result.key, result.failure)
         if not result.replaces:
             self.tally.of(result.key).final += 1
-        if not result.key.turn:
-            self._measure(result)
-
-    def _measure(self, result: Result) -> None:
-        if replaced := result.replaces:
-            self.metrics.take_back(
-                (result.model, result.format),
-                result.problem_id,
-                replaced.passed,
-                result.total,
-                failure=replaced.failure,
-            )
+        if result.key.turn:
+            return
+        pair, problem_id, total = (result.model, result.format), result.problem_id, result.total
+        if old := result.replaces:
+            self.metrics.take_back(pair, problem_id, old.passed, total, failure=old.failure)
         self.metrics.add(
-            result.model,
-            result.format,
-            result.problem_id,
-            result.passed,
-            result.total,
-            status=result.status,
-            failure=result.failure,
+            *pair, problem_id, result.passed, total, status=result.status, failure=result.failure
         )
 
     def missing(self, key: AnswerKey, error: AstraError) -> None:

@@ -94,9 +94,7 @@ class AppendLog:
             if written != len(line):
                 written += _write_rest(self._descriptor, line[written:])
         except OSError as error:
-            with contextlib.suppress(
-                OSError
-            ):  # a full or read-only disk: cut before the next record, or on opening
+            with contextlib.suppress(OSError):  # a full disk: cut before the next record, or on opening
                 self._cut_torn_write()
             raise storage_error(self.path, error) from error
         offset = self._size_bytes
@@ -118,11 +116,6 @@ class AppendLog:
             os.fdatasync(self._descriptor)
         except OSError as error:
             raise storage_error(self.path, error) from error
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether something was appended that the disk has not confirmed."""
-        return self._dirty
 
     def close(self) -> None:
         """Sync and close; the log cannot be used afterwards."""

@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.errors import ConflictError
 from astra_async.running.trouble import described
@@ -66,33 +66,23 @@ async def open_pools(
     log = None if directory is None else _batch_log(config, directory, stack)
     accounts: dict[AccountKey, Account] = defaultdict(Account)
     for settings in config.models:
+        pool: AnyPool
+        shared: dict[str, Any] = {"budget": budget, "on_event": on_event}
         if log is not None and directory is not None and settings.batch:
             from astra_async.asking.batches.batch_pool import BatchPool
             from astra_async.asking.batches.interfaces import open_interface
 
-            pools[settings.name] = BatchPool(
-                settings,
-                open_interface(settings, session, S3Settings(**config.s3)),
-                log,
-                answered=directory.answered,
-                price=partial(cost_usd, settings),
-                budget=budget,
-                on_event=on_event,
-            )
-            close_later(stack, say, settings.name, pools[settings.name].close)
-            continue
-        settings = replace(settings, batch=False)  # noqa: PLW2901 - what is answered at once has its full price
-        provider = open_provider(settings, session=session)
-        close_later(stack, say, settings.name, provider.close)
-        pools[settings.name] = Pool(
-            settings,
-            provider,
-            price=partial(cost_usd, settings),
-            budget=budget,
-            account=accounts[account_of(settings)],
-            on_event=on_event,
-        )
-        close_later(stack, say, settings.name, pools[settings.name].close)
+            interface = open_interface(settings, session, S3Settings(**config.s3))
+            shared |= {"price": partial(cost_usd, settings), "answered": directory.answered}
+            pool = BatchPool(settings, interface, log, **shared)
+        else:
+            at_once = replace(settings, batch=False)  # which has its full price
+            shared |= {"price": partial(cost_usd, at_once), "account": accounts[account_of(at_once)]}
+            provider = open_provider(at_once, session=session)
+            close_later(stack, say, settings.name, provider.close)
+            pool = Pool(at_once, provider, **shared)
+        pools[settings.name] = pool
+        close_later(stack, say, settings.name, pool.close)
     return pools
 
 

@@ -195,7 +195,13 @@ async def _opened(
         config = opening.config
         await _record_plan(opening, prepared, tests)
         plan = plan_of(config, problems, prepared, {**unprepared, **(tests.failed if tests else {})})
-        pools = await _pools(opening)
+        pools: dict[str, AnyPool] = {}
+        if not config.answers_only_from_record:
+            spent_usd = sum(each.cost_usd for each in directory.earlier.values())
+            hear = _event_recorder(directory)
+            pools = await open_pools(
+                config, stack, say, spent_usd=spent_usd, on_event=hear, directory=directory
+            )
         setup = await _setup(opening, plan, pools, tests)
         if agents := setup.asking.agents:
             plan = replace(plan, agents_at_once=2 * agents.runs.slots)
@@ -311,20 +317,6 @@ async def _with_models(opening: Opening, tests: Tests | None) -> Opening:
         async with this_engine(tests) as engine:
             config = await with_agents(config, engine)
     return replace(opening, config=config)
-
-
-async def _pools(opening: Opening) -> dict[str, AnyPool]:
-    directory = opening.directory
-    if opening.config.answers_only_from_record:
-        return {}
-    return await open_pools(
-        opening.config,
-        opening.stack,
-        opening.say,
-        spent_usd=sum(each.cost_usd for each in directory.earlier.values()),
-        on_event=_event_recorder(directory),
-        directory=directory,
-    )
 
 
 async def _agents(opening: Opening, tests: Tests | None) -> AgentAsking | None:

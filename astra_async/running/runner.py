@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from astra_async.images.resolve import ProblemImages
     from astra_async.metrics import Metrics
@@ -94,9 +95,8 @@ class Runner:
         for problem_id, error in self.plan.unprepared.items():
             self.note(kind_of(error), problem_id=problem_id, detail=str(error))
         self.books.count_what_is_there()
-        self.speed = Speed(
-            self.tally.answered, self.tally.final
-        )  # what earlier calls did is no speed of this one
+        # What earlier calls did is no speed of this one.
+        self.speed = Speed(self.tally.answered, self.tally.final)
         background = (
             keep_synced(self.directory.logs, self.cannot_go_on),
             self._publish_regularly(),
@@ -261,25 +261,23 @@ class Runner:
     async def _in_order(self, model: str) -> AsyncIterator[SampleKey]:
         """The model's samples; those whose image is being made step aside, and come once that is decided."""
         making = self._making
-        aside: dict[str, list[SampleKey]] = {}
+        aside: defaultdict[str, list[SampleKey]] = defaultdict(list)
+
+        def come() -> Iterator[SampleKey]:
+            """What waits for its image no longer."""
+            pending = making.pending if making else ()
+            for name in [name for name in aside if name not in pending]:
+                yield from aside.pop(name)
+
         for key in self.plan.keys(model):
-            if making and key.problem_id in making.pending:
-                aside.setdefault(key.problem_id, []).append(key)
-                continue
-            for late in self._come(aside):
-                yield late
-            yield key
+            aside[key.problem_id].append(key)
+            for each in come():
+                yield each
         while making and aside and not self.stopping.is_set():
-            for late in self._come(aside):
-                yield late
+            for each in come():
+                yield each
             if aside:
                 await making.changed()
-
-    def _come(self, aside: dict[str, list[SampleKey]]) -> list[SampleKey]:
-        """What waits for its image no longer."""
-        making = self._making
-        decided = [name for name in aside if making and name not in making.pending]
-        return [key for name in decided for key in aside.pop(name)]
 
     async def _go_on(self, passage: _Passage) -> None:
         """A sample from here on: its answer, and then turn after turn for as long as it is to go on.

@@ -113,7 +113,8 @@ async def _feedback(
 ) -> Feedback:
     """What is said to a graded answer. Raises SandboxError, ExpectationError."""
     result = directory.result(last)
-    secrets = await _secrets(prepared, grading)
+    expected = await grading.expectations.of(prepared, grading.images[prepared.problem.id])
+    secrets = await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests)  # not to be said
     output = by_stream(*directory.output(result, last)) if mode == "full" else ""
     return await asyncio.to_thread(
         build_feedback, result, output, secrets, mode=mode, standing=_standing(last, directory)
@@ -127,10 +128,3 @@ def _standing(last: AnswerKey, directory: RunDirectory) -> Mapping[str, Any] | N
         if result["status"] == "scored":
             return result
     return None
-
-
-async def _secrets(prepared: Prepared, grading: Grading) -> Secrets:
-    """What must not be said of a problem."""
-    image = grading.images[prepared.problem.id]
-    expected = await grading.expectations.of(prepared, image)
-    return await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests)

@@ -261,9 +261,9 @@ async def test_work_in_threads_holds_up_no_sync_to_disk(tmp_path: Path) -> None:
     try:
         for _ in range(500):
             await asyncio.sleep(0.01)
-            if not log.is_dirty:
+            if not log._dirty:
                 break
-        assert not log.is_dirty
+        assert not log._dirty
     finally:
         go_on.set()
         syncing.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
@@ -145,9 +146,7 @@ class Talk:
         last = self.messages[-1] if self.messages else None
         if last is not None and last.role == role:
             joined = "\n\n".join(filter(None, (last.text, text)))
-            self.messages[-1] = Message(
-                role=role, text=joined, calls=last.calls + calls, results=last.results
-            )
+            self.messages[-1] = replace(last, text=joined, calls=last.calls + calls)
         elif text or calls:
             self.messages.append(Message(role=role, text=text, calls=calls))
 
@@ -159,7 +158,7 @@ class Talk:
         result = ToolResult(call=call, text=text, failed=failed)
         last = self.messages[-1]
         if last.role == "user":
-            self.messages[-1] = Message(role="user", text=last.text, results=(*last.results, result))
+            self.messages[-1] = replace(last, results=(*last.results, result))
         else:
             self.messages.append(Message(role="user", results=(result,)))
 

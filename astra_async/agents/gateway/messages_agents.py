@@ -96,13 +96,8 @@ class Messages(Interface):
         if body.get("max_tokens") != 1 or text_of(messages[-1].get("content")) != "quota":
             return None
         usage = Usage(input_tokens=1, output_tokens=1)
-        return self.whole(
-            Completion(
-                text="#", finish_reason="length", usage=usage, returned_model="", ttft_s=None, latency_s=None
-            ),
-            str(body.get("model") or ""),
-            "probe",
-        )
+        one = Completion(text="#", finish_reason="length", usage=usage, returned_model="")
+        return self.whole(one, str(body.get("model") or ""), "probe")
 
     def _is_kept(self, tool: Json) -> bool:
         kind = tool.get("type")
