@@ -195,21 +195,18 @@ class Workplace:
 
     async def write(self, path: str, text: str) -> None:
         """Write a file below HOME. Raises SandboxError."""
+        engine = self.containers.engine
         parts = [text[at : at + _CHUNK // 2] for at in range(0, len(text), _CHUNK // 2)]
         for at in range(0, max(len(parts), 1), 8):
             script = _WRITE if at == 0 else _WRITE.replace(': >"$path"', ":")
             command = ["bash", "-c", script, "bash", path, *parts[at : at + 8]]
-            await self._finish(command)
-
-    async def _finish(self, command: list[str]) -> None:
-        engine = self.containers.engine
-        process = await engine.prepare(self.container, command, user=self.fitness.user, environment={})
-        output = b""
-        async with engine.started(process) as stream, asyncio.timeout(_WRITING_S):
-            while (message := await stream.read_out()) is not None:
-                output += message.data
-        if await engine.exit_code(process):
-            raise SandboxError(f"The agent's container cannot be made ready: {both_ends(output)}")
+            process = await engine.prepare(self.container, command, user=self.fitness.user, environment={})
+            output = b""
+            async with engine.started(process) as stream, asyncio.timeout(_WRITING_S):
+                while (message := await stream.read_out()) is not None:
+                    output += message.data
+            if await engine.exit_code(process):
+                raise SandboxError(f"The agent's container cannot be made ready: {both_ends(output)}")
 
     async def run(self, command: str, variables: Mapping[str, str]) -> Ended:
         """Run the agent itself to its end, with whatever it started; time is the caller's to keep."""

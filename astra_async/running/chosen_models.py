@@ -28,9 +28,11 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
     from astra_async.asking.batches.interfaces import check_batch
     from astra_async.asking.providers import check_settings
     from astra_async.asking.providers.models import cost_usd
+    from astra_async.simulate.profiles import PROFILES
 
     for model in config.models:
-        _refuse_unknown_simulation(model)
+        if model.provider == "simulated" and not model.base_url and model.model not in PROFILES:
+            raise ConfigError(f"{model.name}: no such simulated model; there are {', '.join(PROFILES)}")
         will_be_simulated = is_simulated(model, config) and not model.base_url
         check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, environ)
         if model.batch:
@@ -97,10 +99,3 @@ def is_simulated(model: ModelSettings, config: RunConfig) -> bool:
 def without_address(model: ModelSettings, config: RunConfig) -> ModelSettings:
     """A simulated server has a new port in every run: its address is no part of any record."""
     return replace(model, base_url=None) if is_simulated(model, config) else model
-
-
-def _refuse_unknown_simulation(model: ModelSettings) -> None:
-    from astra_async.simulate.profiles import PROFILES
-
-    if model.provider == "simulated" and not model.base_url and model.model not in PROFILES:
-        raise ConfigError(f"{model.name}: no such simulated model; there are {', '.join(PROFILES)}")

@@ -23,11 +23,10 @@ from astra_async.running.typed_commands import recorded_command
 from astra_async.testing.verdict import limits_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from astra_async.config import FeedbackMode, RunConfig
     from astra_async.problems.prepare import Prepared
-    from astra_async.types import AgentSettings
 
 _VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
 
@@ -40,7 +39,14 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
             model.name: model_part(without_address(model, config), config.seed) for model in config.models
         },
         formats={fmt: {"prompt": prompt_fingerprint(fmt, leave_out)} for fmt in config.formats}
-        | {agent.name: agent_part(agent, config, leave_out) for agent in config.agents},
+        | {
+            agent.name: {
+                "prompt": prompt_fingerprint(agent.name, leave_out),
+                "agent": asdict(agent),
+                "limits": asdict(config.agent_limits),
+            }
+            for agent in config.agents
+        },
         problems={problem_id: problem_part(item) for problem_id, item in prepared.items()},
         grading=grading,
         feedback={
@@ -70,8 +76,9 @@ def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict
 def recorded_call(config: RunConfig) -> dict[str, Any]:
     """What a regrade takes over, in the shape of a TOML file."""
     problems, projects = config.problems, config.projects
+    of_the_hub = not Path(problems).exists() and (problems in NAMED or problems.startswith("hf:"))
     return {
-        "problems": problems if problems == BUNDLED or _is_name(problems) else _recorded_place(problems),
+        "problems": problems if problems == BUNDLED or of_the_hub else _recorded_place(problems),
         "skills": str(Path(config.skills).resolve()) if config.skills else None,
         "projects": _recorded_place(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
@@ -106,15 +113,6 @@ def grading_parts(
     }
 
 
-def agent_part(agent: AgentSettings, config: RunConfig, leave_out: Sequence[str]) -> dict[str, Any]:
-    """What of an agent changes what it leaves: itself, its prompt, its limits."""
-    return {
-        "prompt": prompt_fingerprint(agent.name, leave_out),
-        "agent": asdict(agent),
-        "limits": asdict(config.agent_limits),
-    }
-
-
 def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, FeedbackMode]:
     """What further turns are told of the tests, by problem; nothing where there are no turns."""
     if not config.turns:
@@ -140,11 +138,6 @@ def planned_metrics(run: Mapping[str, Any]) -> Metrics:
             for fmt in run["formats"]
         }
     )
-
-
-def _is_name(problems: str) -> bool:
-    """Whether `--problems` names a set on the hub."""
-    return not Path(problems).exists() and (problems in NAMED or problems.startswith("hf:"))
 
 
 def _recorded_place(place: str) -> str:

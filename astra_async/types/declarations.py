@@ -13,6 +13,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -31,7 +32,6 @@ _MOST_SHOWN = 200
 _MOST_LOCAL = 64
 _NO_AGENTS = {"xml", "json", "both", "none"}
 _SPELLED = {**dict.fromkeys(("yes", "y", "on", "t"), True), **dict.fromkeys(("no", "n", "off", "f"), False)}
-_UNFIT = object()
 _BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
     "ge": operator.ge,
@@ -127,17 +127,13 @@ def checked_value(item: Declared, value: object, where: str) -> Any:
     """
     if isinstance(value, list):
         value = tuple(value)
-    try:
-        if isinstance(value, Text):
-            found = msgspec.convert(_spelled(item.plain, str(value)), item.plain, strict=False)
-        else:
-            found = msgspec.convert(value, item.plain)
-    except msgspec.ValidationError:
-        found = _UNFIT
-    if found is _UNFIT or not _fits(item.kind, found):
-        # Not why: such a message may repeat a part of the value, in which no secret is recognised.
-        raise ConfigError(f"{where}: {item.rule} is expected")
-    return found
+    is_text = isinstance(value, Text)
+    with suppress(msgspec.ValidationError):
+        spelled = _spelled(item.plain, str(value)) if is_text else value
+        if _fits(item.kind, found := msgspec.convert(spelled, item.plain, strict=not is_text)):
+            return found
+    # Not why: such a message may repeat a part of the value, in which no secret is recognised.
+    raise ConfigError(f"{where}: {item.rule} is expected")
 
 
 def _spelled(kind: Any, text: str) -> Any:
@@ -209,11 +205,8 @@ def _fits(hint: Any, value: Any) -> bool:
     """Whether a value of the right type keeps the ranges of its declaration, and those within it."""
     if isinstance(value, float) and not math.isfinite(value):
         return False
-    for part in _metadata(hint):
-        for name, holds in _BOUNDS.items():
-            bound = getattr(part, name, None)
-            if bound is not None and not holds(value, bound):
-                return False
+    if not all(_BOUNDS[name](value, bound) for name, bound in _bounds(hint).items()):
+        return False
     inner = get_args(_bare(hint))
     if isinstance(value, tuple):
         return all(_fits(inner[0], each) for each in value)
@@ -238,10 +231,10 @@ def _without_none(hint: Any) -> Any:
 
 
 def _phrase(hint: Any) -> str:
-    bare = _bare(hint)
-    checks = [part.func for part in _metadata(hint) if hasattr(part, "func")]
-    if checks:
-        return _described(checks[0])
+    bare, bounds = _bare(hint), _bounds(hint)
+    if "func" in bounds:
+        text = (bounds["func"].__doc__ or "a fitting value").strip().partition("\n")[0].rstrip(".")
+        return text[0].lower() + text[1:]
     if get_origin(bare) is Literal:
         return f"one of {', '.join(map(str, get_args(bare)))}"
     if get_origin(bare) is tuple:
@@ -250,20 +243,16 @@ def _phrase(hint: Any) -> str:
     if get_origin(bare) in (dict, Mapping) or bare in (dict, Mapping):
         inner = _phrase(get_args(bare)[1]) if get_args(bare) else ""
         return f"a table of keys ({inner} for each)" if inner not in ("", "a value") else "a table of keys"
-    return _NOUNS.get(bare, "a value") + _range(_metadata(hint))
+    return _NOUNS.get(bare, "a value") + _range(bounds)
 
 
-def _described(check: Callable[..., object]) -> str:
-    text = (check.__doc__ or "a fitting value").strip().partition("\n")[0].rstrip(".")
-    return text[0].lower() + text[1:]
+def _bounds(hint: Any) -> dict[str, Any]:
+    """What a declaration asks of a value beside its type."""
+    pairs = ((name, getattr(part, name, None)) for part in _metadata(hint) for name in _BOUNDS)
+    return {name: bound for name, bound in pairs if bound is not None}
 
 
-def _range(metadata: Iterable[Any]) -> str:
-    bounds: dict[str, Any] = {}
-    for part in metadata:
-        for name in ("gt", "ge", "le", "min_length"):
-            if getattr(part, name, None) is not None:
-                bounds[name] = getattr(part, name)
+def _range(bounds: Mapping[str, Any]) -> str:
     if "ge" in bounds and "le" in bounds:
         return f" from {bounds['ge']} to {bounds['le']}"
     if "ge" in bounds:

@@ -265,19 +265,17 @@ def newer_version(run: Mapping[str, Any], version: str) -> tuple[str, ...]:
 
 def _wrong_fields(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and values of the fields that cannot be used."""
-    models, problems = run.get("models", []), run.get("problems", {})
     fits = {
         "run_id": isinstance(run.get("run_id"), str),
         "samples": "samples" not in run or (type(run["samples"]) is int and run["samples"] > 0),
         "formats": _is_list_of(run.get("formats", []), is_format),
         "models": _is_list_of(
-            models, lambda each: isinstance(each, dict) and isinstance(each.get("name"), str)
+            run.get("models", []), lambda each: isinstance(each, dict) and isinstance(each.get("name"), str)
         ),
-        "problems": isinstance(problems, dict) and all(isinstance(each, dict) for each in problems.values()),
         "turns": "turns" not in run or (type(run["turns"]) is int and run["turns"] >= 0),
         "feedback": isinstance(run.get("feedback", {}), dict),
         "versions": isinstance(run.get("versions", {}), dict),
-        **{name: _is_two_deep(run.get(name, {})) for name in ("parts", "fingerprints")},
+        **{name: _is_two_deep(run.get(name, {})) for name in ("problems", "parts", "fingerprints")},
     }
     return [(name, run.get(name)) for name, is_fit in fits.items() if not is_fit]
 
@@ -337,16 +335,12 @@ class Disbelieved:
 
     def warnings(self, sound: Any) -> list[str]:
         """A line each; `sound` tells whether a sample has a line that is believed."""
-        return [
-            f"{self._name} line {number}: {why}; not counted" + self._consequence(key, sound)
-            for number, why, key in self.noted
-        ]
-
-    def _consequence(self, key: AnswerKey | None, sound: Any) -> str:
-        if key is None:
-            return ", and if a sample is missing for it `astra run` repeats that"
-        return (
-            f": another line of {key} is"
-            if sound(key)
-            else f", {key} is missing until `astra run` repeats it"
-        )
+        told = []
+        for number, why, key in self.noted:
+            end = f": another line of {key} is"
+            if key is None:
+                end = ", and if a sample is missing for it `astra run` repeats that"
+            elif not sound(key):
+                end = f", {key} is missing until `astra run` repeats it"
+            told.append(f"{self._name} line {number}: {why}; not counted{end}")
+        return told

@@ -13,7 +13,7 @@ import asyncio
 import secrets
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,7 @@ MOST_BYTES = 64 * 1024**2
 _WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # who does not stream is kept by blanks before the JSON
 _LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
 _BYTES_PER_TOKEN = 3.2
+_EVENTS = "text/event-stream"
 _OVER = "The model cannot be asked any more: this task is over."
 INTERFACES: dict[AgentWire, Interface] = {
     each.speaks: each for each in (Chat(), Responses(), Messages(), Gemini())
@@ -162,7 +163,8 @@ class Gateway:
             body = await _body(request)
             streams = bool(body.get("stream")) if streams is None else streams
             if (local := interface.local(body)) is not None:
-                return _local(interface, local, body) if streams else _json(local)
+                events = b"".join(interface.events(local, body)) if streams else b""
+                return web.Response(body=events, content_type=_EVENTS) if streams else _json(local)
             asked = _understood(interface, calls, body, request, streams=streams)
         except NotUnderstood as error:
             return _refused(interface, str(error))
@@ -201,9 +203,9 @@ async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Reques
         await asyncio.wait({task}, timeout=interface.headers_after_s if asked.streams else _WHOLE_AFTER_S)
         if task.done() and (error := task.exception()) is not None:
             return _ended(asked, error)
-        kind = "text/event-stream; charset=utf-8" if asked.streams else "application/json"
+        kind = f"{_EVENTS}; charset=utf-8" if asked.streams else "application/json"
         response = web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-cache"})
-        try:
+        with suppress(ConnectionResetError):
             await response.prepare(request)
             await _kept(asked, task, response)
             if (error := task.exception()) is not None:
@@ -213,21 +215,20 @@ async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Reques
                 await response.write(asked.answer(task.result()))
                 received = not (request.transport is None or request.transport.is_closing())
             await response.write_eof()
-        except ConnectionResetError:
-            return response
         return response
     finally:
         task.add_done_callback(lambda done: _accounted(calls, done, received=received))
 
 
 async def _kept(asked: _Request, task: asyncio.Task[Step], response: web.StreamResponse) -> None:
-    every_s = asked.interface.ping_after_s if asked.streams else _BLANK_EVERY_S
+    word, every_s = b" ", _BLANK_EVERY_S
     if asked.streams and not task.done():
-        await response.write(asked.interface.ping)
+        word, every_s = asked.interface.ping, asked.interface.ping_after_s
+        await response.write(word)
     while not task.done():
         await asyncio.wait({task}, timeout=every_s)
         if not task.done():
-            await response.write(asked.interface.ping if asked.streams else b" ")
+            await response.write(word)
 
 
 def _accounted(calls: Calls, task: asyncio.Task[Step], *, received: bool) -> None:
@@ -272,10 +273,6 @@ async def _body(request: web.Request) -> Json:
     if not isinstance(body, dict):
         raise NotUnderstood("The body is not a JSON object.")
     return body
-
-
-def _local(interface: Interface, whole: Json, body: Json) -> web.Response:
-    return web.Response(body=b"".join(interface.events(whole, body)), content_type="text/event-stream")
 
 
 def _json(data: Json, status: int = 200) -> web.Response:
