@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
 from astra_async.agents.call_log import fields_of_answer
@@ -70,14 +70,13 @@ class Step:
     replayed: bool = False
 
 
+@dataclass(eq=False)
 class Calls:
     """What one sample says to its model.
 
-    Args:
+    Attributes:
         log: where earlier calls of the sample are, and new ones go.
         sample_header: names the sample to a simulated server.
-
-    Attributes:
         token: the agent's "API key": tells its requests from those of other samples.
         ended: set once a limit or trouble has ended the sample; `end` or `trouble` says which.
         steps: calls that were answered, `replayed` of them from the record, which took `replayed_s` seconds.
@@ -86,19 +85,16 @@ class Calls:
         removed: what was taken out of its requests.
     """
 
-    def __init__(  # noqa: PLR0913 - what one sample's calls need, each from elsewhere
-        self,
-        key: AnswerKey,
-        *,
-        pool: ModelPool,
-        settings: ModelSettings,
-        log: CallLog,
-        limits: AgentLimits,
-        seed: int | None = None,
-        sample_header: str | None = None,
-    ) -> None:
-        self.key = key
-        self.settings = settings
+    key: AnswerKey
+    _: KW_ONLY
+    pool: ModelPool
+    settings: ModelSettings
+    log: CallLog
+    limits: AgentLimits
+    seed: int | None = None
+    sample_header: str | None = None
+
+    def __post_init__(self) -> None:
         self.token = f"astra-{secrets.token_hex(24)}"
         self.ended = asyncio.Event()
         self.end: AgentEnd | None = None
@@ -108,10 +104,8 @@ class Calls:
         self.cost_estimated = False
         self.translated = False
         self.removed: dict[str, None] = {}
-        self._pool, self._log, self._limits = pool, log, limits
-        self._seed, self._sample_header = seed, sample_header
-        self._recorded: list[RecordedCall] = log.of(key)
-        self._refused_before = log.refused(key)  # by earlier attempts, until they come again
+        self._recorded: list[RecordedCall] = self.log.of(self.key)
+        self._refused_before = self.log.refused(self.key)  # by earlier attempts, until they come again
         self._refused: dict[str, str] = {}  # by this one
         self._next = 1 + max((call.step for call in self._recorded), default=-1)
         self._spent: list[float | None] = []
@@ -123,7 +117,7 @@ class Calls:
         self._asking = 0
         self._since_s = self._asked_s = 0.0
         self.replayed_s = 0.0
-        self._caches = PROVIDERS[settings.provider].caches_prompts
+        self._caches = PROVIDERS[self.settings.provider].caches_prompts
 
     # --- asking -------------------------------------------------------------------------------------------
 
@@ -162,7 +156,7 @@ class Calls:
     def give_back(self, step: Step) -> None:
         """The client was gone before it had the answer: the next that asks the same gets it."""
         if step.number not in self._received and all(call.step != step.number for call in self._recorded):
-            lost = [call for call in self._log.of(self.key) if call.step == step.number]
+            lost = [call for call in self.log.of(self.key) if call.step == step.number]
             self._recorded = lost + self._recorded
             self._count(step.completion, by=-1)
             self.replayed -= step.replayed
@@ -221,7 +215,7 @@ class Calls:
             line |= {"seconds": round(time.monotonic() - began_s, 3), **fields_of_answer(completion)}
             line |= {"translated": translated} if translated else {}
             line |= {"removed": list(removed)} if removed else {}
-            await self._log.append(self.key, line)
+            await self.log.append(self.key, line)
         except AstraError as error:
             await self._fail(error)
             raise
@@ -233,13 +227,13 @@ class Calls:
     async def _called(self, sent: ModelRequest, request: Asked) -> Completion:
         """The pool's answer; where the very first body is refused that is the provider's trouble."""
         try:
-            return await self._pool.call(sent)
+            return await self.pool.call(sent)
         except RequestRejected as error:
             if not self.steps or error.meets_all or error.status not in _STATUS_OF_A_BODY:
                 raise
             self._refused[request.exact] = error.reply
             line = {"failed": str(error), "sha256": request.sha256, "refused": error.reply}
-            await self._log.append(self.key, line | ({"cost_usd": error.cost_usd} if error.cost_usd else {}))
+            await self.log.append(self.key, line | ({"cost_usd": error.cost_usd} if error.cost_usd else {}))
             self._spent += [error.cost_usd] if error.cost_usd else []
             raise BodyRefused(error.reply) from error
 
@@ -275,8 +269,8 @@ class Calls:
             max_tokens=_max_tokens(request.body),
             dialogue=dialogue,
             native=native,
-            seed=self._seed if native is None else None,
-            sample_header=self._sample_header,
+            seed=self.seed if native is None else None,
+            sample_header=self.sample_header,
             cache=self._caches,
             goes_on=True,
         )
@@ -300,7 +294,7 @@ class Calls:
     # --- ends ---------------------------------------------------------------------------------------------
 
     def _hold_limits(self) -> None:
-        limits = self._limits
+        limits = self.limits
         if limits.steps is not None and self.steps + len(self._under_way) >= limits.steps:
             raise self._over("steps")
         if limits.usd is not None and sum(usd or 0.0 for usd in self._spent) >= limits.usd:
@@ -329,7 +323,7 @@ class Calls:
         if isinstance(error, ProviderError) and error.cost_usd:
             self._spent.append(error.cost_usd)
             self.cost_estimated |= error.cost_estimated
-            await self._log.append(self.key, {"failed": str(error), "cost_usd": error.cost_usd})
+            await self.log.append(self.key, {"failed": str(error), "cost_usd": error.cost_usd})
 
     def _count(self, completion: Completion, *, by: int = 1) -> None:
         self.steps += by

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import InitVar, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import dask
@@ -64,30 +64,25 @@ class Provided(NamedTuple):
     making: ProblemImages | None
 
 
+@dataclass(eq=False, kw_only=True)
 class ClusterSandbox:
     """See `types.RunSandbox`; `slots` changes as nodes join and leave, and `on_slots` hears of it."""
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        run_id: str,
-        memory_bytes: int,
-        security: Security,
-        say: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.address = address
-        self.run_id = run_id
-        self.memory_bytes = memory_bytes
-        self.connection: Mapping[str, Any] = connection_to(address, security, "client")
+    address: str
+    run_id: str
+    memory_bytes: int
+    security: InitVar[Security]
+    say: Callable[[str], None]
+    local: LocalCluster | None = None
+
+    def __post_init__(self, security: Security) -> None:
+        self.connection: Mapping[str, Any] = connection_to(self.address, security, "client")
         self.silence_s = float(_configured("comm.timeouts.tcp", 30.0))
-        self.say = say
         self.nodes: dict[str, Node] = {}
         self.waiting = 0
         self.on_slots: Callable[[int], None] = lambda _: None
         self.alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = self._alone_on_a_node
-        self._supply = Supply(say)
-        self.local: LocalCluster | None = None
+        self._supply = Supply(self.say)
         self._patience_s = float(_configured("scheduler.no-workers-timeout", _PATIENCE_S))
         self._alone_s = 0.0
         self._scheduler_says = ""
@@ -96,7 +91,7 @@ class ClusterSandbox:
         self._one_alone = asyncio.Lock()
         self._changed = asyncio.Event()
         self._last_slots = 0
-        self._scheduler = rpc(address, timeout=_CONNECT_S, connection_args=self.connection)
+        self._scheduler = rpc(self.address, timeout=_CONNECT_S, connection_args=self.connection)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
@@ -114,8 +109,14 @@ class ClusterSandbox:
             wanted = int(cluster.partition(":")[2])
             local = await LocalCluster.start(wanted, sandboxes)
             address, security = local.address, local.security
-        sandbox = cls(address, run_id=run_id, memory_bytes=limits.memory_bytes, security=security, say=say)
-        sandbox.local = local
+        sandbox = cls(
+            address=address,
+            run_id=run_id,
+            memory_bytes=limits.memory_bytes,
+            security=security,
+            say=say,
+            local=local,
+        )
         try:
             await sandbox._find_members()
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
