@@ -120,9 +120,8 @@ class AgentRuns:
         except BaseException:
             await engine.close()
             raise
-        most = most_slots(
-            agents.container.memory_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes
-        )
+        each_bytes = agents.container.memory_bytes
+        most = most_slots(each_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes)
         slots = min(agents.at_once or most, most) if machine_bytes else agents.at_once or 1
         containers = Containers(engine, run_id=own_id, spare=slots, whose=whose)
         return cls(agents, gateway, containers, slots=slots)
@@ -184,10 +183,9 @@ class AgentRuns:
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
             await place.write(path, text)
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
+        base, socket = await self._base_image(), self._gateway.socket
         with self._gateway.admit(calls):
-            async with relayed(
-                self._containers, await self._base_image(), place.container, self._gateway.socket
-            ) as relay:
+            async with relayed(self._containers, base, place.container, socket) as relay:
                 work = place.run(fill.command(agent.command), variables)
                 return await self._within_limits(_ended(work), calls, lost=relay.lost)
 

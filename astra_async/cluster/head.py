@@ -155,10 +155,8 @@ class ClusterSandbox:
         What is made comes to them when it is done. Raises EngineUnavailable when no node can have them.
         """
         making = await self._supply.open(prepared, default, failures=failures, deliver=self._deliver)
-        if making is None:
-            images, failed = self._supply.named_only(prepared, default)
-        else:
-            images, failed = making.ready, making.failed
+        there = (making.ready, making.failed) if making else self._supply.named_only(prepared, default)
+        images, failed = there
         try:
             await self.bring({*images.values(), *also})
         except BaseException:
@@ -183,9 +181,8 @@ class ClusterSandbox:
         """Bring an image that was made to the nodes that are there; who cannot take it is lost for now."""
         await self._supply.settle([image])
         there = [node for node in self.nodes.values() if node.state == "ready"]
-        for node, trouble in zip(
-            there, await asyncio.gather(*map(self.supply, there), return_exceptions=True), strict=True
-        ):
+        troubles = await asyncio.gather(*map(self.supply, there), return_exceptions=True)
+        for node, trouble in zip(there, troubles, strict=True):
             if trouble:
                 node.hang_up()
 

@@ -203,21 +203,20 @@ class NodeService:
             await stream.receive()  # until the head has read why, and hangs up
             return
         try:
-            sandbox = await DockerSandbox.open(
-                run_id=asked["run_id"], slots=about["slots"], patience_s=_ENGINE_RETURNS_S
-            )
+            run_id, slots = asked["run_id"], about["slots"]
+            sandbox = await DockerSandbox.open(run_id=run_id, slots=slots, patience_s=_ENGINE_RETURNS_S)
         except SandboxError as error:
             stream.send("left", text=str(error))
             await stream.receive()
             return
         async with sandbox:
-            self._engines[asked["run_id"]] = sandbox.engine
+            self._engines[run_id] = sandbox.engine
             try:
                 await _Session(stream, sandbox, self._places).serve()
             finally:
-                del self._engines[asked["run_id"]]
+                del self._engines[run_id]
                 with contextlib.suppress(SandboxError):  # one that is away is swept when this process ends
-                    await sweep_own(sandbox.engine, of_agents(asked["run_id"]))
+                    await sweep_own(sandbox.engine, of_agents(run_id))
 
 
 class _Session:

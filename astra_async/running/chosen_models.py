@@ -71,10 +71,8 @@ async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
     settings = SimulationSettings(**{"speed": _DEMO_SPEED, **config.simulation})
     server = await SimulatedServer.start(settings=settings)
     try:
-        models = tuple(
-            replace(model, base_url=server.base_url) if model in needs else model for model in config.models
-        )
-        yield replace(config, models=models)
+        played = {model.name: replace(model, base_url=server.base_url) for model in needs}
+        yield replace(config, models=tuple(played.get(model.name, model) for model in config.models))
     finally:
         await server.stop()
 

@@ -100,9 +100,8 @@ def _forecast(settings: ModelSettings, calls: Sequence[_Calls]) -> Forecast:
 def _sum_usd(settings: ModelSettings, parts: Sequence[tuple[Usage, int]]) -> float | None:
     """A sum that is unknown as soon as one part is."""
     costs = [(cost_usd(settings, usage), times) for usage, times in parts]
-    return (
-        None if any(cost is None for cost, _ in costs) else sum((cost or 0) * times for cost, times in costs)
-    )
+    known = [cost * times for cost, times in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def _answer_tokens(item: Prepared, per_token: float) -> int:

@@ -127,7 +127,7 @@ def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grad
     """What answers are graded with: the tests known to count, trials, repetitions, earlier verdicts."""
     config, directory, recorded = opening.config, opening.directory, opening.recorded
     sandbox = tests.sandbox
-    exclusive = Exclusive(sandbox, alone=sandbox.alone)
+    exclusive, samples = Exclusive(sandbox, alone=sandbox.alone), _samples(directory)
     cache, limits = cache_root() / "expected", config.limits
     installed = InstalledModules(cache, exclusive, limits)
     learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
@@ -146,10 +146,8 @@ def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grad
         at_once=GRADINGS_PER_PLACE * sandbox.slots,
         keep_output=config.keep_output,
         trials=trials,
-        timeouts=Timeouts(exclusive, samples=_samples(directory), earlier=recorded.repeated),
-        turn_timeouts=Timeouts(
-            exclusive, samples=config.turns * _samples(directory), earlier=recorded.turns_repeated
-        ),
+        timeouts=Timeouts(exclusive, samples=samples, earlier=recorded.repeated),
+        turn_timeouts=Timeouts(exclusive, samples=config.turns * samples, earlier=recorded.turns_repeated),
         earlier=EarlierVerdicts(directory, recorded.first, trials.draw if trials else None)
         if config.reuse_identical
         else None,

@@ -13,7 +13,7 @@ import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.asking.batches.batch_pool import BatchPool
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
+T = TypeVar("T")
 # `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
 # pool has failed; `incomplete`: anything else that left samples missing, the budget too.
 RunEnd = Literal["complete", "incomplete", "stopped", "no_answers"]
@@ -105,7 +106,9 @@ async def open_run(
     recorded = Recorded(
         reuse_identical=config.reuse_identical, trials=config.trials != "off", turns=config.turns > 0
     )
-    directory = await _open_directory(config, recorded)
+    open_it = partial(RunDirectory.open, config.out, recorded.add, on_turn=recorded.add_turn)
+    needs = {"turns": config.turns > 0, "agents": bool(config.agents)}
+    directory = await _to_its_end(partial(open_it, spare=cache_root() / "held", **needs), _let_go)
     try:
         on_directory(directory)
         for warning in directory.warnings:
@@ -144,34 +147,24 @@ async def drive(run: OpenRun) -> RunEnd:
     return "no_answers" if asks and len(failed) == len(runner.plan.models) else "incomplete"
 
 
-async def _open_directory(config: RunConfig, recorded: Recorded) -> RunDirectory:
-    """Open and index in a thread; what was opened for a call that is cancelled is closed again."""
-    spare = cache_root() / "held"
-    open_it = partial(RunDirectory.open, config.out, recorded.add, spare=spare)
-    turns = config.turns > 0
-    opening = asyncio.create_task(
-        asyncio.to_thread(open_it, turns=turns, agents=bool(config.agents), on_turn=recorded.add_turn)
-    )
-    try:
-        return await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        directory = await opening
-        directory.discard_if_unused()
-        directory.close()
-        raise
-
-
-async def _to_its_end(work: Callable[[], None]) -> None:
-    """In a thread, of which a call that is cancelled awaits the end.
+async def _to_its_end(work: Callable[[], T], undo: Callable[[T], object] = lambda _: None) -> T:
+    """In a thread, of which a call that is cancelled awaits the end, and undoes what it made.
 
     What it wrote after the directory was closed would be in another process's way.
     """
     working = asyncio.create_task(asyncio.to_thread(work))
     try:
-        await asyncio.shield(working)
+        return await asyncio.shield(working)
     except asyncio.CancelledError:
-        await asyncio.gather(working, return_exceptions=True)
+        await asyncio.wait({working})
+        if not working.exception():
+            undo(working.result())
         raise
+
+
+def _let_go(directory: RunDirectory) -> None:
+    directory.discard_if_unused()
+    directory.close()
 
 
 @asynccontextmanager

@@ -85,9 +85,8 @@ class Recorded:
         if self._trials and record["status"] == "scored":
             has_proof = record["failure"] == "tampered" or record.get("trial") == "unproven"
             values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
-            self._tried.append(
-                (*values, *((record.get(name) for name in _OF_A_PROOF) if has_proof else (None, None)))
-            )
+            proof = [record.get(name) if has_proof else None for name in _OF_A_PROOF]
+            self._tried.append((*values, *proof))
 
     def tried(self) -> Iterator[Mapping[str, Any]]:
         """What the draw of trials recalls, line by line; given up by that."""

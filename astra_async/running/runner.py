@@ -349,9 +349,8 @@ class Runner:
         elif error is not raised and not passage.is_answered:
             passage.admission.unexpected += 1
             if passage.admission.unexpected >= _UNEXPECTED_IN_A_ROW:
-                self._bury(
-                    key.model, PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} calls ended so: {error}")
-                )
+                last = PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} calls ended so: {error}")
+                self._bury(key.model, last)
         self._record_missing(key, error)
 
     def _is_cut(self, error: AstraError, passage: _Passage) -> bool:

@@ -182,9 +182,8 @@ async def grade_sample(
         solution, integrated = outcome
         earlier = grading.earlier
         # The final line of a sample with the same solution, where such verdicts are used again.
-        async with (
-            earlier.equal(key, integrated.sha256, reading.aclose) if earlier else nullcontext()
-        ) as equal:
+        same = earlier.equal(key, integrated.sha256, reading.aclose) if earlier else nullcontext()
+        async with same as equal:
             if equal is not None:
                 result = line.reused(solution, integrated, equal)
             else:

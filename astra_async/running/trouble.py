@@ -105,6 +105,6 @@ def described(error: BaseException) -> str:
     text = one_line(f"{type(error).__name__}: {error}")
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "astra_async" in frame.filename]
-    return (
-        f"{text} (at {ours[-1].filename.rpartition('astra_async/')[2]}:{ours[-1].lineno})" if ours else text
-    )
+    if not ours:
+        return text
+    return f"{text} (at {ours[-1].filename.rpartition('astra_async/')[2]}:{ours[-1].lineno})"

@@ -116,9 +116,8 @@ async def _feedback(
     expected = await grading.expectations.of(prepared, grading.images[prepared.problem.id])
     secrets = await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests)  # not to be said
     output = by_stream(*directory.output(result, last)) if mode == "full" else ""
-    return await asyncio.to_thread(
-        build_feedback, result, output, secrets, mode=mode, standing=_standing(last, directory)
-    )
+    standing = _standing(last, directory)
+    return await asyncio.to_thread(build_feedback, result, output, secrets, mode=mode, standing=standing)
 
 
 def _standing(last: AnswerKey, directory: RunDirectory) -> Mapping[str, Any] | None:

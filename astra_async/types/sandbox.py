@@ -13,25 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
+Size = Annotated[int, Gt(0)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one container may use (`[sandbox]` in TOML)."""
 
     timeout_s: Annotated[float, Gt(0), Setting("Longest time of a problem's tests, in seconds.")] = 300.0
-    memory_bytes: Annotated[int, Gt(0), Setting("Memory, and no swap.")] = 4 * 1024**3
-    processes: Annotated[int, Gt(0), Setting("Processes and threads at once.")] = 512
+    memory_bytes: Annotated[Size, Setting("Memory, and no swap.")] = 4 * 1024**3
+    processes: Annotated[Size, Setting("Processes and threads at once.")] = 512
     tmp_bytes: Annotated[
-        int, Gt(0), Setting("Size of /tmp, and of each other folder that an image leaves to the tests.")
+        Size, Setting("Size of /tmp, and of each other folder that an image leaves to the tests.")
     ] = 256 * 1024**2
-    file_bytes: Annotated[int, Gt(0), Setting("Largest file.")] = 1024**3
-    disk_bytes: Annotated[int, Gt(0), Setting("All that is written to the project; it counts as memory.")] = (
+    file_bytes: Annotated[Size, Setting("Largest file.")] = 1024**3
+    disk_bytes: Annotated[Size, Setting("All that is written to the project; it counts as memory.")] = (
         2 * 1024**3
     )
-    output_bytes: Annotated[
-        int, Gt(0), Setting("Kept of the output: half from its head, half from its tail.")
-    ] = 1024**2
-    report_bytes: Annotated[int, Gt(0), Setting("Largest test report that is read.")] = 16 * 1024**2
+    output_bytes: Annotated[Size, Setting("Kept of the output: half from its head, half from its tail.")] = (
+        1024**2
+    )
+    report_bytes: Annotated[Size, Setting("Largest test report that is read.")] = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

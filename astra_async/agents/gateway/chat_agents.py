@@ -83,10 +83,8 @@ class Chat(Interface):
             delta["tool_calls"] = [{"index": at, **call} for at, call in enumerate(delta["tool_calls"])]
         head = {name: value for name, value in whole.items() if name not in {"choices", "usage"}}
         head["object"] = "chat.completion.chunk"
-        yield event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-        yield event(
-            {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
-        )
+        for said, finish in ((delta, None), ({}, choice["finish_reason"])):
+            yield event({**head, "choices": [{"index": 0, "delta": said, "finish_reason": finish}]})
         if (body.get("stream_options") or {}).get("include_usage"):
             yield event({**head, "choices": [], "usage": whole.get("usage")})
         yield b"data: [DONE]\n\n"

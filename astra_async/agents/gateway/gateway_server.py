@@ -45,9 +45,8 @@ _LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
 _BYTES_PER_TOKEN = 3.2
 _EVENTS = "text/event-stream"
 _OVER = "The model cannot be asked any more: this task is over."
-INTERFACES: dict[AgentWire, Interface] = {
-    each.speaks: each for each in (Chat(), Responses(), Messages(), Gemini())
-}
+_ALL = (Chat(), Responses(), Messages(), Gemini())
+INTERFACES: dict[AgentWire, Interface] = {each.speaks: each for each in _ALL}
 _PATHS = {
     "chat/completions": INTERFACES["chat"],
     "responses": INTERFACES["responses"],
@@ -168,9 +167,8 @@ class Gateway:
             asked = _understood(interface, calls, body, request, streams=streams)
         except NotUnderstood as error:
             return _refused(interface, str(error))
-        task = asyncio.create_task(
-            calls.step(asked.asked, translated=asked.translated, removed=asked.removed)
-        )
+        step = calls.step(asked.asked, translated=asked.translated, removed=asked.removed)
+        task = asyncio.create_task(step)
         self._asking.add(task)
         task.add_done_callback(self._asked)
         return await _served(asked, task, request)
