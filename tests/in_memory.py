@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
@@ -75,7 +76,9 @@ async def run_in_memory(
 
     recorded = Recorded(reuse_identical=False, trials=thorough, turns=turns > 0)
     async with LenientParser() as lenient:
-        opened = RunDirectory.open(path, recorded.add, turns=turns > 0, on_turn=recorded.add_turn)
+        opened = RunDirectory.open(
+            path, recorded.add, turns=turns > 0, on_turn=partial(recorded.add, is_turn=True)
+        )
         with closing(opened) as directory:
             recorded.count_into(metrics)
             kept, sandbox = around("directory", directory), around("sandbox", sandbox)

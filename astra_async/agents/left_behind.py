@@ -17,6 +17,7 @@ import base64
 import hashlib
 import json
 import tarfile
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,10 @@ from pathspec import GitIgnoreSpec
 
 from astra_async.asking.prompt import GENERATED
 from astra_async.redaction import one_line
+from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from astra_async.types import ProjectFile
 
 MOST_FILES = 1000  # as many as an answer may give
 FILE_BYTES = 2 * 1024**2
@@ -54,12 +54,6 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    content: bytes
-    executable: bool
-
-
 def ignored(path: str) -> str:
     """The rule by which a path is what tools make of a project, or an agent's own; empty where it is not."""
     found = _IGNORED.check_file(path)
@@ -78,9 +72,9 @@ class LeftBehind:
         self._given = given
         self._kept = kept
         self._seen: set[str] = set()
-        self._changed: dict[str, _File] = {}
+        self._changed: dict[str, ProjectFile] = {}
         self._bytes = 0
-        self._notes: dict[str, list[str]] = {}
+        self._notes: defaultdict[str, list[str]] = defaultdict(list)
 
     def wants(self, path: str, entry: tarfile.TarInfo) -> bool:
         """Whether the content of an entry is to be read."""
@@ -100,7 +94,8 @@ class LeftBehind:
         if why:
             self._leave_out(path, why)
             return
-        self._keep(path, _File(content, executable=bool(entry.mode & _EXECUTABLE)))
+        executable = bool(entry.mode & _EXECUTABLE)
+        self._keep(path, ProjectFile(path=path, content=content, executable=executable))
 
     def link(self, path: str, target: str) -> None:
         """A hard link to an entry that came before it: another name of the same file."""
@@ -142,13 +137,11 @@ class LeftBehind:
             return "a name that is no UTF-8"
         return ignored(path)
 
-    def _unchanged(self, path: str) -> _File | None:
+    def _unchanged(self, path: str) -> ProjectFile | None:
         given = self._given.get(path)
-        if given is None or given.link is not None or path not in self._seen:
-            return None
-        return _File(given.content, given.executable)
+        return given if given is not None and given.link is None and path in self._seen else None
 
-    def _keep(self, path: str, file: _File) -> None:
+    def _keep(self, path: str, file: ProjectFile) -> None:
         given = self._given.get(path)
         if given is not None and given.link is None:
             if (given.content, given.executable) == (file.content, file.executable):
@@ -165,7 +158,7 @@ class LeftBehind:
 
     def _leave_out(self, path: str, why: str) -> None:
         if path not in self._kept or path in self._given:
-            self._notes.setdefault(why, []).append(path)
+            self._notes[why].append(path)
 
     def _note_lines(self) -> list[str]:
         lines = []

@@ -6,7 +6,7 @@ dialogues (subagents, titles): a step whose request does not go on from the one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
@@ -58,7 +58,8 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
             dialogue = _dialogue(body, speaks)
         except (Flaw, NotUnderstood, msgspec.ValidationError, *WRONG_SHAPE):
             continue
-        messages = list(map(_bare, dialogue.messages))
+        # Without what a provider sent beside, a message is the same in every request.
+        messages = [replace(each, native=None) for each in dialogue.messages]
         goes_on = bool(before) and messages[: len(before)] == before
         added = dialogue.messages[len(before) :] if goes_on else dialogue.messages
         if goes_on and added and added[0].role == "assistant":
@@ -124,11 +125,6 @@ def step_as_text(step: TranscriptStep) -> str:
 def _message(message: Message) -> dict[str, Any]:
     results = [{"name": each.call.name, "text": each.text, "failed": each.failed} for each in message.results]
     return {"role": message.role, "text": message.text, "results": results}
-
-
-def _bare(message: Message) -> Message:
-    """Without what a provider sent beside: the same message in every request."""
-    return Message(role=message.role, text=message.text, calls=message.calls, results=message.results)
 
 
 def _dialogue(body: Json, speaks: str | None) -> Dialogue:

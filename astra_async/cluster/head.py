@@ -271,11 +271,12 @@ class ClusterSandbox:
 
         Raises NodeRefused.
         """
-        engine, place = node.about["engine_id"], _place(node)
+        engine, place = node.about["engine_id"], place_of(str(node.about["process"]))
         for other in self.nodes.values():
             if other is node or other.state not in ("preparing", "ready"):
                 continue
-            if engine and other.about["engine_id"] == engine and _place(other) != place:
+            elsewhere = place_of(str(other.about["process"])) != place
+            if engine and other.about["engine_id"] == engine and elsewhere:
                 raise NodeRefused(
                     f"it shares its Docker Engine with {other.name}, and neither sees the other's processes"
                 )
@@ -396,11 +397,6 @@ class _OneNode:
             return await self.node.run(from_job(replace(job, image=await self.image_id(job.image))))
         except NodeGone:
             return await self.head.run(job)
-
-
-def _place(node: Node) -> str:
-    """Where the worker's process can be seen from."""
-    return place_of(str(node.about["process"]))
 
 
 def _configured(name: str, default: float) -> float:

@@ -106,7 +106,8 @@ async def open_run(
     recorded = Recorded(
         reuse_identical=config.reuse_identical, trials=config.trials != "off", turns=config.turns > 0
     )
-    open_it = partial(RunDirectory.open, config.out, recorded.add, on_turn=recorded.add_turn)
+    on_turn = partial(recorded.add, is_turn=True)
+    open_it = partial(RunDirectory.open, config.out, recorded.add, on_turn=on_turn)
     needs = {"turns": config.turns > 0, "agents": bool(config.agents)}
     directory = await _to_its_end(partial(open_it, spare=cache_root() / "held", **needs), _let_go)
     try:

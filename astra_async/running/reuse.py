@@ -15,7 +15,7 @@ from astra_async.types import REUSED, is_last
 from astra_async.types.records import read_key, read_turn_key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from astra_async.integrity.draw import Draw
     from astra_async.integrity.trials import Release
@@ -60,33 +60,25 @@ class Recorded:
         self._tried: list[tuple[Any, ...]] = []
         self._counted: list[tuple[Any, ...]] = []
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """One final line."""
-        names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
-        self._counted.append((*map(record.__getitem__, names), record.get("replaces")))
+    def add(self, record: Mapping[str, Any], *, is_turn: bool = False) -> None:
+        """One final line, of a sample or of a turn."""
         solved = Solved(record["problem_id"], record.get("solution_sha256", ""))
         if TIMEOUT_REPEATED in record.get("repairs", ()):
-            self.repeated.append(solved)
-        is_first = record["status"] == "scored" and not record.get("note", "").startswith(REUSED)
-        if self._reuse_identical and is_first:
-            self.first.setdefault(solved, read_key(record))
-        self._note(record, read_key)
-
-    def add_turn(self, record: Mapping[str, Any]) -> None:
-        """One final line of a turn."""
-        if TIMEOUT_REPEATED in record.get("repairs", ()):
-            self.turns_repeated.append(Solved(record["problem_id"], record.get("solution_sha256", "")))
-        self._note(record, read_turn_key)
-
-    def _note(self, record: Mapping[str, Any], read: Callable[[Mapping[str, Any]], AnswerKey]) -> None:
-        """What lines of samples and of turns are remembered for alike."""
+            (self.turns_repeated if is_turn else self.repeated).append(solved)
         if self._turns and is_last(record["failure"]):
-            self.ended.add(read(record))
-        if self._trials and record["status"] == "scored":
+            self.ended.add(read_turn_key(record) if is_turn else read_key(record))
+        is_scored = record["status"] == "scored"
+        if self._trials and is_scored:
             has_proof = record["failure"] == "tampered" or record.get("trial") == "unproven"
             values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
             proof = [record.get(name) if has_proof else None for name in _OF_A_PROOF]
             self._tried.append((*values, *proof))
+        if is_turn:
+            return
+        names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
+        self._counted.append((*map(record.__getitem__, names), record.get("replaces")))
+        if self._reuse_identical and is_scored and not record.get("note", "").startswith(REUSED):
+            self.first.setdefault(solved, read_key(record))
 
     def tried(self) -> Iterator[Mapping[str, Any]]:
         """What the draw of trials recalls, line by line; given up by that."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -95,7 +96,9 @@ class Harness:
         )
         metrics = Metrics({(model, "xml"): {"p": self.samples} for model in models})
         recorded = Recorded(reuse_identical=self.reuse, trials=True, turns=self.turns > 0)
-        opened = RunDirectory.open(self.path, recorded.add, turns=self.turns > 0, on_turn=recorded.add_turn)
+        opened = RunDirectory.open(
+            self.path, recorded.add, turns=self.turns > 0, on_turn=partial(recorded.add, is_turn=True)
+        )
         with closing(opened) as directory:
             recorded.count_into(metrics)
             learned = Expectations(self.path / "expected.json", self.path / "cache", self.sandbox, Limits())
