@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from astra_async.cli.display import Style
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.open_run import OpenRun
     from astra_async.running.opening import RunEnd
+    from astra_async.running.progress import OpenRun
     from astra_async.running.runner import Runner
     from astra_async.running.trouble import Reason
 

@@ -6,14 +6,13 @@ that was killed begins again with the calls that are there, and that log alone t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.agents.agent_runs import AgentRuns, Agents
 from astra_async.agents.call_log import CallLog
 from astra_async.agents.gateway.gateway_server import Gateway
-from astra_async.agents.installing import settings_of
 from astra_async.agents.model_calls import Calls
 from astra_async.errors import ContainerLost
 from astra_async.running.model_pools import close_later
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.model_pools import ModelPool
-    from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import AgentLimits, Completion, ModelRequest, ModelSettings
 
 _TRIES = 3  # of a sample whose container is lost
@@ -76,12 +74,6 @@ class AgentAsking:
             return await self.runs.ask(key, prepared, image, calls, request.prompt)
         finally:
             await calls.close()
-
-
-async def with_agents(config: RunConfig, engine: Engine) -> RunConfig:
-    """The configuration with all that is known of its agents; UsageError for one that is not installed."""
-    known = await settings_of(engine, config.agents)
-    return replace(config, agents=tuple(known[agent.name] for agent in config.agents))
 
 
 async def open_agents(

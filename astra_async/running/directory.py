@@ -32,7 +32,6 @@ import orjson
 from astra_async.errors import ConflictError, StorageError
 from astra_async.files import file_mode, remove_drafts, write_atomically
 from astra_async.redaction import mask
-from astra_async.running.counted import CountedTests
 from astra_async.running.fingerprint import merge_description, merge_parts
 from astra_async.running.held import HeldLines, taken_over
 from astra_async.running.indexing import OnRecord, ignore, index_log, outputs_at
@@ -46,6 +45,7 @@ from astra_async.running.ownership import (
 from astra_async.running.recorded import (
     CALLS_NAME,
     TURN_LOG_NAMES,
+    CountedTests,
     Place,
     Spent,
     completion_fields,

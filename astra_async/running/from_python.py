@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from astra_async.export.loaded import Loaded
-    from astra_async.running.open_run import OpenRun
     from astra_async.running.opening import RunEnd
+    from astra_async.running.progress import OpenRun
     from astra_async.types import Result
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.running.model_pools import AnyPool
-    from astra_async.running.open_run import OpenRun
     from astra_async.running.plan import Counts
+    from astra_async.running.progress import OpenRun
     from astra_async.running.runner import Runner
     from astra_async.types import RunSandbox
 

@@ -36,7 +36,6 @@ from astra_async.running.description import (
 from astra_async.running.directory import RunDirectory
 from astra_async.running.live import kept_live
 from astra_async.running.model_pools import open_pools, unrecorded_usd
-from astra_async.running.open_run import OpenRun
 from astra_async.running.opened_tests import (
     GRADINGS_PER_PLACE,
     Opening,
@@ -48,6 +47,7 @@ from astra_async.running.opened_tests import (
 )
 from astra_async.running.plan import plan_of
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
+from astra_async.running.progress import OpenRun
 from astra_async.running.recorded import store_prompts
 from astra_async.running.reuse import Recorded
 from astra_async.running.runner import Runner
@@ -212,13 +212,18 @@ async def _opened(
         for name, pool in pools.items():
             if config.turns and isinstance(pool, BatchPool):
                 pool.expect(partial(runner.is_grading, name))
-        yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
+        yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
 
 
 async def _setup(opening: Opening, plan: Plan, pools: Mapping[str, AnyPool], tests: Tests | None) -> Setup:
     """What samples are asked and graded with."""
     config = opening.config
-    agents = await _agents(opening, tests)
+    agents: AgentAsking | None = None
+    if config.agents and not config.answers_only_from_record:
+        from astra_async.running.agent_asking import open_agents  # a server, which no other run needs
+
+        cluster = tests.cluster if tests else None
+        agents = await open_agents(config, opening.directory, opening.stack, opening.say, cluster=cluster)
     lenient = await opening.stack.enter_async_context(LenientParser())
     return Setup(
         directory=opening.directory,
@@ -275,13 +280,11 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
 
     So the budget is right after a resume, however the calls of this one ended.
     """
-    agents = run.runner.setup.asking.agents
+    runner, agents = run.runner, run.runner.setup.asking.agents
     for model, pool in run.pools.items():
-        recorded_usd = run.directory.recorded_usd[model] + (agents.log.paid_usd[model] if agents else 0.0)
-        if more_usd := unrecorded_usd(pool, recorded_usd):
-            run.runner.note(
-                "spent", model=model, cost_usd=more_usd, detail="calls that ended without a record"
-            )
+        recorded_usd = runner.directory.recorded_usd[model] + (agents.log.paid_usd[model] if agents else 0.0)
+        if cost_usd := unrecorded_usd(pool, recorded_usd):
+            runner.note("spent", model=model, cost_usd=cost_usd, detail="calls that ended without a record")
 
 
 def _say_who_is_not_tried(
@@ -300,27 +303,21 @@ def _say_who_is_not_tried(
 
 
 async def _with_models(opening: Opening, tests: Tests | None) -> Opening:
-    """The same with all that is known of its models and agents, as this machine has them."""
+    """The same with all that is known of its models and agents, as this machine has them.
+
+    Raises UsageError for an agent that is not installed.
+    """
     config = opening.config
     if config.answers_only_from_record:
         return replace(opening, config=resolved_models(config))
     config = resolved_models(await opening.stack.enter_async_context(simulated_models(config)))
     if config.agents and tests:
-        from astra_async.running.agent_asking import with_agents
+        from astra_async.agents.installing import settings_of
 
         async with this_engine(tests) as engine:
-            config = await with_agents(config, engine)
+            known = await settings_of(engine, config.agents)
+        config = replace(config, agents=tuple(known[agent.name] for agent in config.agents))
     return replace(opening, config=config)
-
-
-async def _agents(opening: Opening, tests: Tests | None) -> AgentAsking | None:
-    config = opening.config
-    if not config.agents or config.answers_only_from_record:
-        return None
-    from astra_async.running.agent_asking import open_agents  # a server, which no other run needs
-
-    cluster = tests.cluster if tests else None
-    return await open_agents(config, opening.directory, opening.stack, opening.say, cluster=cluster)
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:

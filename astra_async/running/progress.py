@@ -24,14 +24,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.asking.throttle import PoolState
+    from astra_async.config import RunConfig
     from astra_async.metrics import Summary
-    from astra_async.running.open_run import OpenRun
+    from astra_async.running.model_pools import AnyPool
     from astra_async.running.runner import Runner
     from astra_async.running.typed_commands import Cell
-    from astra_async.types import AnswerKey
+    from astra_async.types import AnswerKey, RunSandbox
 
 _SHOWN = 3  # things being done that are named
 _RECENT_S = 600.0  # how far back a directory's pace is measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A run that is open: what a display and live.json look at, and what `drive` drives."""
+
+    config: RunConfig
+    runner: Runner
+    pools: Mapping[str, AnyPool]
+    sandbox: RunSandbox | None
+
+    def stop(self) -> None:
+        """Begin nothing more; calls and tests under way come to their end and are recorded."""
+        self.runner.stop()
+        if self.sandbox:
+            self.sandbox.stop_waiting()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

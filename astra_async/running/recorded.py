@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from astra_async.errors import ExpectationError
 from astra_async.files import file_mode, is_shared, write_atomically
 from astra_async.running.log import fields_of, scan
 from astra_async.surrogates import without_surrogates
@@ -28,10 +29,10 @@ from astra_async.types.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.types import AnswerKey, Prompt, Result
+    from astra_async.types import AnswerKey, ExpectedTest, Prompt, Result
 
 Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -117,6 +118,38 @@ def answered(directory: Path) -> Iterator[AnswerKey]:
     for name, check in ANSWER_LOGS.items():
         for key, _, _ in believed(directory / name, check):
             yield key
+
+
+class CountedTests:
+    """The tests that the first final line of each problem counts; all others of it count the same."""
+
+    def __init__(self) -> None:
+        self._counted: dict[str, tuple[int, list[str]]] = {}
+
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Take notice of a final line that is believed; one may have no `tests`."""
+        if result["problem_id"] not in self._counted:
+            names = sorted(str(test.get("name", "")) for test in result.get("tests", ()))
+            self._counted[result["problem_id"]] = (result["total"], names)
+
+    def check(self, problem_id: str, expected: Sequence[ExpectedTest], directory: Path) -> None:
+        """Nothing is graded against other tests than the lines that are there.
+
+        Raises ExpectationError: a reference, an image or a version of this program has changed, or a suite
+        that reports other names in each run.
+        """
+        total, names = self._counted.get(problem_id, (len(expected), []))
+        now = sorted(test.name for test in expected)
+        if total == len(now) and (not names or names == now):
+            return
+        other = min(set(names) ^ set(now)) if names and set(names) != set(now) else ""
+        raise ExpectationError(
+            f"{len(now)} tests count now, and {total} in its samples that are graded already"
+            + (f" ({other!r} is in one of the two only)" if other else "")
+            + f": its reference, its image or astra has changed; `astra regrade {directory}` grades all"
+            " recorded answers against the same tests",
+            problem_id=problem_id,
+        )
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.asking.throttle import Pool
-    from astra_async.running.open_run import OpenRun
+    from astra_async.running.progress import OpenRun
     from astra_async.running.runner import Runner
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
