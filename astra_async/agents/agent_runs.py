@@ -230,13 +230,12 @@ class AgentRuns:
 
     async def _base_image(self) -> str:
         if self._base is None or (self._base.done() and (self._base.cancelled() or self._base.exception())):
-            self._base = self._containers.spawn(_ensured_base(self._containers))
+            self._base = self._containers.spawn(self._ensured_base())
         return await asyncio.shield(self._base)
 
-
-async def _ensured_base(containers: Containers) -> str:
-    base = await ensure_base(containers.engine, progress=lambda _: None)
-    return await containers.image_id(base)
+    async def _ensured_base(self) -> str:
+        base = await ensure_base(self._containers.engine, progress=lambda _: None)
+        return await self._containers.image_id(base)
 
 
 class _Fill:

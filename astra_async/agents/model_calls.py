@@ -124,10 +124,8 @@ class Calls:
     async def answer(self, asked: Dialogue | NativeBody) -> Completion:
         """The model's answer.
 
-        Raises:
-            SampleEnds: a limit is reached, or was before.
-            BodyRefused: the provider refuses what the agent has sent, which may go on.
-            AstraError: the trouble that has ended the sample, of the provider or of our disk.
+        Raises SampleEnds: a limit is reached, or was before; BodyRefused: the provider refuses what the agent
+        has sent, which may go on; AstraError: what has ended the sample, of the provider or of our disk.
         """
         return (await self.step(asked)).completion
 
@@ -135,7 +133,10 @@ class Calls:
         self, asked: Dialogue | NativeBody, *, translated: bool = False, removed: Sequence[str] = ()
     ) -> Step:
         """As `answer`, with what may be given back."""
-        self._refuse_after_end()
+        if self.trouble is not None:
+            raise self.trouble
+        if self.end is not None:
+            raise SampleEnds(self.end)
         if isinstance(asked, Dialogue):
             asked = replace(asked, messages=tuple(map(self._with_native, asked.messages)))
         request = Asked.of(asked)
@@ -310,12 +311,6 @@ class Calls:
         if not done.cancelled():
             done.exception()  # whoever waited has it; nobody may have
 
-    def _refuse_after_end(self) -> None:
-        if self.trouble is not None:
-            raise self.trouble
-        if self.end is not None:
-            raise SampleEnds(self.end)
-
     async def _fail(self, error: AstraError) -> None:
         """The sample is missing, and is worked on again; what the call has cost is recorded."""
         self.trouble = self.trouble or error
@@ -333,8 +328,9 @@ class Calls:
             self._spent.remove(completion.cost_usd)
         self.cost_estimated |= completion.cost_estimated
         names = [each.name for each in fields(Usage)]
-        pairs = {name: (getattr(self.usage, name), getattr(completion.usage, name)) for name in names}
-        self.usage = Usage(**{name: _sum(*pair, by) for name, pair in pairs.items()})
+        more = {name: value for name in names if (value := getattr(completion.usage, name)) is not None}
+        sums = {name: (getattr(self.usage, name) or 0) + by * value for name, value in more.items()}
+        self.usage = replace(self.usage, **sums)
 
     def _begin(self) -> float:
         # `_since_s` means something while `_asking` is above 0: the moment at which it rose above it.
@@ -347,10 +343,6 @@ class Calls:
         self._asking -= 1
         if not self._asking:
             self._asked_s += time.monotonic() - self._since_s
-
-
-def _sum(known: int | None, more: int | None, by: int) -> int | None:
-    return known if more is None else (known or 0) + by * more
 
 
 def _max_tokens(body: Json) -> int | None:

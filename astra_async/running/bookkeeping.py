@@ -55,10 +55,6 @@ class Bookkeeping:
                     counts.final += is_final
                     counts.answered += is_final or key in directory.answered
 
-    def plan_rounds(self) -> None:
-        """Nothing is planned before the first round."""
-        self._asked = dict.fromkeys(self._plan.models, 0)
-
     def plan_until(self, end: int, going: Sequence[str]) -> None:
         """Plan the samples below `end` of the models that go on.
 

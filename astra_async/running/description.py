@@ -101,10 +101,12 @@ def grading_parts(
     A named image is pinned by its id; one that was built here by its name, which is a hash of what it was
     built from: a rebuild of the same inputs is the same image.
     """
+    named = {problem_id: prepared[problem_id].problem.image or config.image for problem_id in images}
+    built_here = {problem_id for problem_id, name in named.items() if not name or name.startswith(SET_PREFIX)}
     return {
         problem_id: {
             "limits": asdict(limits_for(prepared[problem_id], config.limits)),
-            "image": image if _built_here(prepared[problem_id], config) else ids[image],
+            "image": image if problem_id in built_here else ids[image],
             "trials": config.trials,
             "reuse_identical": config.reuse_identical,
             "reference_sha256": reference_sha256(prepared[problem_id]),
@@ -143,8 +145,3 @@ def planned_metrics(run: Mapping[str, Any]) -> Metrics:
 def _recorded_place(place: str) -> str:
     """A path as it is from anywhere; a web address without what may be secret in it."""
     return public_url(place) if "://" in place else str(Path(place).resolve())
-
-
-def _built_here(prepared: Prepared, config: RunConfig) -> bool:
-    named = prepared.problem.image or config.image
-    return not named or named.startswith(SET_PREFIX)

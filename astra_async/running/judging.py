@@ -74,9 +74,11 @@ def failed_samples(directory: Path) -> list[Failed]:
 
     Left out: answers without a solution, where there is no code to judge, and those that cheated.
     """
-    final = believed(directory / "results.jsonl", check_result)
-    last = {key: (place, _is_judged(record)) for key, place, record in final}
-    results = {key: place for key, (place, is_judged) in last.items() if is_judged}
+    results: dict[AnswerKey, Place] = {}
+    for key, place, record in believed(directory / "results.jsonl", check_result):
+        results.pop(key, None)  # the last line of a key counts
+        if record["status"] == "scored" and record["failure"] not in (None, "tampered"):
+            results[key] = place
     answers = {key: place for key, place, _ in believed(directory / "completions.jsonl") if key in results}
     outputs: dict[AnswerKey, tuple[Place, ...]] = {}
     for key, place, record in believed(directory / "outputs.jsonl"):
@@ -218,7 +220,8 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                     if event.kind in ("paused", "parked"):
                         say(f"{event.model}: {event.kind}, {event.detail}")
 
-                spent_usd = _spent_usd(config.out)
+                costs = [record.get("cost_usd") for _, record in readable(config.out / JUDGEMENTS)]
+                spent_usd = sum(cost for cost in costs if isinstance(cost, int | float))
                 pools = await open_pools(config, stack, say, spent_usd=spent_usd, on_event=tell)
                 try:
                     yield judging, pools[name]
@@ -243,11 +246,6 @@ def _settle(judging: Judging, pool: AnyPool) -> None:
     judging.tally.cost_usd = pool.state.cost_usd
     if more_usd := unrecorded_usd(pool, judging.recorded_usd):
         judging.note_spent(more_usd)
-
-
-def _spent_usd(directory: Path) -> float:
-    costs = (record.get("cost_usd") for _, record in readable(directory / JUDGEMENTS))
-    return sum(cost for cost in costs if isinstance(cost, int | float))
 
 
 def _write_labels(directory: Path, judge: str) -> None:
@@ -275,10 +273,6 @@ def _owned(directory: Path) -> Iterator[None]:
         except OSError as error:
             raise UsageError(f"another `astra label` is at work in {directory}; wait for it") from error
         yield
-
-
-def _is_judged(record: dict[str, Any]) -> bool:
-    return record["status"] == "scored" and record["failure"] not in (None, "tampered")
 
 
 def _evidence(directory: Path, sample: Failed) -> Exhibits:

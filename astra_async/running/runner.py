@@ -126,7 +126,7 @@ class Runner:
             await self._round(self.plan.models, 0, self.plan.samples)
             await self._try_after_all()
             return
-        self.books.plan_rounds()
+        self.books.plan_until(0, self.plan.models)
         first = 0
         for end in self.deciding.rounds:
             going = self.deciding.begin(end)

@@ -6,6 +6,7 @@ call with `--only` leaves other problems to the command before it.
 
 from __future__ import annotations
 
+import operator
 import os
 import shlex
 from typing import TYPE_CHECKING, Any
@@ -68,15 +69,11 @@ def that_go_on(run: Mapping[str, Any], missing: Collection[Cell], *, answered: b
     missing = set(missing)
     calls: Mapping[str, Mapping[str, Any]] = run.get("commands", {})
     for command, plan in sorted(calls.items(), key=lambda call: call[1]["at"], reverse=True):
-        covered = {cell for cell in missing if _plans(plan, cell)}
+        planned = (plan["models"], plan["formats"], plan["problems"])
+        covered = {cell for cell in missing if all(map(operator.contains, planned, cell))}
         if covered and plan["samples"] >= run["samples"]:
             missing = missing - covered
             shown = without(command, RECORD_ONLY) if answered else command
             here = plan["folder"] == os.getcwd()  # noqa: PTH109 - as above
             found.append(shown if here else f"cd {shlex.quote(plan['folder'])} && {shown}")
     return found
-
-
-def _plans(plan: Mapping[str, Any], cell: Cell) -> bool:
-    model, fmt, problem_id = cell
-    return model in plan["models"] and fmt in plan["formats"] and problem_id in plan["problems"]
