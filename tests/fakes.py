@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from astra_async.running.admission import Passage
 from astra_async.types import (
     Completion,
     Execution,
@@ -21,7 +22,7 @@ from astra_async.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 TESTS = 4
 IMAGE_ID = "sha256:" + "0" * 64
@@ -87,17 +88,22 @@ class CountingSandbox:
         return Execution(exit_code=0, duration_s=0.5, output="ran", reports=reports, image_id=IMAGE_ID)
 
 
-class Unhindered:
+class Unhindered(Passage):
     """A passage without limits."""
+
+    def __init__(self) -> None:
+        pass
 
     def answered(self) -> None:
         """Nobody counts."""
 
-    def reading(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        yield
 
-    def testing(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
+    @asynccontextmanager
+    async def testing(self) -> AsyncIterator[None]:
+        yield
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from astra_async.running.plan import Tally
     from astra_async.types import AnswerKey
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _READ_AT_ONCE = 4  # answers of a model that are being read, or are read and wait for a permit to be tested
 
 
+@dataclass(eq=False, kw_only=True)
 class Admission:
     """The limits of one model's samples, which are counted as they come and go.
 
@@ -32,33 +35,38 @@ class Admission:
         asking: samples whose answer is being asked for.
         waiting: samples whose answer is recorded and not yet graded.
         unexpected: calls in a row that ended with what no provider should raise.
+        permits, stopping: everybody's turns to test; set once nothing more is begun.
+        heed: called when an answer was recorded.
     """
 
-    def __init__(self, tally: Tally, places: float, room: float) -> None:
-        self.asking = 0
-        self.waiting = 0
-        self.unexpected = 0
-        self.reading = asyncio.Semaphore(_READ_AT_ONCE)
-        self._tally = tally
-        self._places = places
-        self._room = room
-        self._changed = asyncio.Event()
+    tally: Tally
+    places: float
+    room: float
+    permits: FairPermits
+    stopping: asyncio.Event
+    heed: Callable[[], None]
+    asking: int = 0
+    waiting: int = 0
+    unexpected: int = 0
+    reading: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _READ_AT_ONCE))
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until_room(self, *, answered: bool) -> None:
         """Wait until one more sample may begin to ask, or to be graded if its answer is recorded."""
-        while self.waiting >= self._room or (not answered and self.asking >= self._places):
+        while self.waiting >= self.room or (not answered and self.asking >= self.places):
             self._changed.clear()
             await self._changed.wait()
 
-    def enter(self, key: AnswerKey, *, answered: bool) -> None:
+    def passage(self, key: AnswerKey, *, answered: bool) -> Passage:
         """Begin, for a further turn although there may be no room: turns are bounded by their samples."""
         self._count(key, 1, answered=answered)
+        return Passage(self, key, answered)
 
     def answered(self, key: AnswerKey) -> None:
         """One that was asking waits for its tests now."""
         self._count(key, -1, answered=False)
         self._count(key, 1, answered=True)
-        self._tally.of(key).answered += 1
+        self.tally.of(key).answered += 1
         self.unexpected = 0
         self._changed.set()
 
@@ -68,13 +76,63 @@ class Admission:
         self._changed.set()
 
     def _count(self, key: AnswerKey, by: int, *, answered: bool) -> None:
-        counts = self._tally.of(key)
+        counts = self.tally.of(key)
         if answered:
             self.waiting += by
             counts.grading += by
         else:
             self.asking += by
             counts.asking += by
+
+
+class Stopped(Exception):  # noqa: N818 - no error: the sample is left for the next call
+    """The run is coming to its end, and this sample's next stage is not begun."""
+
+
+@dataclass(slots=True)
+class Passage:
+    """Admits one sample to its stages, or raises Stopped; counted from its beginning to `leave`."""
+
+    admission: Admission
+    key: AnswerKey
+    is_answered: bool
+
+    def answered(self) -> None:
+        """The answer is recorded: what comes now costs no money."""
+        self.is_answered = True
+        self.admission.answered(self.key)
+        self.admission.heed()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """A turn to read an answer: few of them lie in memory at a time."""
+        async with self.admission.reading:
+            self._go_on_or_stop()
+            yield
+
+    @asynccontextmanager
+    async def testing(self) -> AsyncIterator[None]:
+        """A turn to run tests."""
+        async with self.admission.permits.permit(self.key.model):
+            self._go_on_or_stop()
+            yield
+
+    async def pause(self, seconds: float) -> None:
+        """Wait before a repetition, holding nothing."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.admission.stopping.wait()
+        except TimeoutError:
+            return
+        raise Stopped
+
+    def leave(self) -> None:
+        """The sample has come to its end, whichever."""
+        self.admission.leave(self.key, answered=self.is_answered)
+
+    def _go_on_or_stop(self) -> None:
+        if self.admission.stopping.is_set():
+            raise Stopped
 
 
 class FairPermits:

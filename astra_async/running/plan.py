@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,12 @@ from astra_async.problems import rounds
 from astra_async.types import SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    import asyncio
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
+    from astra_async.images.resolve import ProblemImages
     from astra_async.problems.prepare import Prepared
     from astra_async.running.trouble import Reason
     from astra_async.types import AnswerKey, Format, ModelSettings, Problem, Trouble
@@ -145,6 +147,28 @@ def plan_of(
         max_in_flight={model.name: model.max_in_flight for model in config.models if not model.batch},
         caching=frozenset(name for name in cached if config.turns or blocks[name] > 1),
     )
+
+
+async def in_order(
+    keys: Iterable[SampleKey], making: ProblemImages | None, stopping: asyncio.Event
+) -> AsyncIterator[SampleKey]:
+    """A model's samples; those whose image is being made step aside, and come once that is decided."""
+    aside: defaultdict[str, list[SampleKey]] = defaultdict(list)
+
+    def come() -> Iterator[SampleKey]:
+        pending = making.pending if making else ()
+        for name in [name for name in aside if name not in pending]:
+            yield from aside.pop(name)
+
+    for key in keys:
+        aside[key.problem_id].append(key)
+        for each in come():
+            yield each
+    while making and aside and not stopping.is_set():
+        for each in come():
+            yield each
+        if aside:
+            await making.changed()
 
 
 def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:

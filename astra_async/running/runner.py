@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import defaultdict
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from astra_async.errors import (
@@ -26,26 +24,27 @@ from astra_async.errors import (
 )
 from astra_async.files import file_mode, write_atomically
 from astra_async.metrics import problems_csv
-from astra_async.running.admission import Admission, FairPermits
+from astra_async.running.admission import Admission, FairPermits, Stopped
 from astra_async.running.bookkeeping import Bookkeeping
 from astra_async.running.log import keep_synced
-from astra_async.running.plan import Speed
-from astra_async.running.sample import Stopped, run_sample
+from astra_async.running.plan import Speed, in_order
+from astra_async.running.sample import run_sample
 from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, spent
 from astra_async.running.untried import Retrials
 from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from astra_async.images.resolve import ProblemImages
     from astra_async.metrics import Metrics
+    from astra_async.running.admission import Passage
     from astra_async.running.plan import Plan
     from astra_async.running.sample import Setup
     from astra_async.running.trouble import RecordedKind
     from astra_async.running.until import Deciding
-    from astra_async.types import AnswerKey, Result, SampleKey
+    from astra_async.types import AnswerKey, Result
 
 # Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
 _UNGRADED, _UNGRADED_OF_ONE = 1000, 100
@@ -162,7 +161,9 @@ class Runner:
                 for key in keys:
                     admission = self._admission(key.model, by_agent=is_agent(key.format))
                     await admission.until_room(answered=True)
-                    samples.create_task(self._bring_about(_Passage(self, admission, key)))
+                    samples.create_task(
+                        self._bring_about(admission.passage(key, answered=key in self.directory.answered))
+                    )
 
     def _can_be_tried(self, key: AnswerKey) -> bool:
         """Whether a graded sample, or a turn, is part of this call, and its answer is there."""
@@ -238,7 +239,7 @@ class Runner:
 
     async def _feed(self, model: str, samples: asyncio.TaskGroup, numbers: range, *, by_agent: bool) -> None:
         admission = self._admission(model, by_agent=by_agent)
-        async for sample in self._in_order(model):
+        async for sample in in_order(self.plan.keys(model), self._making, self.stopping):
             if sample.sample not in numbers or is_agent(sample.format) != by_agent:
                 continue
             key: AnswerKey | None = sample
@@ -248,38 +249,23 @@ class Runner:
             if key is None or (answered and self.setup.grading is None):
                 continue
             await admission.until_room(answered=answered)
-            samples.create_task(self._go_on(_Passage(self, admission, key)))
+            samples.create_task(self._go_on(admission.passage(key, answered=key in self.directory.answered)))
 
     def _admission(self, model: str, *, by_agent: bool) -> Admission:
         if (model, by_agent) not in self._admissions:
             room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
             places = self.plan.agents_at_once if by_agent else self.plan.max_in_flight.get(model)
-            limits = (math.inf, math.inf) if places is None else (places, room)
-            self._admissions[model, by_agent] = Admission(self.tally, *limits)
+            self._admissions[model, by_agent] = Admission(
+                tally=self.tally,
+                places=math.inf if places is None else places,
+                room=math.inf if places is None else room,
+                permits=self.permits,
+                stopping=self.stopping,
+                heed=self._heed_disk,
+            )
         return self._admissions[model, by_agent]
 
-    async def _in_order(self, model: str) -> AsyncIterator[SampleKey]:
-        """The model's samples; those whose image is being made step aside, and come once that is decided."""
-        making = self._making
-        aside: defaultdict[str, list[SampleKey]] = defaultdict(list)
-
-        def come() -> Iterator[SampleKey]:
-            """What waits for its image no longer."""
-            pending = making.pending if making else ()
-            for name in [name for name in aside if name not in pending]:
-                yield from aside.pop(name)
-
-        for key in self.plan.keys(model):
-            aside[key.problem_id].append(key)
-            for each in come():
-                yield each
-        while making and aside and not self.stopping.is_set():
-            for each in come():
-                yield each
-            if aside:
-                await making.changed()
-
-    async def _go_on(self, passage: _Passage) -> None:
+    async def _go_on(self, passage: Passage) -> None:
         """A sample from here on: its answer, and then turn after turn for as long as it is to go on.
 
         A turn does not wait for a place: it has what its sample had, and nothing new begins before it.
@@ -291,7 +277,7 @@ class Runner:
             following = self.setup.turns.next(passage.key.first, self.directory)
             if following is None:
                 return
-            passage = _Passage(self, passage.admission, following)
+            passage = passage.admission.passage(following, answered=following in self.directory.answered)
 
     def _give_up_if_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
@@ -303,7 +289,7 @@ class Runner:
             self.books.missing(key, error)
         return error is not None
 
-    async def _bring_about(self, passage: _Passage) -> None:
+    async def _bring_about(self, passage: Passage) -> None:
         """One sample or turn, and the boundary where its trouble ends: nothing of it is raised further."""
         key = passage.key
         try:
@@ -326,7 +312,7 @@ class Runner:
         finally:
             passage.leave()
 
-    def _lose(self, raised: BaseException, passage: _Passage) -> None:
+    def _lose(self, raised: BaseException, passage: Passage) -> None:
         """The sample has no final line: say why, and whether its model or the run ends with it."""
         key = passage.key
         error = as_trouble(raised, "grading" if passage.is_answered else "asking")
@@ -353,7 +339,7 @@ class Runner:
                 self._bury(key.model, last)
         self._record_missing(key, error)
 
-    def _is_cut(self, error: AstraError, passage: _Passage) -> bool:
+    def _is_cut(self, error: AstraError, passage: Passage) -> bool:
         """Whether a stop has cut the sample, so that it is left for the next call.
 
         Nobody waits for the engine any more then, and an agent goes on from the calls that are on record.
@@ -395,6 +381,9 @@ class Runner:
             self.directory.record_event(kind, key, **details)
         except Exception as error:  # noqa: BLE001 - whatever it is
             self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {described(error)}"))
+        self._heed_disk()
+
+    def _heed_disk(self) -> None:
         if self.directory.exhausted:
             self.cannot_go_on(self.directory.exhausted)
 
@@ -409,48 +398,3 @@ class Runner:
                     await self.publish()
                 except StorageError as error:
                     self.note("publish_failed", detail=str(error))
-
-
-class _Passage:
-    """One sample's way, counted from its beginning to `leave`; see `running.sample.Passage`."""
-
-    def __init__(self, runner: Runner, admission: Admission, key: AnswerKey) -> None:
-        self.key = key
-        self.admission = admission
-        self.is_answered = key in runner.directory.answered
-        self._runner = runner
-        admission.enter(key, answered=self.is_answered)
-
-    def answered(self) -> None:
-        self.is_answered = True
-        self.admission.answered(self.key)
-        if error := self._runner.directory.exhausted:
-            self._runner.cannot_go_on(error)
-
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[None]:
-        async with self.admission.reading:
-            self._go_on_or_stop()
-            yield
-
-    @asynccontextmanager
-    async def testing(self) -> AsyncIterator[None]:
-        async with self._runner.permits.permit(self.key.model):
-            self._go_on_or_stop()
-            yield
-
-    async def pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._runner.stopping.wait()
-        except TimeoutError:
-            return
-        raise Stopped
-
-    def leave(self) -> None:
-        """The sample has come to its end, whichever."""
-        self.admission.leave(self.key, answered=self.is_answered)
-
-    def _go_on_or_stop(self) -> None:
-        if self._runner.stopping.is_set():
-            raise Stopped

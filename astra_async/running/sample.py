@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost, SandboxError
@@ -29,12 +29,12 @@ from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractAsyncContextManager
 
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
     from astra_async.config import KeepOutput
     from astra_async.problems.prepare import Prepared
+    from astra_async.running.admission import Passage
     from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.directory import RunDirectory
     from astra_async.running.grading import Grading
@@ -69,28 +69,6 @@ class Setup:
     asking: Asking
     grading: Grading | None = None
     turns: TurnPlan = field(default_factory=TurnPlan)
-
-
-class Passage(Protocol):
-    """What admits one sample to its stages, or raises Stopped, and hears how far it has come."""
-
-    def answered(self) -> None:
-        """The answer is recorded: what comes now costs no money."""
-
-    def reading(self) -> AbstractAsyncContextManager[None]:
-        """A turn to read an answer: few of them lie in memory at a time."""
-        ...
-
-    def testing(self) -> AbstractAsyncContextManager[None]:
-        """A turn to run tests."""
-        ...
-
-    async def pause(self, seconds: float) -> None:
-        """Wait before a repetition, holding nothing."""
-
-
-class Stopped(Exception):  # noqa: N818 - no error: the sample is left for the next call
-    """The run is coming to its end, and this sample's next stage is not begun."""
 
 
 async def run_sample(key: AnswerKey, prepared: Prepared, setup: Setup, passage: Passage) -> Result | None:
