@@ -39,15 +39,7 @@ from astra_async.types import (
     declared,
     refuse_unknown,
 )
-from astra_async.types.declarations import (
-    Address,
-    Positive,
-    Whole,
-    Word,
-    is_agent_name,
-    is_cluster,
-    shown,
-)
+from astra_async.types.declarations import Address, Positive, Whole, Word, is_agent_name, is_cluster, shown
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:

@@ -34,8 +34,7 @@ from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.testing.sandbox.sweep import of_agents
-from astra_async.types import Completion, Limits
-from astra_async.types.agents import AgentWork
+from astra_async.types import AgentWork, Completion, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from astra_async.agents.workplace import Workplace
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.execution import Ended
-    from astra_async.types import SampleKey
-    from astra_async.types.agents import AgentEnd, AgentLimits, AgentSettings
+    from astra_async.types import AgentEnd, AgentLimits, AgentSettings, SampleKey
 
 BASE_URL = f"http://127.0.0.1:{PORT}"
 # The hungriest agent took 590 MB; with it a project's own tests run there.

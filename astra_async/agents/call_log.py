@@ -19,10 +19,8 @@ import msgspec
 from astra_async.errors import StorageError
 from astra_async.files import storage_error
 from astra_async.running.log import AppendLog, encode, now_utc, scan
-from astra_async.types import Completion, Usage
-from astra_async.types.agents import ToolCall
+from astra_async.types import Completion, SampleKey, ToolCall, Usage
 from astra_async.types.records import SCHEMA, Flaw, read_record
-from astra_async.types.samples import SampleKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from astra_async.agents.shell import VERSION
-from astra_async.types.agents import AgentSettings
+from astra_async.types import AgentSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from astra_async.agents.catalog import KnownAgent
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types.agents import AgentSettings
+    from astra_async.types import AgentSettings
 
 _VOLUME = re.compile(r"astra-agent_(?P<name>[a-z0-9-]+)_(?P<version>[\w.+-]+?)_(?P<sha256>[0-9a-f]{64})")
 _WHOLE = ".astra-whole"

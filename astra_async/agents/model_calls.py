@@ -20,16 +20,14 @@ from astra_async.agents.call_log import fields_of_answer
 from astra_async.agents.requests import Asked, difference
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError, ProviderError, RequestRejected
-from astra_async.types import ModelRequest, Usage
-from astra_async.types.agents import Dialogue, NativeBody
+from astra_async.types import Dialogue, ModelRequest, NativeBody, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astra_async.agents.call_log import CallLog, RecordedCall
     from astra_async.agents.requests import Json
-    from astra_async.types import AnswerKey, Completion, ModelSettings
-    from astra_async.types.agents import AgentEnd, AgentLimits, Message
+    from astra_async.types import AgentEnd, AgentLimits, AnswerKey, Completion, Message, ModelSettings
 
 _REQUESTS_KEPT = 2  # what a next one is told from: the agent's own dialogue, and one of a helper of its
 _STATUS_OF_A_BODY = frozenset({400, 413, 422})

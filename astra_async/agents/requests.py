@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.types.agents import NativeBody
+from astra_async.types import NativeBody
 
 if TYPE_CHECKING:
-    from astra_async.types.agents import Dialogue
+    from astra_async.types import Dialogue
 
 Json = dict[str, Any]
 # The field of each interface that holds the messages: chat and Messages, Responses, Gemini.

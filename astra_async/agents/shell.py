@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import orjson
 
 from astra_async.agents.model_calls import SampleEnds
-from astra_async.types.agents import Dialogue, Message, Tool, ToolResult
+from astra_async.types import Dialogue, Message, Tool, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from astra_async.agents.model_calls import Calls
-    from astra_async.types import Completion
-    from astra_async.types.agents import AgentEnd, ToolCall
+    from astra_async.types import AgentEnd, Completion, ToolCall
 
 VERSION = "1"
 COMMAND_TIMEOUT_S = 60.0

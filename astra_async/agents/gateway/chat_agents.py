@@ -16,13 +16,12 @@ from astra_async.agents.gateway.interface import (
     text_of,
     tool,
 )
-from astra_async.types.agents import Dialogue
+from astra_async.types import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from astra_async.types import Completion, Usage
-    from astra_async.types.agents import ToolCall
+    from astra_async.types import Completion, ToolCall, Usage
 
 FINISH = {"length": "length", "content_filter": "content_filter"}
 

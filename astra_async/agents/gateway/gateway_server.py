@@ -30,14 +30,14 @@ from astra_async.agents.gateway.responses_agents import Responses
 from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
-from astra_async.types.agents import Dialogue, NativeBody
+from astra_async.types import Dialogue, NativeBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.agents.gateway.interface import Json
     from astra_async.agents.model_calls import Calls, Step
-    from astra_async.types.agents import AgentWire
+    from astra_async.types import AgentWire
 
 MOST_BYTES = 64 * 1024**2
 _WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # who does not stream is kept by blanks before the JSON

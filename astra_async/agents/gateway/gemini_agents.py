@@ -8,13 +8,12 @@ import orjson
 
 from astra_async.agents.gateway.interface import REMOVED, Interface, Json, Talk, call, text_of, tool
 from astra_async.asking.providers.request_fields import arguments_of
-from astra_async.types.agents import Dialogue
+from astra_async.types import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from astra_async.types import Completion, Usage
-    from astra_async.types.agents import Tool, ToolCall
+    from astra_async.types import Completion, Tool, ToolCall, Usage
 
 _FINISH = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "PROHIBITED_CONTENT"}
 _FUNCTIONS = ("functionDeclarations", "function_declarations")

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
 
-from astra_async.types.agents import Message, Tool, ToolCall, ToolResult
+from astra_async.types import Message, Tool, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from astra_async.types import Completion
-    from astra_async.types.agents import AgentWire, Dialogue
+    from astra_async.types import AgentWire, Completion, Dialogue
 
 Json = dict[str, Any]
 REMOVED = "(removed: nothing is fetched for this task)"

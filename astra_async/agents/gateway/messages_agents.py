@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import orjson
 
 from astra_async.agents.gateway.interface import Interface, Json, Talk, call, event, text_of, tool
-from astra_async.types import Completion, Usage
-from astra_async.types.agents import Dialogue
+from astra_async.types import Completion, Dialogue, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

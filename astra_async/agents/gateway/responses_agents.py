@@ -16,7 +16,7 @@ from astra_async.agents.gateway.interface import (
     text_of,
     tool,
 )
-from astra_async.types.agents import Dialogue
+from astra_async.types import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
