@@ -188,35 +188,23 @@ class Node:
             comm.abort()
             raise
         stream = Stream(comm)
-        tasks: list[asyncio.Task[None]] = []
         try:
             self._meet(first)
-            self._stream = stream
-            self._silent_s = 0.0
-            tasks = [asyncio.create_task(each) for each in (self._read(stream), self._watch(stream))]
-            self._become("preparing", "")
-            await self._until_lost(tasks)
+            self._stream, self._silent_s = stream, 0.0
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read(stream))
+                tasks.create_task(self._watch(stream))
+                self._become("preparing", "")
+                await self._head.supply(self)
+                self.slots, self.troubles = int(self.about["slots"]), 0
+                self._become("ready", "")
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
         finally:
             self._was_ready = self.state == "ready"
             self._stream, self.state = None, "lost"
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             await stream.close()
             self._lose_what_is_under_way()
-
-    async def _until_lost(self, tasks: list[asyncio.Task[None]]) -> None:
-        supplying = asyncio.create_task(self._head.supply(self))
-        tasks.append(supplying)
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if done == {supplying}:
-            supplying.result()
-            self.slots = int(self.about["slots"])
-            self.troubles = 0
-            self._become("ready", "")
-            done, _ = await asyncio.wait(tasks[:2], return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
 
     def _meet(self, first: Any) -> None:
         if first is None:

@@ -45,7 +45,7 @@ _CACHED = re.compile(
 _FOLDERS = ("projects/objects", "projects/index", "expected", "outputs", "failed_images")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Kept:
     """One thing: `at` is when it was made or last written, in seconds since 1970; `used_by` keeps it."""
 
@@ -95,7 +95,7 @@ def cached(folder: Path) -> Iterator[Kept]:
             with suppress(OSError):
                 found = path.lstat()
                 if stat.S_ISREG(found.st_mode) and _CACHED.fullmatch(short):
-                    yield Kept(kind="caches", name=short, size_bytes=found.st_size, at=found.st_mtime)
+                    yield Kept("caches", short, found.st_size, found.st_mtime)
 
 
 async def in_engine(engine: Engine) -> AsyncIterator[Kept]:
@@ -112,28 +112,16 @@ async def in_engine(engine: Engine) -> AsyncIterator[Kept]:
         if (whose := claim(each)) is not None:
             used = "" if whose.owner_is_dead else f"run {whose.run}, whose process may live"
             living = living or used
-            yield Kept(
-                kind="containers",
-                name=str(each["Names"][0]).removeprefix("/"),
-                size_bytes=int(each.get("SizeRw") or 0),
-                at=float(each["Created"]),
-                used_by=used,
-            )
+            name, size, at = str(each["Names"][0]), int(each.get("SizeRw") or 0), float(each["Created"])
+            yield Kept("containers", name.removeprefix("/"), size, at, used)
     for each in await engine.images():
-        for name in each.get("RepoTags") or ():
-            if _IMAGE.fullmatch(name):
-                yield Kept(
-                    kind="images",
-                    name=name,
-                    size_bytes=int(each["Size"]),
-                    at=_created(each["Created"]),
-                    used_by=users.get(str(each["Id"])) or living,
-                )
+        for name in filter(_IMAGE.fullmatch, each.get("RepoTags") or ()):
+            used = users.get(str(each["Id"])) or living
+            yield Kept("images", name, int(each["Size"]), _created(each["Created"]), used)
     sizes = await engine.volume_sizes()
     for each in await engine.volumes():
         if installed_as(name := str(each["Name"])):
-            at = _created(each["CreatedAt"])
-            yield Kept(kind="agents", name=name, size_bytes=sizes.get(name, 0), at=at, used_by=living)
+            yield Kept("agents", name, sizes.get(name, 0), _created(each["CreatedAt"]), living)
 
 
 def _created(value: Any) -> float:

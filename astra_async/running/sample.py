@@ -98,7 +98,11 @@ async def run_sample(key: AnswerKey, prepared: Prepared, setup: Setup, passage: 
 async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
     """Obtain the sample's answer, or a turn's, and record it."""
     asking, prompt = setup.asking, prepared.prompts[key.format]
-    earlier, feedback = await _begun(key, prepared, setup)
+    earlier: tuple[Exchange, ...] = ()
+    feedback: Feedback | None = None
+    if isinstance(key, TurnKey) and setup.grading:
+        mode = setup.turns.feedback[key.problem_id]
+        earlier, feedback = await conversation(key, prepared, setup.directory, setup.grading, mode)
     started_at = now_utc()
     named = f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}"
     named += f"@{key.turn}" if key.turn else ""
@@ -120,16 +124,6 @@ async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
         completion = await pool.call(request)
     answer = _recordable(completion)
     setup.directory.record_completion(key, answer, prompt.sha256, started_at, feedback=feedback)
-
-
-async def _begun(
-    key: AnswerKey, prepared: Prepared, setup: Setup
-) -> tuple[tuple[Exchange, ...], Feedback | None]:
-    """The conversation that a turn goes on with, and what it answers; nothing for a first answer."""
-    if not isinstance(key, TurnKey) or setup.grading is None:
-        return (), None
-    mode = setup.turns.feedback[key.problem_id]
-    return await conversation(key, prepared, setup.directory, setup.grading, mode)
 
 
 async def grade_sample(

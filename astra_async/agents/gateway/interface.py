@@ -94,15 +94,15 @@ class Interface:
         if not isinstance(tools, list):
             return []
         gone = [tool for tool in tools if isinstance(tool, dict) and not self._is_kept(tool)]
-        if not gone:
-            return []
-        body["tools"] = [tool for tool in tools if tool not in gone]
+        kept = [tool for tool in tools if tool not in gone]
         names = [str(tool.get("name") or tool.get("type")) for tool in gone]
         choice = body.get("tool_choice")
         chosen = choice.get("name") or choice.get("type") if isinstance(choice, dict) else None
-        if not body["tools"]:
+        if gone:
+            body["tools"] = kept
+        if gone and not kept:
             del body["tools"]
-        if chosen in names or "tools" not in body:
+        if gone and (not kept or chosen in names):
             body.pop("tool_choice", None)
         return names
 
