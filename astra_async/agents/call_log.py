@@ -14,13 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from astra_async.errors import StorageError
 from astra_async.files import storage_error
 from astra_async.running.log import AppendLog, encode, now_utc, scan
 from astra_async.types import Completion, SampleKey, ToolCall, Usage
-from astra_async.types.records import SCHEMA, Flaw, read_record
+from astra_async.types.records import SCHEMA, Flaw, read_key, read_named, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,18 +50,6 @@ class RecordedCall:
     at: str = ""
 
 
-class _Place(msgspec.Struct, gc=False):
-    """What the index needs of a line."""
-
-    model: str
-    format: str
-    problem_id: str
-    sample: int
-
-
-_PLACE = msgspec.json.Decoder(_Place)
-
-
 class CallLog:
     """The file, open for appending, or without a `log` for reading only; `keep` appends a line, loses none.
 
@@ -84,10 +70,8 @@ class CallLog:
         self._appended = self._synced = 0
         self._syncing = asyncio.Lock()
         for _, offset, line in scan(path):
-            with suppress(msgspec.DecodeError):
-                found = _PLACE.decode(line)
-                key = SampleKey(found.model, found.format, found.problem_id, found.sample)
-                self._places[key].append((offset, len(line)))
+            with suppress(Flaw):
+                self._places[read_key(read_named(line))].append((offset, len(line)))
 
     @classmethod
     def open(cls, path: Path) -> CallLog:

@@ -17,7 +17,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
 from astra_async.agents.call_log import fields_of_answer
-from astra_async.agents.requests import Asked, difference
+from astra_async.agents.requests import Asked, difference, max_tokens
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError, ProviderError, RequestRejected
 from astra_async.types import Dialogue, ModelRequest, NativeBody, Usage
@@ -265,7 +265,7 @@ class Calls:
             before_sha256=self._before[-1][1].exact if self._before else "",
             input_bytes=request.size_bytes,
             fresh_bytes=min(rest, request.size_bytes) if self._before else request.size_bytes,
-            max_tokens=_max_tokens(request.body),
+            max_tokens=max_tokens(request.body),
             dialogue=dialogue,
             native=native,
             seed=self.seed if native is None else None,
@@ -341,13 +341,3 @@ class Calls:
         self._asking -= 1
         if not self._asking:
             self._asked_s += time.monotonic() - self._since_s
-
-
-def _max_tokens(body: Json) -> int | None:
-    """What a body of any interface says of its longest answer."""
-    config = body.get("generationConfig")
-    places = (
-        *(body.get(name) for name in ("max_completion_tokens", "max_output_tokens", "max_tokens")),
-        config.get("maxOutputTokens") if isinstance(config, dict) else None,
-    )
-    return next((value for value in places if type(value) is int and value > 0), None)

@@ -93,6 +93,16 @@ def rebuilt(before: Json, made: Json) -> Json:
     return now
 
 
+def max_tokens(body: Json) -> int | None:
+    """What a body of any interface says of its longest answer."""
+    config = body.get("generationConfig")
+    places = (
+        *(body.get(name) for name in ("max_completion_tokens", "max_output_tokens", "max_tokens")),
+        config.get("maxOutputTokens") if isinstance(config, dict) else None,
+    )
+    return next((value for value in places if type(value) is int and value > 0), None)
+
+
 def _undated(items: list[Any]) -> bytes:
     """Without dates, its lines in order: one agent lists its skills in an order of the moment."""
     text = _without_dates(orjson.dumps(items, option=orjson.OPT_SORT_KEYS).decode())

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Container
 
     from astra_async.running.plan import Tally
     from astra_async.types import AnswerKey
@@ -36,7 +36,7 @@ class Admission:
         waiting: samples whose answer is recorded and not yet graded.
         unexpected: calls in a row that ended with what no provider should raise.
         permits, stopping: everybody's turns to test; set once nothing more is begun.
-        heed: called when an answer was recorded.
+        heed: called when an answer was recorded; `recorded` holds its key then.
     """
 
     tally: Tally
@@ -45,6 +45,7 @@ class Admission:
     permits: FairPermits
     stopping: asyncio.Event
     heed: Callable[[], None]
+    recorded: Container[AnswerKey]
     asking: int = 0
     waiting: int = 0
     unexpected: int = 0
@@ -57,8 +58,9 @@ class Admission:
             self._changed.clear()
             await self._changed.wait()
 
-    def passage(self, key: AnswerKey, *, answered: bool) -> Passage:
+    def passage(self, key: AnswerKey) -> Passage:
         """Begin, for a further turn although there may be no room: turns are bounded by their samples."""
+        answered = key in self.recorded
         self._count(key, 1, answered=answered)
         return Passage(self, key, answered)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.errors import (
@@ -52,6 +53,7 @@ _PUBLISH_S = 5.0
 _UNEXPECTED_IN_A_ROW = 10  # so many calls of a model may end with a defect before nothing more is asked of it
 
 
+@dataclass(eq=False)
 class Runner:
     """Runs a plan in a run directory; without `grading` it records answers only.
 
@@ -66,20 +68,21 @@ class Runner:
         on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
     """
 
-    def __init__(self, plan: Plan, setup: Setup, metrics: Metrics) -> None:
-        self.plan = plan
-        self.setup = setup
-        self.directory = setup.directory
-        self.metrics = metrics
-        self.books = Bookkeeping(plan, setup, metrics)
+    plan: Plan
+    setup: Setup
+    metrics: Metrics
+    deciding: Deciding | None = None
+
+    def __post_init__(self) -> None:
+        self.directory = self.setup.directory
+        self.books = Bookkeeping(self.plan, self.setup, self.metrics)
         self.tally = self.books.tally
         self.speed = Speed(0, 0)
         self.stopping = asyncio.Event()
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
-        self.permits = FairPermits(setup.grading.at_once if setup.grading else 1)
-        self.deciding: Deciding | None = None
+        self.permits = FairPermits(self.setup.grading.at_once if self.setup.grading else 1)
         self.retrials = Retrials()
         self._admissions: dict[tuple[str, bool], Admission] = {}  # by model, and whether agents work
         self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
@@ -161,9 +164,7 @@ class Runner:
                 for key in keys:
                     admission = self._admission(key.model, by_agent=is_agent(key.format))
                     await admission.until_room(answered=True)
-                    samples.create_task(
-                        self._bring_about(admission.passage(key, answered=key in self.directory.answered))
-                    )
+                    samples.create_task(self._bring_about(admission.passage(key)))
 
     def _can_be_tried(self, key: AnswerKey) -> bool:
         """Whether a graded sample, or a turn, is part of this call, and its answer is there."""
@@ -212,12 +213,6 @@ class Runner:
         except Exception as error:
             raise StorageError(f"{path}: {described(error)}") from error
 
-    def expect(self, problem_id: str) -> None:
-        """Tell the sandbox that an answer to this problem is under way."""
-        if grading := self.setup.grading:
-            limits = limits_for(self.plan.prepared[problem_id], grading.limits)
-            grading.sandbox.expect(grading.images[problem_id], limits)
-
     @property
     def _making(self) -> ProblemImages | None:
         return self.setup.grading.making if self.setup.grading else None
@@ -249,7 +244,7 @@ class Runner:
             if key is None or (answered and self.setup.grading is None):
                 continue
             await admission.until_room(answered=answered)
-            samples.create_task(self._go_on(admission.passage(key, answered=key in self.directory.answered)))
+            samples.create_task(self._go_on(admission.passage(key)))
 
     def _admission(self, model: str, *, by_agent: bool) -> Admission:
         if (model, by_agent) not in self._admissions:
@@ -262,6 +257,7 @@ class Runner:
                 permits=self.permits,
                 stopping=self.stopping,
                 heed=self._heed_disk,
+                recorded=self.directory.answered,
             )
         return self._admissions[model, by_agent]
 
@@ -277,7 +273,7 @@ class Runner:
             following = self.setup.turns.next(passage.key.first, self.directory)
             if following is None:
                 return
-            passage = passage.admission.passage(following, answered=following in self.directory.answered)
+            passage = passage.admission.passage(following)
 
     def _give_up_if_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
@@ -295,10 +291,12 @@ class Runner:
         try:
             if self.stopping.is_set() or self._give_up_if_hopeless(key, answered=passage.is_answered):
                 return
-            if not passage.is_answered:
-                self.expect(key.problem_id)
+            prepared = self.plan.prepared[key.problem_id]
+            if (grading := self.setup.grading) and not passage.is_answered:  # its answer is under way
+                limits = limits_for(prepared, grading.limits)
+                grading.sandbox.expect(grading.images[key.problem_id], limits)
             # A key ends as a final line, as missing, or, in a run that is stopped, as neither: never as both.
-            result = await run_sample(key, self.plan.prepared[key.problem_id], self.setup, passage)
+            result = await run_sample(key, prepared, self.setup, passage)
             if result is not None:
                 self._count(result)
         except Stopped:
@@ -337,7 +335,10 @@ class Runner:
             if passage.admission.unexpected >= _UNEXPECTED_IN_A_ROW:
                 last = PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} calls ended so: {error}")
                 self._bury(key.model, last)
-        self._record_missing(key, error)
+        # Invariant: a key is counted as final or as missing, whatever fails between the two.
+        cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
+        self.note(kind_of(error), key, detail=str(error), **cost)
+        self.books.missing(key, error)
 
     def _is_cut(self, error: AstraError, passage: Passage) -> bool:
         """Whether a stop has cut the sample, so that it is left for the next call.
@@ -368,12 +369,6 @@ class Runner:
             self.dead[model] = error
             kind: RecordedKind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
             self.note(kind, model=model, detail=str(error))
-
-    def _record_missing(self, key: AnswerKey, error: AstraError) -> None:
-        """Invariant: a key is counted as final or as missing, whatever fails between the two."""
-        cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
-        self.note(kind_of(error), key, detail=str(error), **cost)
-        self.books.missing(key, error)
 
     def note(self, kind: RecordedKind, key: AnswerKey | None = None, **details: object) -> None:
         """Record an event; what cannot be recorded ends the run, after the calls under way."""
