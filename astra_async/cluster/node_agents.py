@@ -164,7 +164,10 @@ class ClusterAgents:
         head, same = self._head, node.about["engine_id"]
         graders = sum(each.slots for each in head.nodes.values() if each.about.get("engine_id") == same)
         async with EngineTunnel(node.address, head.run_id, head.connection) as tunnel:
-            await self._bring(tunnel.docker_host)
+            if self._volumes:
+                async with await Engine.open() as ours, await Engine.open(tunnel.docker_host) as theirs:
+                    for volume in self._volumes:
+                        await bring(volume, ours, theirs)
             opened = await self._opens(
                 docker_host=tunnel.docker_host,
                 whose=str(node.about["process"]),
@@ -185,10 +188,3 @@ class ClusterAgents:
                 runs.stop()
                 while self._taken.get(node):
                     await head.next_change()
-
-    async def _bring(self, docker_host: str) -> None:
-        if not self._volumes:
-            return
-        async with await Engine.open() as ours, await Engine.open(docker_host) as theirs:
-            for volume in self._volumes:
-                await bring(volume, ours, theirs)

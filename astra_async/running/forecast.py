@@ -12,7 +12,7 @@ from astra_async.running.plan import TYPICAL_LATENCY_S
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Format, ModelSettings, Prompt
@@ -48,12 +48,11 @@ def estimate(
     per_token = bytes_per_token(settings)
     system = round(len((settings.system_prompt or "").encode()) / per_token)
     calls: list[_Calls] = []
-    for item in prepared.values():
-        for fmt in formats:
-            tokens = prompt_tokens(item.prompts[fmt], per_token) + system
-            alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=_answer_tokens(item, per_token))
-            first, again = replace(alone, cache_write_tokens=tokens), replace(alone, cached_tokens=tokens)
-            calls.append((alone, samples, ((first, 1), (again, samples - 1))))
+    for prompt, answer in _sizes(prepared, formats, per_token):
+        tokens = prompt + system
+        alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=answer)
+        first, again = replace(alone, cache_write_tokens=tokens), replace(alone, cached_tokens=tokens)
+        calls.append((alone, samples, ((first, 1), (again, samples - 1))))
     return _forecast(settings, calls)
 
 
@@ -67,16 +66,13 @@ def estimate_turns(
     """What further turns would take at most: if no answer passed, and every feedback had its full length."""
     per_token = bytes_per_token(settings)
     calls: list[_Calls] = []
-    for item in prepared.values():
-        out = _answer_tokens(item, per_token)
-        for fmt in formats:
-            before = prompt_tokens(item.prompts[fmt], per_token)
-            for _ in range(turns):
-                tokens = before + out + round(MAX_CHARACTERS / per_token)
-                alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)
-                read = replace(alone, cached_tokens=before, cache_write_tokens=tokens - before)
-                calls.append((alone, samples, ((read, samples),)))
-                before = tokens
+    for before, answer in _sizes(prepared, formats, per_token):
+        for _ in range(turns):
+            tokens = before + answer + round(MAX_CHARACTERS / per_token)
+            alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=answer)
+            read = replace(alone, cached_tokens=before, cache_write_tokens=tokens - before)
+            calls.append((alone, samples, ((read, samples),)))
+            before = tokens  # noqa: PLW2901 - what is said until the next turn
     return _forecast(settings, calls)
 
 
@@ -104,10 +100,16 @@ def _sum_usd(settings: ModelSettings, parts: Sequence[tuple[Usage, int]]) -> flo
     return sum(known) if len(known) == len(costs) else None
 
 
-def _answer_tokens(item: Prepared, per_token: float) -> int:
-    files = item.reference.files if item.reference else {}
-    size = sum(len(path) + len(text.encode()) for path, text in files.items())
-    return round((size or ANSWER_CHARACTERS) / per_token)
+def _sizes(
+    prepared: Mapping[str, Prepared], formats: tuple[Format, ...], per_token: float
+) -> Iterator[tuple[int, int]]:
+    """Tokens of each prompt, and about those of an answer to it."""
+    for item in prepared.values():
+        files = item.reference.files if item.reference else {}
+        size = sum(len(path) + len(text.encode()) for path, text in files.items())
+        for fmt in formats:
+            prompt = prompt_tokens(item.prompts[fmt], per_token)
+            yield prompt, round((size or ANSWER_CHARACTERS) / per_token)
 
 
 def _about_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> float:

@@ -14,7 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Exhibits, judge_prompt, read_judgement
@@ -96,6 +96,7 @@ def drawn(samples: Sequence[Failed], count: int, seed: str) -> list[Failed]:
     return sorted(generator.sample(list(samples), min(count, len(samples))), key=lambda each: each.key)
 
 
+@dataclass(eq=False)
 class Judging:
     """Asks a judge for all failed samples of a run directory that it has not judged yet.
 
@@ -105,22 +106,22 @@ class Judging:
         recorded_usd: US dollars that this process has recorded, with judgements and without.
     """
 
-    def __init__(
-        self, directory: Path, settings: ModelSettings, log: AppendLog, held: HeldLines, *, is_simulated: bool
-    ) -> None:
-        self.samples = failed_samples(directory)
+    directory: Path
+    settings: ModelSettings
+    log: AppendLog
+    held: HeldLines
+    _: KW_ONLY
+    is_simulated: bool
+
+    def __post_init__(self) -> None:
+        self.samples = failed_samples(self.directory)
         self.refused: StorageError | None = None
         self.recorded_usd = 0.0
-        self._directory = directory
-        self._settings = settings
-        self._log = log
-        self._held = held
         self._stop: Callable[[], None] = lambda: None
-        self._is_simulated = is_simulated
         known = {
             SampleKey(*map(record.__getitem__, SampleKey._fields)): record["label"]
-            for record in judgements(directory)
-            if (record["judge"], record.get("prompt_version")) == (settings.name, JUDGE_PROMPT_VERSION)
+            for record in judgements(self.directory)
+            if (record["judge"], record.get("prompt_version")) == (self.settings.name, JUDGE_PROMPT_VERSION)
         }
         keys = {each.key for each in self.samples}
         done = {key: label for key, label in known.items() if key in keys}
@@ -132,9 +133,9 @@ class Judging:
         """Judge until all is judged, the pool ends or is stopped. Raises StorageError."""
         self._stop = pool.stop
         async with asyncio.TaskGroup() as background:
-            synced = background.create_task(keep_synced((self._log,), self._cannot_record))
+            synced = background.create_task(keep_synced((self.log,), self._cannot_record))
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(min(self._settings.max_in_flight, len(self.samples))):
+                for _ in range(min(self.settings.max_in_flight, len(self.samples))):
                     tasks.create_task(self._work(pool, say))
             synced.cancel()
         if self.refused:
@@ -142,7 +143,7 @@ class Judging:
 
     async def _work(self, pool: AnyPool, say: Say) -> None:
         for sample in self._waiting:
-            evidence = await asyncio.to_thread(_evidence, self._directory, sample)
+            evidence = await asyncio.to_thread(_evidence, self.directory, sample)
             request = self._request(sample.key, judge_prompt(evidence))
             try:
                 completion = await pool.call(request)
@@ -159,7 +160,7 @@ class Judging:
 
     def _request(self, key: AnswerKey, prompt: str) -> ModelRequest:
         sha256 = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
-        header = f"{sha256[:16]}/{key.format}/{key.problem_id}/{key.sample}" if self._is_simulated else None
+        header = f"{sha256[:16]}/{key.format}/{key.problem_id}/{key.sample}" if self.is_simulated else None
         return ModelRequest(key=key, prompt=prompt, prompt_sha256=sha256, sample_header=header)
 
     def _record(
@@ -170,7 +171,7 @@ class Judging:
             {
                 "schema": 1,
                 **key._asdict(),
-                "judge": self._settings.name,
+                "judge": self.settings.name,
                 "prompt_version": JUDGE_PROMPT_VERSION,
                 **asdict(judgement),
                 **{name: getattr(completion, name) for name in _TOOK},
@@ -183,13 +184,13 @@ class Judging:
 
     def note_spent(self, cost_usd: float) -> None:
         """What calls cost that ended without a judgement: the budget of the next call knows it."""
-        self._append({"schema": 1, "spent_by": self._settings.name, "cost_usd": cost_usd, "at": now_utc()})
+        self._append({"schema": 1, "spent_by": self.settings.name, "cost_usd": cost_usd, "at": now_utc()})
 
     def _append(self, record: dict[str, Any]) -> None:
         """Invariant: what was paid for is in the log, or held."""
         self.recorded_usd += record["cost_usd"] or 0.0
         try:
-            self._held.keep(self._log, encode(record))
+            self.held.keep(self.log, encode(record))
         except StorageError as error:
             self._cannot_record(error)
 

@@ -20,7 +20,7 @@ import json
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ _TAIL_BLOCK_BYTES = 64 * 1024
 _CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
 
 
+@dataclass(eq=False)
 class AppendLog:
     """One JSON-lines file, open for appending.
 
@@ -50,14 +51,13 @@ class AppendLog:
         cut_bytes: bytes of a torn last line that opening cut off (0 when the file was whole).
     """
 
-    def __init__(self, path: Path, descriptor: int, size_bytes: int, cut_bytes: int) -> None:
-        self.path = path
-        self.cut_bytes = cut_bytes
-        self._descriptor = descriptor
-        # Invariant: the file ends at `_size_bytes`, behind a whole line, unless `_torn`.
-        self._size_bytes = size_bytes
-        self._torn = False
-        self._dirty = False
+    path: Path
+    _descriptor: int
+    # Invariant: the file ends at `_size_bytes`, behind a whole line, unless `_torn`.
+    _size_bytes: int
+    cut_bytes: int
+    _torn: bool = False
+    _dirty: bool = False
 
     @classmethod
     def open(cls, path: Path) -> Self:

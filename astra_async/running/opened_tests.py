@@ -75,7 +75,10 @@ async def open_tests(opening: Opening, prepared: Mapping[str, Prepared]) -> Test
             config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
         )
         close_later(stack, say, "the cluster", cluster.close)
-        also = await _images_of_agents(config)
+        also: tuple[str, ...] = ()  # what agents need on a node beside the problem's image
+        if config.agents and not config.answers_only_from_record:
+            async with await Engine.open() as engine:
+                also = (await ensure_base(engine, progress=lambda _: None),)
         there, failed, making = await cluster.provide(prepared, config.image, failures=failures, also=also)
         if making is None:
             return Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
@@ -113,14 +116,6 @@ async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
     else:
         async with await Engine.open() as engine:
             yield engine
-
-
-async def _images_of_agents(config: RunConfig) -> tuple[str, ...]:
-    """What agents need on a node beside the problem's image."""
-    if config.answers_only_from_record or not config.agents:
-        return ()
-    async with await Engine.open() as engine:
-        return (await ensure_base(engine, progress=lambda _: None),)
 
 
 def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grading:

@@ -210,7 +210,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     summaries = run.metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
     last = _seconds(str(events[-1].get("at", ""))) if events else None
-    seconds = _since(run.settings.created_at, [*times[-1:], *([last] if last else [])])
+    began, ends = _seconds(run.settings.created_at), [*times[-1:], *([last] if last else [])]
     per_minute = _recent_per_minute(times)
     untried = untried_cells(path, run.metrics)
     view = View(
@@ -223,7 +223,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         most_turns=run.settings.turns,
         turns_final=len({key for key, _, _ in believed(path / "turn_results.jsonl")}),
         tests_per_minute=per_minute,
-        elapsed_s=seconds,
+        elapsed_s=max(0.0, max(ends) - began) if ends and began is not None else 0.0,
         left_s=60 * (planned - final + untried.total()) / per_minute if per_minute else None,
         last=_event_line(events[-1] if events else None),
         untried=untried.total(),
@@ -245,11 +245,6 @@ def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
     troubles = get_args(Trouble)
     last = {key: event["kind"] for key, _, event in believed(path) if event.get("kind") in troubles}
     return dict(Counter(kind for key, kind in last.items() if key not in answered))
-
-
-def _since(began: str, ends: list[float]) -> float:
-    start = _seconds(began)
-    return max(0.0, max(ends) - start) if ends and start is not None else 0.0
 
 
 def _recent_per_minute(times: Sequence[float]) -> float | None:

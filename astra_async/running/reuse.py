@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from astra_async.integrity.draw import ALL_FORMS, OPEN, Solved
@@ -40,6 +41,7 @@ _OF_A_TRIAL = {
 _OF_A_PROOF = ("suspicions", "note")
 
 
+@dataclass(eq=False, kw_only=True)
 class Recorded:
     """Gathers, in the one pass that opening makes over the final lines, all that a further call needs.
 
@@ -49,14 +51,15 @@ class Recorded:
         first: the first sample with each solution; empty unless such verdicts are used again.
     """
 
-    def __init__(self, *, reuse_identical: bool, trials: bool, turns: bool = False) -> None:
+    reuse_identical: bool
+    trials: bool
+    turns: bool = False
+
+    def __post_init__(self) -> None:
         self.repeated: list[Solved] = []
         self.turns_repeated: list[Solved] = []
         self.ended: set[AnswerKey] = set()
         self.first: dict[Solved, SampleKey] = {}
-        self._reuse_identical = reuse_identical
-        self._trials = trials
-        self._turns = turns
         self._tried: list[tuple[Any, ...]] = []
         self._counted: list[tuple[Any, ...]] = []
 
@@ -65,10 +68,10 @@ class Recorded:
         solved = Solved(record["problem_id"], record.get("solution_sha256", ""))
         if TIMEOUT_REPEATED in record.get("repairs", ()):
             (self.turns_repeated if is_turn else self.repeated).append(solved)
-        if self._turns and is_last(record["failure"]):
+        if self.turns and is_last(record["failure"]):
             self.ended.add(read_turn_key(record) if is_turn else read_key(record))
         is_scored = record["status"] == "scored"
-        if self._trials and is_scored:
+        if self.trials and is_scored:
             has_proof = record["failure"] == "tampered" or record.get("trial") == "unproven"
             values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
             proof = [record.get(name) if has_proof else None for name in _OF_A_PROOF]
@@ -77,7 +80,7 @@ class Recorded:
             return
         names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
         self._counted.append((*map(record.__getitem__, names), record.get("replaces")))
-        if self._reuse_identical and is_scored and not record.get("note", "").startswith(REUSED):
+        if self.reuse_identical and is_scored and not record.get("note", "").startswith(REUSED):
             self.first.setdefault(solved, read_key(record))
 
     def tried(self) -> Iterator[Mapping[str, Any]]:

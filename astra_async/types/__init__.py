@@ -40,7 +40,6 @@ from astra_async.types.calls import (
     RateLimits,
     RateWindow,
     Role,
-    Thinking,
 )
 from astra_async.types.declarations import (
     Declared,
