@@ -79,7 +79,6 @@ class ClusterSandbox:
         self.connection: Mapping[str, Any] = connection_to(self.address, security, "client")
         self.silence_s = float(_configured("comm.timeouts.tcp", 30.0))
         self.nodes: dict[str, Node] = {}
-        self.waiting = 0
         self.on_slots: Callable[[int], None] = lambda _: None
         self.alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = self._alone_on_a_node
         self._supply = Supply(self.say)
@@ -292,16 +291,12 @@ class ClusterSandbox:
 
     async def _place(self) -> Node:
         """A node with a free place, which is the caller's to give back. Raises EngineUnavailable."""
-        self.waiting += 1
-        try:
-            async with self._turn:  # in the order in which they came
-                await self.until(lambda: self._free is not None, announced=True)
-                node = self._free
-                assert node is not None  # noqa: S101 - nothing was awaited in between
-                node.taken += 1
-                return node
-        finally:
-            self.waiting -= 1
+        async with self._turn:  # in the order in which they came
+            await self.until(lambda: self._free is not None, announced=True)
+            node = self._free
+            assert node is not None  # noqa: S101 - nothing was awaited in between
+            node.taken += 1
+            return node
 
     @property
     def _free(self) -> Node | None:

@@ -101,11 +101,10 @@ class Sandbox(Protocol):
 class RunSandbox(Sandbox, Protocol):
     """The sandbox of a whole run: what shows it, stops it and closes it needs to know this much.
 
-    `slots` containers at once, and `on_slots` hears when that changes; `waiting` and `running` count jobs.
+    `slots` containers at once, and `on_slots` hears when that changes; `running` counts jobs.
     `alone` gives one of several machines with nothing else of the run on it; None where there is but one.
     """
 
-    waiting: int
     alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None
     on_slots: Callable[[int], None]
 

@@ -101,7 +101,7 @@ def test_no_node_has_more_jobs_than_places_and_all_have_some() -> None:
             done = await asyncio.gather(*(sandbox.run(JOB) for _ in range(40)))
             assert {each.node for each in done} == {"a", "b", "c"}
             assert [node.most for node in nodes] == [2, 2, 2]
-            assert (sandbox.running, sandbox.waiting) == (0, 0)
+            assert (sandbox.running, sandbox._turn.locked()) == (0, False)
 
     asyncio.run(check())
 
