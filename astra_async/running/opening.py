@@ -114,9 +114,9 @@ async def open_run(
         on_directory(directory)
         for warning in directory.warnings:
             say(f"warning: {warning}")
-        async with _opened(
-            config, directory, recorded, problems=problems, docker=not generate_only, say=say
-        ) as run:
+        async with AsyncExitStack() as stack:
+            opening = Opening(config=config, directory=directory, recorded=recorded, stack=stack, say=say)
+            run = await _opened(opening, problems, docker=not generate_only)
             run.runner.on_result = on_result
             yield run
     except (AstraError, asyncio.CancelledError):
@@ -168,51 +168,41 @@ def _let_go(directory: RunDirectory) -> None:
     directory.close()
 
 
-@asynccontextmanager
-async def _opened(
-    config: RunConfig,
-    directory: RunDirectory,
-    recorded: Recorded,
-    *,
-    problems: Sequence[Problem],
-    docker: bool,
-    say: Say,
-) -> AsyncIterator[OpenRun]:
-    async with AsyncExitStack() as stack:
-        opening = Opening(config=config, directory=directory, recorded=recorded, stack=stack, say=say)
-        prepared, unprepared = await ready_problems(config, problems, say)
-        for item in prepared.values():
-            for warning in item.warnings:
-                say(f"{item.problem.id}: {warning}")
-        tests = await open_tests(opening, prepared) if docker else None
-        opening = await _with_models(opening, tests)
-        config = opening.config
-        await _record_plan(opening, prepared, tests)
-        plan = plan_of(config, problems, prepared, {**unprepared, **(tests.failed if tests else {})})
-        pools: dict[str, AnyPool] = {}
-        if not config.answers_only_from_record:
-            spent_usd = sum(each.cost_usd for each in directory.earlier.values())
-            hear = _event_recorder(directory)
-            pools = await open_pools(
-                config, stack, say, spent_usd=spent_usd, on_event=hear, directory=directory
-            )
-        setup = await _setup(opening, plan, pools, tests)
-        if agents := setup.asking.agents:
-            plan = replace(plan, agents_at_once=2 * agents.runs.slots)
-        deciding = None
-        if config.until or directory.run.get("deciding"):
-            from astra_async.running.until import open_deciding  # numpy, which no other run needs
+async def _opened(opening: Opening, problems: Sequence[Problem], *, docker: bool) -> OpenRun:
+    directory, say = opening.directory, opening.say
+    prepared, unprepared = await ready_problems(opening.config, problems, say)
+    for item in prepared.values():
+        for warning in item.warnings:
+            say(f"{item.problem.id}: {warning}")
+    tests = await open_tests(opening, prepared) if docker else None
+    opening = await _with_models(opening, tests)
+    config = opening.config
+    await _record_plan(opening, prepared, tests)
+    plan = plan_of(config, problems, prepared, {**unprepared, **(tests.failed if tests else {})})
+    pools: dict[str, AnyPool] = {}
+    if not config.answers_only_from_record:
+        spent_usd = sum(each.cost_usd for each in directory.earlier.values())
+        hear = _event_recorder(directory)
+        pools = await open_pools(
+            config, opening.stack, say, spent_usd=spent_usd, on_event=hear, directory=directory
+        )
+    setup = await _setup(opening, plan, pools, tests)
+    if agents := setup.asking.agents:
+        plan = replace(plan, agents_at_once=2 * agents.runs.slots)
+    deciding = None
+    if config.until or directory.run.get("deciding"):
+        from astra_async.running.until import open_deciding  # numpy, which no other run needs
 
-            deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
-            if deciding and deciding.warning:
-                say(deciding.warning)
-        sandbox = tests.sandbox if tests else None
-        runner = _runner(plan, setup, recorded, sandbox)
-        runner.deciding = deciding
-        for name, pool in pools.items():
-            if config.turns and isinstance(pool, BatchPool):
-                pool.expect(partial(runner.is_grading, name))
-        yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
+        deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
+        if deciding and deciding.warning:
+            say(deciding.warning)
+    sandbox = tests.sandbox if tests else None
+    runner = _runner(plan, setup, opening.recorded, sandbox)
+    runner.deciding = deciding
+    for name, pool in pools.items():
+        if config.turns and isinstance(pool, BatchPool):
+            pool.expect(partial(runner.is_grading, name))
+    return OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
 
 
 async def _setup(opening: Opening, plan: Plan, pools: Mapping[str, AnyPool], tests: Tests | None) -> Setup:
@@ -322,9 +312,9 @@ async def _with_models(opening: Opening, tests: Tests | None) -> Opening:
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
     def record(event: PoolEvent) -> None:
-        details = {"detail": event.detail, "seconds": event.seconds}
+        details = {"pool": event.model, "detail": event.detail, "seconds": event.seconds}
         try:
-            directory.record_event(event.kind, event.key, pool=event.model, **details)
+            directory.record_event(event.kind, event.key, **details)
         except Exception as error:  # noqa: BLE001 - a pool's state must not break over a record
             directory.give_up(StorageError(f"{directory.path}: {described(error)}"))
 
