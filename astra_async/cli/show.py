@@ -12,7 +12,6 @@ import click
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.running.log import scan
-from astra_async.running.recorded import key_fields
 from astra_async.types import ANSWER_FORMATS, SampleKey, Solution
 from astra_async.types.records import Flaw, read_key, read_named, read_run, require_run
 from astra_async.view.texts import ANSWERS, RESULTS, read_texts
@@ -89,7 +88,7 @@ def _as_json(directory: Path, key: SampleKey, texts: Texts, replay: _Replay | No
     turns = sorted({turn for turn in (*texts.answers, *texts.results) if turn})
     return {
         "schema": 1,
-        "key": key_fields(key.at(texts.turn)),
+        "key": key.at(texts.turn)._asdict(),
         "result": texts.result,
         "answer": texts.answer,
         "prompt": texts.prompt,

@@ -50,10 +50,8 @@ from astra_async.running.recorded import (
     Spent,
     completion_fields,
     completion_from,
-    count_calls,
-    count_events,
+    count_other_calls,
     count_spent,
-    key_fields,
     result_fields,
 )
 from astra_async.types.records import (
@@ -182,8 +180,7 @@ class RunDirectory:
             directory.warnings += directory._held.found(tuple(paid_for.values()), take)
             if directory._outputs_at is not None:
                 directory._outputs_at |= outputs_at(path / "outputs.jsonl")
-            count_calls(directory.earlier, path)
-            count_events(directory.earlier, path)
+            count_other_calls(directory.earlier, path)
         except BaseException:
             directory.discard_if_unused()
             directory.close()
@@ -218,7 +215,7 @@ class RunDirectory:
 
         Raises StorageError when the disk refuses it: it is held then, and not lost.
         """
-        record = {"schema": SCHEMA, **key_fields(key), **completion_fields(completion)}
+        record = {"schema": SCHEMA, **key._asdict(), **completion_fields(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         if feedback:
             record |= {"feedback": feedback.text, "feedback_sha256": feedback.sha256}
@@ -265,9 +262,8 @@ class RunDirectory:
 
         What cannot be written is given up: one event says so for all that this process loses.
         """
-        record = {"schema": SCHEMA, **key_fields(result.key)}
-        record |= {"output": evidence.output, "output_bytes": evidence.output_bytes}
-        record |= {"finished_at": result.finished_at}
+        record = {"schema": SCHEMA, **result.key._asdict(), "output": evidence.output}
+        record |= {"output_bytes": evidence.output_bytes, "finished_at": result.finished_at}
         record |= {"stderr_lines": evidence.stderr_lines} if evidence.stderr_lines else {}
         try:
             place = self._logs["outputs.jsonl"].append_line(encode(record))
@@ -302,7 +298,7 @@ class RunDirectory:
     def record_event(self, kind: RecordedKind, key: AnswerKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         self._is_used = True
-        named = key_fields(key) if key else {}
+        named = key._asdict() if key else {}
         details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
         self.last_event = {"at": now_utc(), "kind": kind, **named, **details}
         line = encode(self.last_event)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from astra_async.errors import StorageError
 from astra_async.files import file_mode
 from astra_async.running.log import encode, scan
-from astra_async.running.recorded import ANSWER_LOGS, key_fields, key_reader
+from astra_async.running.recorded import ANSWER_LOGS, key_reader
 from astra_async.types.records import Flaw, read_record
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def taken_over(
         count(record)
         return True
     # One event, the same whenever it is written: a kill may come before the held line is gone.
-    cost = {"at": record.get("finished_at"), "kind": "spent", **key_fields(key)}
+    cost = {"at": record.get("finished_at"), "kind": "spent", **key._asdict()}
     cost |= {"cost_usd": record.get("cost_usd"), "cost_estimated": record.get("cost_estimated")}
     event = encode(cost | {"detail": "a held answer that was found after the sample had been asked again"})
     if event not in (there for _, _, there in scan(events.path)):

@@ -118,13 +118,13 @@ class Judging:
         self.refused: StorageError | None = None
         self.recorded_usd = 0.0
         self._stop: Callable[[], None] = lambda: None
-        known = {
-            SampleKey(*map(record.__getitem__, SampleKey._fields)): record["label"]
+        current, keys = (self.settings.name, JUDGE_PROMPT_VERSION), {each.key for each in self.samples}
+        done = {
+            key: record["label"]
             for record in judgements(self.directory)
-            if (record["judge"], record.get("prompt_version")) == (self.settings.name, JUDGE_PROMPT_VERSION)
+            if (record["judge"], record.get("prompt_version")) == current
+            and (key := SampleKey(*map(record.__getitem__, SampleKey._fields))) in keys
         }
-        keys = {each.key for each in self.samples}
-        done = {key: label for key, label in known.items() if key in keys}
         self._waiting = iter([each for each in self.samples if each.key not in done])
         labelled = sum(label is not None for label in done.values())
         self.tally = JudgingTally(planned=len(self.samples), judged=len(done), labelled=labelled)

@@ -116,8 +116,7 @@ def key_reader(name: str) -> Callable[[Mapping[str, Any]], AnswerKey]:
 def answered(directory: Path) -> Iterator[AnswerKey]:
     """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
     for name, check in ANSWER_LOGS.items():
-        for key, _, _ in believed(directory / name, check):
-            yield key
+        yield from (key for key, _, _ in believed(directory / name, check))
 
 
 class CountedTests:
@@ -167,19 +166,14 @@ def spent(directory: Path) -> dict[str, Spent]:
     for name in ANSWER_LOGS:
         for record in named(directory / name):
             count_spent(found, record)
-    count_calls(found, directory)
-    count_events(found, directory)
+    count_other_calls(found, directory)
     return found
 
 
-def count_calls(found: dict[str, Spent], directory: Path) -> None:
-    """Add what the model calls of agents have taken, also of samples that have no answer yet."""
+def count_other_calls(found: dict[str, Spent], directory: Path) -> None:
+    """Add what agents' model calls have taken, also without an answer yet, and calls that gave none."""
     for record in named(directory / CALLS_NAME):
         _count(found, record)
-
-
-def count_events(found: dict[str, Spent], directory: Path) -> None:
-    """Add what events.jsonl says was spent on calls without an answer."""
     for _, record in readable(directory / "events.jsonl", b'"cost_usd"'):
         count_spent(found, record)
 
@@ -187,7 +181,7 @@ def count_events(found: dict[str, Spent], directory: Path) -> None:
 def count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
     """Add what a record of an answer or an event says was spent.
 
-    Not that of what an agent left: its calls are counted, each once (`count_calls`).
+    Not that of what an agent left: its calls are counted, each once (`count_other_calls`).
     """
     is_answer, fmt = record.get("kind") is None, record.get("format")
     if not (is_answer and is_format(fmt) and is_agent(str(fmt))):
@@ -246,9 +240,3 @@ def result_fields(result: Result) -> dict[str, Any]:
         if recorded[name] is None:
             del recorded[name]
     return recorded | {name: msgspec.to_builtins(recorded[name]) for name in ("tests", "extra_tests")}
-
-
-def key_fields(key: AnswerKey) -> dict[str, Any]:
-    """The fields that name a sample, or a turn of one, in every line."""
-    named = {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
-    return named | {"turn": key.turn} if key.turn else named
