@@ -17,7 +17,7 @@ import hashlib
 import logging
 import shlex
 import tarfile
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -118,14 +118,9 @@ class Workplaces:
         mount = {"Type": "volume", "Source": volume, "Target": INSTALLED_AT, "ReadOnly": True}
         made = await self._containers.create(image, self._limits, fitness, mounts=[mount] if volume else [])
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
-            contents = {**fitness.overlaid, **fitness.contents}
-            archive = upload_archive(
-                project_archive(project, {}),
-                PROJECT,
-                (fitness.uid, fitness.gid),
-                stale=secret,
-                contents=contents,
-            )
+            user, contents = (fitness.uid, fitness.gid), {**fitness.overlaid, **fitness.contents}
+            packed = project_archive(project, {})
+            archive = upload_archive(packed, PROJECT, user, stale=secret, contents=contents)
             await self._containers.engine.upload(made.container, "/", archive)
             if secret and PROJECT not in fitness.contents:
                 await self._delete(made.container, image, sorted(set(secret)), fitness)
@@ -216,9 +211,8 @@ class Workplace:
             user=self.fitness.user,
             environment={**self.environment, **variables},
         )
-        return await run_command(
-            self.containers.engine, self.container, asked, limits, watched=self.fitness.layered
-        )
+        engine, watched = self.containers.engine, self.fitness.layered
+        return await run_command(engine, self.container, asked, limits, watched=watched)
 
     async def shell(self, command: str, timeout_s: float) -> Ran:
         """Run one command of an agent that works from this process; its group is killed at the limit.
@@ -271,14 +265,12 @@ class Workplace:
         """
         engine = self.containers.engine
         await self.rest()
-        try:
+        with suppress(ContainerLost):
             await stopped(engine, self.container, self.keeper, self.fitness, self.limits)
             answer = await self._read()
             # What lies in a tmpfs goes with the container: an empty folder then is nobody's work.
             if (await engine.inspect(self.container))["State"]["Running"]:
                 return answer
-        except ContainerLost:
-            pass
         if await engine.ran_out_of_memory(self.container):
             return unreadable("the container ran out of memory, and all in it was lost")
         raise ContainerLost("The agent's container was killed from outside (engine restarted?)")

@@ -129,32 +129,23 @@ class Supply:
 
     async def _send(self, node: Node, names: list[str], connection: Mapping[str, Any]) -> None:
         """Stream images from the head's engine to the node; a piece is in memory at a time."""
+        listed, sent, reported = ", ".join(names), 0, 0
         async with self._transfers:
             try:
-                async with await Engine.open() as engine:
-                    trouble = await self._stream(engine, node, names, connection)
+                async with await Engine.open() as engine, connected(node.address, connection) as comm:
+                    self._say(f"sending {listed} to node {node.name}")
+                    await comm.write({"op": LOAD})
+                    async with contextlib.aclosing(engine.export(names)) as pieces:
+                        async for piece in pieces:
+                            await comm.write(piece)
+                            sent += len(piece)
+                            if sent - reported >= _TELL_EVERY_BYTES:
+                                reported = sent
+                                self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
+                    await comm.write(b"")
+                    trouble = unpack(await comm.read())["trouble"]
             except SandboxError as error:
-                raise NodeRefused(
-                    f"it has no image {', '.join(names)}, and none can be sent: {error}"
-                ) from error
-        if trouble:
-            raise NodeRefused(f"it does not take {', '.join(names)}: {trouble}")
-
-    async def _stream(
-        self, engine: Engine, node: Node, names: list[str], connection: Mapping[str, Any]
-    ) -> str:
-        sent = reported = 0
-        async with connected(node.address, connection) as comm:
-            self._say(f"sending {', '.join(names)} to node {node.name}")
-            await comm.write({"op": LOAD})
-            async with contextlib.aclosing(engine.export(names)) as pieces:
-                async for piece in pieces:
-                    await comm.write(piece)
-                    sent += len(piece)
-                    if sent - reported >= _TELL_EVERY_BYTES:
-                        reported = sent
-                        self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
-            await comm.write(b"")
-            trouble = unpack(await comm.read())["trouble"]
+                raise NodeRefused(f"it has no image {listed}, and none can be sent: {error}") from error
         self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
-        return str(trouble)
+        if trouble:
+            raise NodeRefused(f"it does not take {listed}: {trouble}")

@@ -124,9 +124,8 @@ class NodeService:
     async def serve(self, comm: Comm, hello: bytes) -> Status:
         """Run the jobs of one head until its connection ends."""
         asked = unpack(hello)
-        task = asyncio.current_task()
-        if task is not None:
-            self._serving.add(task)
+        task: Any = asyncio.current_task()
+        self._serving.add(task)
         stream = Stream(comm)
         try:
             if (older := self._streams.get(asked["run_id"])) is not None:

@@ -47,11 +47,7 @@ _EVENTS = "text/event-stream"
 _OVER = "The model cannot be asked any more: this task is over."
 _ALL = (Chat(), Responses(), Messages(), Gemini())
 INTERFACES: dict[AgentWire, Interface] = {each.speaks: each for each in _ALL}
-_PATHS = {
-    "chat/completions": INTERFACES["chat"],
-    "responses": INTERFACES["responses"],
-    "messages": INTERFACES["messages"],
-}
+_PATHS: dict[str, AgentWire] = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,36 +80,24 @@ class Gateway:
 
     def __init__(self) -> None:
         self._calls: dict[str, Calls] = {}  # by the key of their sample's agent
-        self._folder: Path | None = None
-        self._runner: web.AppRunner | None = None
+        short = len(tempfile.gettempdir()) < _LONGEST_FOLDER
+        folder = tempfile.mkdtemp(prefix="astra-gateway-", dir=None if short else "/tmp")  # noqa: S108 - mode 0700
+        self.socket = Path(folder, "model.sock")
+        self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1)
         self._asking: set[asyncio.Task[Step]] = set()
-
-    @property
-    def socket(self) -> Path:
-        """See the class."""
-        if self._folder is None:
-            raise RuntimeError("the gateway has not been started")
-        return self._folder / "model.sock"
 
     async def start(self) -> None:
         """Listen."""
-        short = len(tempfile.gettempdir()) < _LONGEST_FOLDER
-        folder = tempfile.mkdtemp(prefix="astra-gateway-", dir=None if short else "/tmp")  # noqa: S108 - mode 0700
-        self._folder = Path(folder)
-        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        self._runner = runner
-        await web.UnixSite(runner, str(self.socket)).start()
+        await self._runner.setup()
+        await web.UnixSite(self._runner, str(self.socket)).start()
 
     async def close(self) -> None:
         """Cut every connection; calls under way are their samples' to end."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._runner.cleanup()
         for task in tuple(self._asking):
             task.cancel()
         await asyncio.gather(*self._asking, return_exceptions=True)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.socket.parent, ignore_errors=True)
 
     @contextmanager
     def admit(self, calls: Calls) -> Iterator[None]:
@@ -128,8 +112,8 @@ class Gateway:
         application = web.Application(client_max_size=MOST_BYTES)
         router = application.router
         for prefix in ("", "/v1"):
-            for path, interface in _PATHS.items():
-                router.add_post(f"{prefix}/{path}", partial(self._answer, interface))
+            for path, speaks in _PATHS.items():
+                router.add_post(f"{prefix}/{path}", partial(self._answer, INTERFACES[speaks]))
             router.add_post(f"{prefix}/messages/count_tokens", self._count)
         for version in ("v1", "v1beta"):
             router.add_post(f"/{version}/models/{{model}}:{{action}}", self._gemini)
