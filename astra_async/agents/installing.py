@@ -168,17 +168,14 @@ async def bring(volume: str, source: Engine, target: Engine) -> None:
         return
     body = _holding(await ensure_base(source, progress=lambda _: None), volume)
     async with a_container(source, body) as origin, _filled(target, body, volume) as container:
-        for name in await _top_names(source, origin):
+        async with source.packed(origin, INSTALLED_AT) as chunks:
+            found = entries(chunks, lambda _: False, most_bytes=_MOST_BYTES)
+            names = {
+                parts[1] async for entry, _ in found if len(parts := PurePosixPath(entry.name).parts) > 1
+            }
+        for name in sorted(names - {_WHOLE}):
             async with source.packed(origin, f"{INSTALLED_AT}/{name}") as chunks:
                 await target.unpack(container, INSTALLED_AT, chunks)
-
-
-async def _top_names(engine: Engine, container: str) -> list[str]:
-    """What lies at INSTALLED_AT, but for what says that it is whole."""
-    async with engine.packed(container, INSTALLED_AT) as chunks:
-        found = entries(chunks, lambda _: False, most_bytes=_MOST_BYTES)
-        names = {parts[1] async for entry, _ in found if len(parts := PurePosixPath(entry.name).parts) > 1}
-    return sorted(names - {_WHOLE})
 
 
 def image_set(known: KnownAgent) -> dict[str, str]:

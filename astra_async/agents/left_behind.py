@@ -125,7 +125,11 @@ class LeftBehind:
         found = {"files": files, "binary": binary, "executable": executable, "deleted": deleted}
         found["before"] = before
         text = json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return Answer(text=text, notes=tuple(self._note_lines()))
+        notes = []
+        for why, paths in list(self._notes.items())[:_NAMED_PLACES]:
+            more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+            notes.append(one_line(f"{why}: {paths[0]}", length=200) + more)
+        return Answer(text=text, notes=tuple(notes))
 
     def _reason(self, path: str) -> str:
         """Why a path is no part of an answer, whatever lies there."""
@@ -159,13 +163,6 @@ class LeftBehind:
     def _leave_out(self, path: str, why: str) -> None:
         if path not in self._kept or path in self._given:
             self._notes[why].append(path)
-
-    def _note_lines(self) -> list[str]:
-        lines = []
-        for why, paths in list(self._notes.items())[:_NAMED_PLACES]:
-            more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
-            lines.append(one_line(f"{why}: {paths[0]}", length=200) + more)
-        return lines
 
 
 def unreadable(why: str) -> Answer:

@@ -104,19 +104,17 @@ def max_tokens(body: Json) -> int | None:
 
 
 def _undated(items: list[Any]) -> bytes:
-    """Without dates, its lines in order: one agent lists its skills in an order of the moment."""
-    text = _without_dates(orjson.dumps(items, option=orjson.OPT_SORT_KEYS).decode())
-    return "\n".join(sorted(text.split("\\n"))).encode()
+    """Without dates, its lines in order: one agent lists its skills in an order of the moment.
 
-
-def _without_dates(text: str) -> str:
-    """Dates are looked for round years only: that takes a hundredth of the time."""
+    Dates are looked for round years only: that takes a hundredth of the time.
+    """
+    text = orjson.dumps(items, option=orjson.OPT_SORT_KEYS).decode()
     made, at = [], 0
     for year in _YEAR.finditer(text):
         begin, end = max(at, year.start() - _BEFORE_A_YEAR), max(at, year.end() + _AFTER_A_YEAR)
         made += [text[at:begin], _DATE.sub("DATE", text[begin:end])]
         at = end
-    return "".join((*made, text[at:]))
+    return "\n".join(sorted("".join((*made, text[at:])).split("\\n"))).encode()
 
 
 def _without_outputs(item: Any) -> Any:

@@ -43,7 +43,11 @@ class LocalCluster:
         self.address = ""
         self._folder = folder
         self._processes: list[asyncio.subprocess.Process] = []
-        self._files = _write_credentials(folder, Security.temporary())
+        self._files = {name: folder / name for name in _CREDENTIALS}
+        made = Security.temporary()
+        for name, path in self._files.items():
+            path.touch(mode=0o600)
+            path.write_text(getattr(made, f"tls_{name}"))
         self.security = Security(
             require_encryption=True,
             **{f"tls_{name}": str(path) for name, path in self._files.items()},
@@ -114,15 +118,6 @@ def _environment(environ: Mapping[str, str], files: Mapping[str, Path]) -> dict[
     kept = {name: environ[name] for name in environ if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)}
     tls = {f"DASK_DISTRIBUTED__COMM__TLS__{_CREDENTIALS[name]}": str(path) for name, path in files.items()}
     return kept | tls | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
-
-
-def _write_credentials(folder: Path, security: Security) -> dict[str, Path]:
-    files = {}
-    for name in _CREDENTIALS:
-        files[name] = folder / name
-        files[name].touch(mode=0o600)
-        files[name].write_text(getattr(security, f"tls_{name}"))
-    return files
 
 
 async def _scheduler() -> None:

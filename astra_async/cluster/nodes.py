@@ -245,17 +245,13 @@ class Node:
             self.troubles = 0
             ended.set_result(Execution(**{**message["execution"], "node": self.name}))
         else:
-            self._rest_after_trouble()
+            self.troubles += 1
+            if self.troubles >= _SET_ASIDE_AFTER:  # where everything fails fast, it would draw every job
+                loop = asyncio.get_running_loop()
+                self._rested_at = loop.time() + _SET_ASIDE_S
+                loop.call_later(_SET_ASIDE_S, self._head.changed)
             ended.set_exception(to_error(message, self.name))
         self._head.changed()
-
-    def _rest_after_trouble(self) -> None:
-        """A node where everything fails fast would draw every job to itself."""
-        self.troubles += 1
-        if self.troubles >= _SET_ASIDE_AFTER:
-            loop = asyncio.get_running_loop()
-            self._rested_at = loop.time() + _SET_ASIDE_S
-            loop.call_later(_SET_ASIDE_S, self._head.changed)
 
     async def _watch(self, stream: Stream) -> None:
         """A node that is silent for too long is lost; counted in looks: our own sleep is no silence."""

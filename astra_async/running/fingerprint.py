@@ -54,7 +54,11 @@ def merge_parts(
             plain = orjson.loads(orjson.dumps(part))
             if name in old and name in used[kind]:
                 known = {each: old[name][each] for each in old[name] if each not in _RETIRED.get(kind, ())}
-                compared = _known_to(known, plain, kind)
+                # What the old one lacks, an earlier version did not know. A model's part leaves out what is
+                # not set: there a field that is new is a difference.
+                compared = (
+                    plain if kind == "models" else {each: plain[each] for each in plain if each in known}
+                )
                 if known != compared:
                     raise ConflictError(_difference(where, kind, name, known, compared))
             old[name] = plain
@@ -71,14 +75,6 @@ def merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> No
             run[name] = {**run.get(name, {}), **value}
         else:
             run[name] = value
-
-
-def _known_to(old: Mapping[str, Any], new: Mapping[str, Any], kind: PartKind) -> Mapping[str, Any]:
-    """The new part without what the old one lacks: an earlier version recorded that, and did not know it.
-
-    A model's part leaves out what is not set: there a field that is new is a difference.
-    """
-    return new if kind == "models" else {name: value for name, value in new.items() if name in old}
 
 
 def fingerprint(part: object) -> str:

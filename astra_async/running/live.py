@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from astra_async.running.plan import Counts
     from astra_async.running.progress import OpenRun
     from astra_async.running.runner import Runner
-    from astra_async.types import RunSandbox
 
 SCHEMA = 1
 SHARE = 0.002
 _INTERVAL_S = 0.5
+_CONTAINERS = {"busy": "running", "ahead": "ahead", "slots": "slots"}  # as a sandbox calls them
 _PATIENCE_S = 1.0  # for a disk that does not answer, at the end
 
 
@@ -73,7 +73,8 @@ def _write(path: Path, content: bytes) -> None:
 
 def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[str, Any]:
     """The content of live.json (docs/formats.md)."""
-    runner, turns = run.runner, run.runner.tally.turns
+    runner, tally, turns = run.runner, run.runner.tally, run.runner.tally.turns
+    done, missing = tally.final if run.sandbox else tally.answered, tally.missing.total()
     return {
         "schema": SCHEMA,
         "pid": os.getpid(),
@@ -82,24 +83,17 @@ def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[st
         "at": now_utc(),
         "ended": ended,
         "stopping": runner.stopping.is_set(),
-        "samples": _samples(runner, graded=run.sandbox is not None),
+        "samples": {
+            "planned": tally.planned,
+            **_counts(tally),
+            "waiting": max(0, tally.planned - done - tally.asking - tally.grading - missing),
+            "missing": missing,
+        },
         **({"turns": _counts(turns) | {"missing": turns.missing.total()}} if runner.setup.turns.most else {}),
         "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
-        "containers": _containers(run.sandbox),
+        "containers": {name: getattr(run.sandbox, member, 0) for name, member in _CONTAINERS.items()},
         "doing": list(being_done(runner)),
         "seconds_left": runner.seconds_left,
-    }
-
-
-def _samples(runner: Runner, *, graded: bool) -> dict[str, int]:
-    tally = runner.tally
-    done = tally.final if graded else tally.answered
-    missing = tally.missing.total()
-    return {
-        "planned": tally.planned,
-        **_counts(tally),
-        "waiting": max(0, tally.planned - done - tally.asking - tally.grading - missing),
-        "missing": missing,
     }
 
 
@@ -125,9 +119,3 @@ def _model(runner: Runner, model: str, pool: AnyPool | None) -> dict[str, Any]:
         "spent_usd": (spent_usd + (state.cost_usd or 0.0)) or None,
         "failed": None if dead is None else str(dead),
     }
-
-
-def _containers(sandbox: RunSandbox | None) -> dict[str, int]:
-    if sandbox is None:
-        return {"busy": 0, "ahead": 0, "slots": 0}
-    return {"busy": sandbox.running, "ahead": sandbox.ahead, "slots": sandbox.slots}

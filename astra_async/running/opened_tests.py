@@ -122,7 +122,9 @@ def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grad
     """What answers are graded with: the tests known to count, trials, repetitions, earlier verdicts."""
     config, directory, recorded = opening.config, opening.directory, opening.recorded
     sandbox = tests.sandbox
-    exclusive, samples = Exclusive(sandbox, alone=sandbox.alone), _samples(directory)
+    exclusive, run = Exclusive(sandbox, alone=sandbox.alone), directory.run
+    # Of the whole run, whatever part of it this call is about.
+    samples = len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])
     cache, limits = cache_root() / "expected", config.limits
     installed = InstalledModules(cache, exclusive, limits)
     learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
@@ -147,9 +149,3 @@ def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grad
         if config.reuse_identical
         else None,
     )
-
-
-def _samples(directory: RunDirectory) -> int:
-    """Samples of the whole run, whatever part of it this call is about."""
-    run = directory.run
-    return len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])

@@ -21,7 +21,7 @@ from astra_async.types import Dialogue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from astra_async.types import Completion, ToolCall, Usage
+    from astra_async.types import Completion, Usage
 
 FINISH = {"length": "length", "content_filter": "content_filter"}
 
@@ -44,7 +44,8 @@ class Chat(Interface):
                 case "tool":
                     talk.gives(message.get("tool_call_id") or "", text_of(message.get("content")))
                 case "assistant" | "user" as role:
-                    calls = map(_read_call, message.get("tool_calls") or ())
+                    made = [(each, each.get("function") or {}) for each in message.get("tool_calls") or ()]
+                    calls = [call(f, each.get("id") or "", f.get("arguments") or "") for each, f in made]
                     talk.says(role, text_of(message.get("content")), calls)
                 case other:
                     raise NotUnderstood(f"messages: no such role: {other!r}")
@@ -95,11 +96,6 @@ class Chat(Interface):
             return "image_url"
         file = part.get("file")
         return "file" if isinstance(file, dict) and file.get("file_id") else ""
-
-
-def _read_call(made: Json) -> ToolCall:
-    function = made.get("function") or {}
-    return call(function, made.get("id") or "", function.get("arguments") or "")
 
 
 def _usage(usage: Usage) -> Json:
