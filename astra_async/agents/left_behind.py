@@ -99,7 +99,9 @@ class LeftBehind:
 
     def link(self, path: str, target: str) -> None:
         """A hard link to an entry that came before it: another name of the same file."""
-        file = self._changed.get(target) or self._unchanged(target)
+        given = self._given.get(target)
+        is_there = given is not None and given.link is None and target in self._seen
+        file = self._changed.get(target) or (given if is_there else None)
         self._seen.add(path)
         if reason := self._reason(path) or ("" if file else "a hard link to what is left out"):
             self._leave_out(path, reason)
@@ -140,10 +142,6 @@ class LeftBehind:
         except UnicodeEncodeError:
             return "a name that is no UTF-8"
         return ignored(path)
-
-    def _unchanged(self, path: str) -> ProjectFile | None:
-        given = self._given.get(path)
-        return given if given is not None and given.link is None and path in self._seen else None
 
     def _keep(self, path: str, file: ProjectFile) -> None:
         given = self._given.get(path)

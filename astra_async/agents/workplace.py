@@ -19,6 +19,7 @@ import shlex
 import tarfile
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.agents.catalog import INSTALLED_AT
@@ -123,7 +124,13 @@ class Workplaces:
             archive = upload_archive(packed, PROJECT, user, stale=secret, contents=contents)
             await self._containers.engine.upload(made.container, "/", archive)
             if secret and PROJECT not in fitness.contents:
-                await self._delete(made.container, image, sorted(set(secret)), fitness)
+                engine, paths = self._containers.engine, sorted(set(secret))
+                limits = replace(self._limits, timeout_s=_WRITING_S)
+                gone = partial(delete, engine, made.container, paths, image=image, limits=limits)
+                try:
+                    await gone(user=fitness.user)
+                except ImageError:
+                    await gone(user="0:0")  # who owns what most images hold
             place = Workplace(
                 container=made.container,
                 project=project,
@@ -138,14 +145,6 @@ class Workplaces:
                 yield place
             finally:
                 await place.rest()
-
-    async def _delete(self, container: str, image: str, paths: list[str], fitness: Fitness) -> None:
-        """By the tests' user, or by root, which owns what most images hold."""
-        engine, limits = self._containers.engine, replace(self._limits, timeout_s=_WRITING_S)
-        try:
-            await delete(engine, container, paths, image=image, limits=limits, user=fitness.user)
-        except ImageError:
-            await delete(engine, container, paths, image=image, limits=limits, user="0:0")
 
     async def _kept_by(self, image: str) -> Mapping[str, str]:
         image_id = await self._containers.image_id(image)

@@ -338,18 +338,16 @@ class ClusterSandbox:
                 del self.nodes[address]
                 self.changed()
 
-    def _nobody(self) -> str:
-        nodes = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
-        why = nodes or self._scheduler_says or "none has joined"
-        return (
-            f"No worker of the cluster at {self.address} can run tests ({why}); start one with `astra worker`"
-        )
-
     async def until(self, holds: Callable[[], bool], *, announced: bool = False) -> None:
         """Wait for nodes, as long as there is patience. Raises EngineUnavailable."""
         while not holds():
             if self._alone_s > self._patience_s:
-                raise EngineUnavailable(self._nobody())
+                nodes = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
+                why = nodes or self._scheduler_says or "none has joined"
+                raise EngineUnavailable(
+                    f"No worker of the cluster at {self.address} can run tests ({why}); start one with"
+                    " `astra worker`"
+                )
             if not announced and not self.nodes:
                 announced = True
                 if self.local is None:

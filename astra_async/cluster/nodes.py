@@ -204,7 +204,12 @@ class Node:
             self._was_ready = self.state == "ready"
             self._stream, self.state = None, "lost"
             await stream.close()
-            self._lose_what_is_under_way()
+            under, self._in_flight, self.expected = self._in_flight, {}, 0
+            for ended in under.values():
+                if not ended.done():
+                    ended.set_exception(NodeGone(self.name))
+            if self._found is not None and not self._found.done():
+                self._found.cancel()
 
     def _meet(self, first: Any) -> None:
         if first is None:
@@ -260,15 +265,6 @@ class Node:
             await asyncio.sleep(_PING_S)
             self._silent_s += _PING_S
         raise OSError(f"silent for {self._head.silence_s:.0f} s")
-
-    def _lose_what_is_under_way(self) -> None:
-        under, self._in_flight = self._in_flight, {}
-        self.expected = 0
-        for ended in under.values():
-            if not ended.done():
-                ended.set_exception(NodeGone(self.name))
-        if self._found is not None and not self._found.done():
-            self._found.cancel()
 
     def _become(self, state: State, why: str) -> None:
         self.state, self.why = state, why

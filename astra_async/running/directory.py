@@ -317,7 +317,15 @@ class RunDirectory:
         Neither samples nor turns grow fewer. `description` holds run.json's other fields (models, problems,
         versions ...), merged by name.
         """
-        merge_parts(self.run, parts, self._used_names(), self.path)
+        asked = self.answered.keys() | self.graded.keys()
+        used: dict[PartKind, set[str]] = {
+            "models": {key.model for key in asked},
+            "formats": {key.format for key in asked},
+            "problems": {key.problem_id for key in asked},
+            "grading": {key.problem_id for key in self.graded},
+            "feedback": {key.problem_id for key in asked if key.turn},
+        }
+        merge_parts(self.run, parts, used, self.path)
         self.run["samples"] = max(samples, self.run.get("samples", 0))
         if turns:
             self.run["turns"] = max(turns, self.run.get("turns", 0))
@@ -361,16 +369,6 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             (self.path / ".lock").unlink(missing_ok=True)
             self.path.rmdir()  # only if nothing else is in it
-
-    def _used_names(self) -> dict[PartKind, set[str]]:
-        asked = self.answered.keys() | self.graded.keys()
-        return {
-            "models": {key.model for key in asked},
-            "formats": {key.format for key in asked},
-            "problems": {key.problem_id for key in asked},
-            "grading": {key.problem_id for key in self.graded},
-            "feedback": {key.problem_id for key in asked if key.turn},
-        }
 
     def _open_log(self, name: str, opened: contextlib.ExitStack) -> AppendLog:
         log = AppendLog.open(self.path / name)

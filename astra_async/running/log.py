@@ -90,9 +90,9 @@ class AppendLog:
             if self._torn:
                 self._cut_torn_write()
             self._torn = True  # until all of it is written
-            written = os.write(self._descriptor, line)
-            if written != len(line):
-                written += _write_rest(self._descriptor, line[written:])
+            written = 0
+            while written < len(line):
+                written += os.write(self._descriptor, line[written:])
         except OSError as error:
             with contextlib.suppress(OSError):  # a full disk: cut before the next record, or on opening
                 self._cut_torn_write()
@@ -224,13 +224,6 @@ def _is_record(line: bytes) -> bool:
         return bool(decode(line))
     except (ValueError, RecursionError):
         return False
-
-
-def _write_rest(descriptor: int, rest: bytes) -> int:
-    written = 0
-    while written < len(rest):
-        written += os.write(descriptor, rest[written:])
-    return written
 
 
 def _end_of_last_line(descriptor: int, size: int) -> int:

@@ -53,7 +53,10 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         value = record.get(name)
         return value if type(value) in types else default
 
-    usage = known("usage", (dict,), {})
+    usage, agent = known("usage", (dict,), {}), known("agent", (dict,), None)
+    if agent is not None:  # as much of it as is known here
+        told = {item.name: agent[item.name] for item in fields(AgentWork) if item.name in agent}
+        agent = AgentWork(**{"agent": "", "version": "", "end": "done", **told})
     return Completion(
         text=record["text"],
         finish_reason=record["finish_reason"],
@@ -66,16 +69,8 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         cost_estimated=record.get("cost_estimated") is True,
         repairs=tuple(known("repairs", (list,), [])),
         via="batch" if record.get("via") == "batch" else None,
-        agent=_agent_work(record.get("agent")),
+        agent=agent,
     )
-
-
-def _agent_work(record: Any) -> AgentWork | None:
-    """What an answer's line says of the agent; as much of it as is known here."""
-    if not isinstance(record, dict):
-        return None
-    known = {item.name: record[item.name] for item in fields(AgentWork) if item.name in record}
-    return AgentWork(**{"agent": "", "version": "", "end": "done", **known})
 
 
 def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str, Any]]]:

@@ -133,16 +133,14 @@ class EarlierVerdicts:
         async with lock:
             first = self._first.get(solved) or (self._first_turn.get(solved) if key.turn else None)
             record = self._directory.result(first) if first else None
-            if record is not None and (record["failure"] == "timeout" or self._is_open(record, key.model)):
-                record = None
+            if record is not None:
+                may_be_open = record.get("trial") in OPEN and record["failure"] != "tampered"
+                is_open = may_be_open and self._draw and self._draw.is_open(solved, key.model)
+                if is_open or record["failure"] == "timeout":
+                    record = None
             yield record
             if record is None:
                 (self._first_turn if key.turn else self._first)[solved] = key
-
-    def _is_open(self, record: Mapping[str, Any], model: str) -> bool:
-        solved = Solved(record["problem_id"], record["solution_sha256"])
-        may_be = record.get("trial") in OPEN and record["failure"] != "tampered"
-        return bool(may_be and self._draw and self._draw.is_open(solved, model))
 
 
 def note_of_reuse(key: AnswerKey, first: SampleKey) -> str:

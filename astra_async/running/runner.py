@@ -317,8 +317,9 @@ class Runner:
         if isinstance(error, StorageError):
             self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
             return
-        if self._is_cut(error, passage):
-            return
+        by_agent = is_agent(key.format) and not passage.is_answered
+        if self.stopping.is_set() and (by_agent or isinstance(error, EngineUnavailable)):
+            return  # left for the next call: nobody waits any more, and an agent goes on from recorded calls
         if isinstance(error, ExpectationError):
             self._ungradable.setdefault(key.problem_id, error)
         if isinstance(error, EngineUnavailable):
@@ -339,14 +340,6 @@ class Runner:
         cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
         self.note(kind_of(error), key, detail=str(error), **cost)
         self.books.missing(key, error)
-
-    def _is_cut(self, error: AstraError, passage: Passage) -> bool:
-        """Whether a stop has cut the sample, so that it is left for the next call.
-
-        Nobody waits for the engine any more then, and an agent goes on from the calls that are on record.
-        """
-        by_agent = is_agent(passage.key.format) and not passage.is_answered
-        return self.stopping.is_set() and (by_agent or isinstance(error, EngineUnavailable))
 
     def cannot_go_on(self, error: AstraError) -> None:
         """End the run with this error, after calls that are under way (and paid) were recorded."""

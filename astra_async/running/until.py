@@ -88,7 +88,12 @@ class Deciding:
         ]
         before = {_key(look): look for look in self._record.get("looks", [])}
         now = {_key(look): look for look in looks}
-        if any(key not in now or not _same(look, now[key]) for key, look in before.items()):
+        pairs = [(look, now.get(key)) for key, look in before.items()]
+        # Other machines' last digits aside.
+        if not all(
+            new and old["state"] == new["state"] and abs(old["difference"] - new["difference"]) < _CLOSE
+            for old, new in pairs
+        ):
             raise ConflictError(
                 f"{self._directory.path}: a look recorded in run.json does not follow from the results any"
                 " more; verdicts were changed: restore them, or begin in a new directory"
@@ -170,11 +175,6 @@ def _plain(look: dict[str, Any]) -> dict[str, Any]:
     look["interval"] = list(look["interval"]) if look["interval"] else None
     look["problems"] = None if look["problems"] in (None, float("inf")) else look["problems"]
     return look
-
-
-def _same(look: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a look is the recorded one, other machines' last digits aside."""
-    return look["state"] == now["state"] and bool(abs(look["difference"] - now["difference"]) < _CLOSE)
 
 
 def _key(look: dict[str, Any]) -> tuple[Any, ...]:
