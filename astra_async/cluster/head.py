@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import InitVar, asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import dask
 from dask.utils import parse_timedelta
@@ -54,14 +54,6 @@ async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
             f"No Dask scheduler answers at {scheduler.address} ({both_ends(error) or type(error).__name__});"
             " start one with `dask scheduler`"
         ) from error
-
-
-class Provided(NamedTuple):
-    """The images that nodes have, by problem; problems without one; what is still being made, if anything."""
-
-    images: dict[str, str]
-    failed: dict[str, AstraError]
-    making: ProblemImages | None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -148,10 +140,11 @@ class ClusterSandbox:
         *,
         failures: FailedImages,
         also: Iterable[str] = (),
-    ) -> Provided:
-        """The image of each problem: every node that takes part has what is there already, and `also`.
+    ) -> tuple[dict[str, str], dict[str, AstraError], ProblemImages | None]:
+        """The images that nodes have, by problem; problems without one; what is still being made, if any is.
 
-        What is made comes to them when it is done. Raises EngineUnavailable when no node can have them.
+        Every node that takes part has what is there already, and `also`. What is made comes to them when it
+        is done. Raises EngineUnavailable when no node can have them.
         """
         making = await self._supply.open(prepared, default, failures=failures, deliver=self._deliver)
         there = (making.ready, making.failed) if making else self._supply.named_only(prepared, default)
@@ -166,7 +159,7 @@ class ClusterSandbox:
             if not self._supply.known[name]:
                 failed[key] = ImageError(f"image {name}: no node has it or can pull it")
                 del images[key]
-        return Provided(images, failed, making)
+        return images, failed, making
 
     async def bring(self, images: Iterable[str]) -> None:
         """See to it that every node that takes part has these images. Raises EngineUnavailable: none does."""

@@ -144,7 +144,12 @@ class Judging:
     async def _work(self, pool: AnyPool, say: Say) -> None:
         for sample in self._waiting:
             evidence = await asyncio.to_thread(_evidence, self.directory, sample)
-            request = self._request(sample.key, judge_prompt(evidence))
+            prompt, key = judge_prompt(evidence), sample.key
+            sha256 = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
+            header = (
+                f"{sha256[:16]}/{key.format}/{key.problem_id}/{key.sample}" if self.is_simulated else None
+            )
+            request = ModelRequest(key=key, prompt=prompt, prompt_sha256=sha256, sample_header=header)
             try:
                 completion = await pool.call(request)
             except ProviderError as error:
@@ -154,23 +159,16 @@ class Judging:
                 if error.cost_usd:
                     self.note_spent(error.cost_usd)
                 continue
-            self._record(sample.key, request, completion, evidence)
+            self._record(request, completion, evidence)
             if self.tally.judged % 100 == 0:
                 say(f"{self.tally.judged:,} of {self.tally.planned:,} failed samples are judged")
 
-    def _request(self, key: AnswerKey, prompt: str) -> ModelRequest:
-        sha256 = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
-        header = f"{sha256[:16]}/{key.format}/{key.problem_id}/{key.sample}" if self.is_simulated else None
-        return ModelRequest(key=key, prompt=prompt, prompt_sha256=sha256, sample_header=header)
-
-    def _record(
-        self, key: AnswerKey, request: ModelRequest, completion: Completion, evidence: Exhibits
-    ) -> None:
+    def _record(self, request: ModelRequest, completion: Completion, evidence: Exhibits) -> None:
         judgement = read_judgement(completion.text, evidence)
         self._append(
             {
                 "schema": 1,
-                **key._asdict(),
+                **request.key._asdict(),
                 "judge": self.settings.name,
                 "prompt_version": JUDGE_PROMPT_VERSION,
                 **asdict(judgement),

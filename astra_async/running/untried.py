@@ -8,6 +8,7 @@ are follows from the final lines alone, so that whoever comes next goes on where
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +19,7 @@ from astra_async.running.plan import Speed
 from astra_async.types import Format, SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from astra_async.metrics import Metrics
@@ -61,14 +62,16 @@ def untried(directory: Path) -> list[AnswerKey]:
     proven, solved = set[str](), set[Solved]()
     waiting: dict[AnswerKey, Solved] = {}
     for name in RESULT_LOGS:
-        for line in _lines(directory / name):
-            key = SampleKey(line.model, line.format, line.problem_id, line.sample).at(line.turn or 0)
-            waiting.pop(key, None)  # the last line of a key counts
-            if line.is_open:
-                waiting[key] = line.solved
-            elif line.failure == "tampered":
-                proven.add(line.model)
-                solved.add(line.solved)
+        for _, _, content in scan(directory / name):
+            with suppress(msgspec.MsgspecError):  # told of by whoever opens the directory
+                line = _LINE.decode(content)
+                key = SampleKey(line.model, line.format, line.problem_id, line.sample).at(line.turn or 0)
+                waiting.pop(key, None)  # the last line of a key counts
+                if line.is_open:
+                    waiting[key] = line.solved
+                elif line.failure == "tampered":
+                    proven.add(line.model)
+                    solved.add(line.solved)
     return [key for key, what in waiting.items() if key.model in proven or what in solved]
 
 
@@ -77,14 +80,6 @@ def untried_cells(directory: Path, metrics: Metrics) -> Counter[Cell]:
     if not any(each.failures.get("tampered") for each in metrics.summaries()):
         return Counter()
     return Counter((key.model, key.format, key.problem_id) for key in untried(directory))
-
-
-def _lines(path: Path) -> Iterator[_Line]:
-    for _, _, line in scan(path):
-        try:
-            yield _LINE.decode(line)
-        except msgspec.MsgspecError:
-            continue  # told of by whoever opens the directory
 
 
 class Retrials:

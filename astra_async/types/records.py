@@ -275,17 +275,15 @@ def _wrong_fields(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
         "turns": "turns" not in run or (type(run["turns"]) is int and run["turns"] >= 0),
         "feedback": isinstance(run.get("feedback", {}), dict),
         "versions": isinstance(run.get("versions", {}), dict),
-        **{name: _is_two_deep(run.get(name, {})) for name in ("problems", "parts", "fingerprints")},
     }
+    for name in ("problems", "parts", "fingerprints"):
+        table = run.get(name, {})
+        fits[name] = isinstance(table, dict) and all(isinstance(each, dict) for each in table.values())
     return [(name, run.get(name)) for name, is_fit in fits.items() if not is_fit]
 
 
 def _is_list_of(value: Any, fits: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str | dict) and fits(each) for each in value)
-
-
-def _is_two_deep(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
 
 
 def _numbers(version: str) -> tuple[int, ...]:
