@@ -387,11 +387,14 @@ def test_a_command_that_fails_at_once_is_shown_without_the_shells_own_words() ->
 def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Path) -> None:
     async def check() -> None:
         gateway = Gateway()
-        async with await AgentRuns.open(
-            f"agents-{secrets.token_hex(4)}",
-            Agents(settings=(), limits=AgentLimits(), container=SMALL),
-            gateway,
-        ) as runs:
+        async with (
+            _closing(gateway),
+            await AgentRuns.open(
+                f"agents-{secrets.token_hex(4)}",
+                Agents(settings=(), limits=AgentLimits(), container=SMALL),
+                gateway,
+            ) as runs,
+        ):
             image = await ensure_base(runs._containers.engine, progress=print)
             async with runs._places.open(image, await problem(image, FILES), volume="") as place:
                 ran = await place.shell("trap '' TERM; echo begun; sleep 1000 | sleep 1000", 2.0)
