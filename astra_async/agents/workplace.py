@@ -119,9 +119,7 @@ class Workplaces:
         mount = {"Type": "volume", "Source": volume, "Target": INSTALLED_AT, "ReadOnly": True}
         made = await self._containers.create(image, self._limits, fitness, mounts=[mount] if volume else [])
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
-            user, contents = (fitness.uid, fitness.gid), {**fitness.overlaid, **fitness.contents}
-            packed = project_archive(project, {})
-            archive = upload_archive(packed, PROJECT, user, stale=secret, contents=contents)
+            archive = upload_archive(project_archive(project, {}), fitness, stale=secret)
             await self._containers.engine.upload(made.container, "/", archive)
             if secret and PROJECT not in fitness.contents:
                 engine, paths = self._containers.engine, sorted(set(secret))

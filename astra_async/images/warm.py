@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from astra_async.errors import ImageError
 from astra_async.images.build import a_container, committed_config
 from astra_async.testing.sandbox.execution import Command, run_command
-from astra_async.testing.sandbox.fitness import UNPRIVILEGED, unseen
+from astra_async.testing.sandbox.fitness import unseen
 from astra_async.testing.sandbox.hardened import hardened
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.resultfiles import PROJECT
@@ -80,7 +80,7 @@ async def _run(engine: Engine, container: str, job: Job) -> str:
     todo = Command(text=command, user=unseen().user, environment=job.environment)
     limits = replace(job.limits, output_bytes=64 * 1024)
     async with await Keeper.start(engine, container) as keeper:
-        await engine.upload(container, "/", upload_archive(job.archive, PROJECT, UNPRIVILEGED))
+        await engine.upload(container, "/", upload_archive(job.archive, unseen()))
         ended = await run_command(engine, container, todo, limits, watched=True)
         seen = await keeper.ask()
     if ended.stopped or ended.exit_code or seen is None or seen.memory_kills:

@@ -25,8 +25,12 @@ from waiting import PATIENCE_S, cpu_within
 # --- the upload -------------------------------------------------------------------------------------
 
 
+def run_as(uid: int, gid: int) -> Fitness:
+    return Fitness(uid=uid, gid=gid, home="")
+
+
 def uploaded(archive: bytes, user: tuple[int, int] = (1000, 1000)) -> list[tarfile.TarInfo]:
-    with tarfile.open(fileobj=io.BytesIO(upload_archive(archive, "/projects/challenge", user))) as found:
+    with tarfile.open(fileobj=io.BytesIO(upload_archive(archive, run_as(*user)))) as found:
         return found.getmembers()
 
 
@@ -56,7 +60,7 @@ def test_names_of_any_length_arrive_whole(form: int, length: int) -> None:
                 archive.addfile(entry, io.BytesIO(b"abc"))
             except ValueError:  # USTAR ends at 256
                 assert form == tarfile.USTAR_FORMAT
-    whole = upload_archive(packed.getvalue(), "/projects/challenge", (7, 8))
+    whole = upload_archive(packed.getvalue(), run_as(7, 8))
     with tarfile.open(fileobj=io.BytesIO(whole)) as found:
         files = {entry.name: found.extractfile(entry) for entry in found if entry.isreg()}
         names = {each.removeprefix("projects/challenge/") for each in files}
@@ -68,7 +72,7 @@ def test_names_of_any_length_arrive_whole(form: int, length: int) -> None:
 
 def test_a_file_whose_content_looks_like_a_header_is_not_touched() -> None:
     inner = tar({"x": b"y"})
-    whole = upload_archive(tar({"inner.tar": inner}), "/projects/challenge", (5, 5))
+    whole = upload_archive(tar({"inner.tar": inner}), run_as(5, 5))
     with tarfile.open(fileobj=io.BytesIO(whole)) as found:
         file = found.extractfile("projects/challenge/inner.tar")
         assert file is not None
@@ -77,13 +81,13 @@ def test_a_file_whose_content_looks_like_a_header_is_not_touched() -> None:
 
 def test_a_cut_archive_is_refused() -> None:
     with pytest.raises(ValueError, match="cut off"):
-        upload_archive(tar({"a": b"x" * 2000})[:1024], "/projects/challenge", (1, 1))
+        upload_archive(tar({"a": b"x" * 2000})[:1024], run_as(1, 1))
 
 
 def test_an_upload_of_a_thousand_files_costs_milliseconds() -> None:
     archive = tar({f"src/{number}.js": b"x" * 100 for number in range(1000)})
     with cpu_within(0.2):
-        upload_archive(archive, "/projects/challenge", (1, 1))
+        upload_archive(archive, run_as(1, 1))
 
 
 # --- the first process and the command -----------------------------------------------------------------

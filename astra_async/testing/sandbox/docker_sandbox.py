@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.testing.sandbox.fitness import Fitness
     from astra_async.types import Execution, Job, Limits, Sandbox
 
 _IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
@@ -125,14 +124,14 @@ class DockerSandbox(Containers):
 
     async def _run(self, job: Job) -> Execution:
         try:
-            done, fitness = await self._run_as(job)
+            done = await self._run_once(job)
         except EngineUnavailable:
             # Nothing has run yet: a running command's lost connection is ContainerLost.
             await self._engine_is_back()
-            done, fitness = await self._run_as(job)
-        return replace(done, image_id=await self.image_id(job.image), disk_watched=fitness.layered)
+            done = await self._run_once(job)
+        return replace(done, image_id=await self.image_id(job.image))
 
-    async def _run_as(self, job: Job) -> tuple[Execution, Fitness]:
+    async def _run_once(self, job: Job) -> Execution:
         fitness = await self.fit(job.image)
         while (ahead := self._take(_Kind(job.image, job.limits))) is not None:
             async with self.removing(ahead):
@@ -140,9 +139,9 @@ class DockerSandbox(Containers):
                     keeper = await self.start(ahead)
                 except ContainerLost:
                     continue  # somebody pruned it while it lay ready
-                return await self.execute(ahead, job, keeper, fitness), fitness
+                return await self.execute(ahead, job, keeper, fitness)
         async with self.removing(await self.create(job.image, job.limits, fitness)) as fresh:
-            return await self.execute(fresh, job, await self.start(fresh), fitness), fitness
+            return await self.execute(fresh, job, await self.start(fresh), fitness)
 
     async def _engine_is_back(self) -> None:
         """Wait for a restarting engine; raises EngineUnavailable when it stays away."""

@@ -125,11 +125,7 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     command = Command(text=job.command, user=fitness.user, environment=job.environment)
     gone = (*job.result_files, *map(glob.escape, job.deleted))
     stale = [path for path in map(inside_project, gone) if path]
-    owner = (fitness.uid, fitness.gid)
-    archive = upload_archive(
-        job.archive, PROJECT, owner, stale=stale, contents={**fitness.overlaid, **fitness.contents}
-    )
-    await engine.upload(container, "/", archive)
+    await engine.upload(container, "/", upload_archive(job.archive, fitness, stale=stale))
     if stale and PROJECT not in fitness.contents:
         await delete(engine, container, stale, image=job.image, limits=job.limits, user=fitness.user)
     ended = await run_command(engine, container, command, job.limits, watched=fitness.layered)
@@ -150,8 +146,19 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
             reports, problems = await read_reports(
                 engine, container, job.result_files, job.limits.report_bytes
             )
-    out_of_memory = seen is None or seen.memory_kills > 0
-    return _execution(ended, reports, problems, out_of_memory=out_of_memory)
+    return Execution(
+        exit_code=ended.exit_code,
+        timed_out=ended.stopped == "time",
+        out_of_memory=seen is None or seen.memory_kills > 0,
+        failed_limit="disk" if ended.stopped == "disk" else None,
+        disk_watched=fitness.layered,
+        duration_s=ended.duration_s,
+        output=ended.output.text(),
+        stdout=ended.output.stdout.text(),
+        output_bytes=ended.output.total,
+        reports=reports,
+        report_problems=tuple(problems),
+    )
 
 
 async def run_command(
@@ -372,20 +379,3 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _execution(
-    ended: Ended, reports: Mapping[str, bytes], problems: Sequence[str], *, out_of_memory: bool
-) -> Execution:
-    return Execution(
-        exit_code=ended.exit_code,
-        timed_out=ended.stopped == "time",
-        out_of_memory=out_of_memory,
-        failed_limit="disk" if ended.stopped == "disk" else None,
-        duration_s=ended.duration_s,
-        output=ended.output.text(),
-        stdout=ended.output.stdout.text(),
-        output_bytes=ended.output.total,
-        reports=reports,
-        report_problems=tuple(problems),
-    )

@@ -17,10 +17,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from astra_async.testing.sandbox.hardened import HOST_NAME
-from astra_async.testing.sandbox.resultfiles import Wanted
+from astra_async.testing.sandbox.resultfiles import PROJECT, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from astra_async.testing.sandbox.fitness import Fitness
 
 _BLOCK = 512
 _NAME_BYTES = 100
@@ -30,17 +32,11 @@ _USTAR_MAX = 0o7777777
 _CHANGED_AT = 946_684_800  # 2000-01-01: archivers refuse years before 1980
 # IPv4 only: a server that listens on 127.0.0.1 is then found by every client that asks for localhost.
 _HOSTS = f"127.0.0.1 localhost {HOST_NAME}\n".encode()
+_PROJECT = PROJECT.lstrip("/")
 
 
-def upload_archive(
-    archive: bytes,
-    project: str,
-    user: tuple[int, int],
-    *,
-    stale: Sequence[str] = (),
-    contents: Mapping[str, Mapping[str, bytes]] | None = None,
-) -> bytes:
-    """`archive` (a tar relative to the project's root) moved to the folder `project`, owned by `user`.
+def upload_archive(archive: bytes, fitness: Fitness, *, stale: Sequence[str] = ()) -> bytes:
+    """`archive` (a tar relative to the project's root) moved into its folder, owned by the tests' user.
 
     The result is to be unpacked at the container's root and brings `/etc/hosts`, and below the project what
     an image keeps in folders that are hidden by ours (see `looking`). Files that match `stale`, paths and
@@ -51,24 +47,22 @@ def upload_archive(
     Raises:
         ValueError: this is no whole tar archive.
     """
-    folder = project.lstrip("/")
-    old = Wanted(stale)
+    user, old = (fitness.uid, fitness.gid), Wanted(stale)
     below = b"".join(
         entry
-        for entries in (contents or {}).values()
+        for entries in {**fitness.overlaid, **fitness.contents}.values()
         for name, entry in entries.items()
-        if not (name.startswith(f"{folder}/") and old.file(name.removeprefix(f"{folder}/")))
+        if not (name.startswith(f"{_PROJECT}/") and old.file(name.removeprefix(f"{_PROJECT}/")))
     )
     patched = bytearray(archive)
-    prefix = f"{folder}/".encode()
-    folders = {folder}
+    folders = {_PROJECT}
     left_out: list[slice] = []
     at = 0
     while at + _BLOCK <= len(patched) and patched[at]:
-        name = _name(patched, at)
-        if not _patch(patched, at, prefix, user):
-            return below + _copied(archive, folder, user, old)
-        folders.add(f"{folder}/{name}".rstrip("/").rpartition("/")[0])
+        name = patched[at : at + _NAME_BYTES].rstrip(b"\0").decode(errors="surrogateescape")
+        if not _patch(patched, at, user):
+            return below + _copied(archive, user, old)
+        folders.add(f"{_PROJECT}/{name}".rstrip("/").rpartition("/")[0])
         end = at + _BLOCK + -(-_size(patched, at) // _BLOCK) * _BLOCK
         if old.file(name) and patched[at + 156] != _FOLDER:
             left_out.append(slice(at, end))
@@ -80,13 +74,9 @@ def upload_archive(
     return below + _front(folders, user) + patched
 
 
-def _name(archive: bytearray, at: int) -> str:
-    return archive[at : at + _NAME_BYTES].rstrip(b"\0").decode(errors="surrogateescape")
-
-
-def _patch(archive: bytearray, at: int, prefix: bytes, user: tuple[int, int]) -> bool:
+def _patch(archive: bytearray, at: int, user: tuple[int, int]) -> bool:
     """Rewrite the header at `at`; False, and nothing done, when a patch cannot express it."""
-    name = prefix + archive[at : at + _NAME_BYTES].rstrip(b"\0")
+    name = f"{_PROJECT}/".encode() + archive[at : at + _NAME_BYTES].rstrip(b"\0")
     has_name_prefix = archive[at + 345]
     if archive[at + 156] not in _PATCHABLE or has_name_prefix or len(name) > _NAME_BYTES:
         return False
@@ -107,9 +97,9 @@ def _number(value: int) -> bytes:
     return b"%07o\0" % value if value <= _USTAR_MAX else b"\x80" + struct.pack(">Q", value)[1:]
 
 
-def _copied(archive: bytes, folder: str, user: tuple[int, int], old: Wanted) -> bytes:
+def _copied(archive: bytes, user: tuple[int, int], old: Wanted) -> bytes:
     copy = io.BytesIO()
-    folders = {folder}
+    folders = {_PROJECT}
     try:
         with (
             tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as source,
@@ -118,12 +108,12 @@ def _copied(archive: bytes, folder: str, user: tuple[int, int], old: Wanted) -> 
             for entry in source:
                 if old.file(entry.name) and not entry.isdir():
                     continue
-                entry.name = f"{folder}/{entry.name}"
+                entry.name = f"{_PROJECT}/{entry.name}"
                 entry.uid, entry.gid = user
                 entry.pax_headers = {}
                 folders.add(entry.name.rpartition("/")[0])
                 if entry.islnk():
-                    entry.linkname = f"{folder}/{entry.linkname}"
+                    entry.linkname = f"{_PROJECT}/{entry.linkname}"
                 target.addfile(entry, source.extractfile(entry) if entry.isreg() else None)
     except tarfile.TarError as error:
         raise ValueError(f"The project's archive cannot be read: {error}") from error
@@ -132,10 +122,12 @@ def _copied(archive: bytes, folder: str, user: tuple[int, int], old: Wanted) -> 
 
 def _front(folders: set[str], user: tuple[int, int]) -> bytes:
     """/etc/hosts, then entries for the project's folders and all that lie between them, outer ones first."""
-    top = min(folders, key=len)
-    paths = {top}
-    for folder in folders:
-        paths.update(str(path) for path in PurePosixPath(folder, "x").parents if path.is_relative_to(top))
+    paths = {
+        str(path)
+        for folder in folders
+        for path in PurePosixPath(folder, "x").parents
+        if path.is_relative_to(_PROJECT)
+    }
     hosts = tarfile.TarInfo("etc/hosts")
     hosts.size, hosts.mtime = len(_HOSTS), _CHANGED_AT
     headers = [hosts.tobuf(), _HOSTS.ljust(_BLOCK, b"\0")]
