@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from astra_async.languages.altering import DeclaredTest, TestFile
+    from astra_async.languages.altering import DeclaredTest
     from astra_async.overlay import PathPolicy
     from astra_async.types import Changed, ExpectedTest, NamedOutcome, Project, TestReport
 
@@ -45,20 +45,13 @@ class Survey:
     `sources` are the texts that were read: of a file of tests all, of a source the tests inside of it.
     """
 
-    files: Mapping[str, TestFile] = field(default_factory=dict)
-    sources: Mapping[str, bytes] = field(default_factory=dict)
-
-    @property
-    def runners(self) -> tuple[str, ...]:
-        """What the files are written for, the most frequent first."""
-        return tuple(
-            name for name, _ in Counter(each.runner for each in self.files.values()).most_common() if name
-        )
+    files: Mapping[str, tuple[DeclaredTest, ...]]
+    sources: Mapping[str, bytes]
 
     @property
     def tests(self) -> list[DeclaredTest]:
         """All tests of all files."""
-        return [test for each in self.files.values() for test in each.tests]
+        return [test for each in self.files.values() for test in each]
 
     @property
     def alterable(self) -> int:
@@ -68,14 +61,14 @@ class Survey:
 
 def survey(policy: PathPolicy) -> Survey:
     """Read the tests of the languages that can be read."""
-    files: dict[str, TestFile] = {}
+    files: dict[str, tuple[DeclaredTest, ...]] = {}
     sources: dict[str, bytes] = {}
     for path, file in sorted(policy.files.items()):
         read = _READERS.get(path.rpartition(".")[2].lower())
         if read is None or file.link is not None or len(file.content) > _MAX_BYTES:
             continue
         source = file.content if path in policy.tests else staying(path, file.content)
-        if source and (found := read(path, source)).tests:
+        if source and (found := read(path, source)):
             files[path], sources[path] = found, source
     return Survey(files=files, sources=sources)
 
@@ -119,7 +112,7 @@ class Forms:
         self.ordinary = Form(project=project)
         self._expected, self._survey = expected, survey(policy)
         self._files, self._inside = policy.files, self._survey.files.keys() - policy.tests
-        self._tests = [(path, test) for path, each in self._survey.files.items() for test in each.tests]
+        self._tests = [(path, test) for path, each in self._survey.files.items() for test in each]
         # Tests that share a name are altered together, and so are all of computed names.
         self._groups: dict[str, list[int]] = {}
         for number, (_, test) in enumerate(self._tests):

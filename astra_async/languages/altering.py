@@ -62,18 +62,9 @@ class DeclaredTest:
     alterations: tuple[Alteration, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TestFile:
-    """The tests of one file in their order, and the runner that it is written for, as people call it."""
-
-    __test__ = False  # not a test for pytest to collect
-
-    tests: tuple[DeclaredTest, ...]
-    runner: str = ""
-
-
-# A language's reader of a test file, by its path and content. Pure; what it does not understand has no tests.
-TestReader = Callable[[str, bytes], TestFile]
+# A language's reader of a test file, by its path and content: its tests in their order. Pure; what it does
+# not understand has no tests.
+TestReader = Callable[[str, bytes], tuple[DeclaredTest, ...]]
 
 
 def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alteration, ...]:

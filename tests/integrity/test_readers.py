@@ -202,7 +202,7 @@ CASES = [
 def read_file(language: str, path: str, text: str) -> tuple[DeclaredTest, ...]:
     (read,) = (each.trial for each in LANGUAGES if each.name == language)
     assert read is not None
-    return read(path, text.encode()).tests
+    return read(path, text.encode())
 
 
 @pytest.mark.parametrize(("language", "statement", "said"), CASES)

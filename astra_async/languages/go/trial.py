@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, TestFile, constant
+from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, constant
 from astra_async.languages.go.lookup import SKIPPED
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, word_of
 
@@ -28,14 +28,11 @@ _UNEQUAL = re.compile(r"!=")
 _IS = re.compile(r"!\s*errors\.Is\(")
 
 
-def read_tests(_: str, source: bytes) -> TestFile:
+def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
-    text = source.decode("latin-1")  # so that characters are bytes
-    code = masked(text, SKIPPED)
-    tests: list[DeclaredTest] = []
-    for found in _TEST.finditer(code):
-        tests += _tests(source, code, found[1], found.end() - 1)
-    return TestFile(tuple(tests), "go test")
+    code = masked(source.decode("latin-1"), SKIPPED)  # so that characters are bytes
+    found = (_tests(source, code, each[1], each.end() - 1) for each in _TEST.finditer(code))
+    return tuple(test for tests in found for test in tests)
 
 
 def _tests(source: bytes, code: str, name: str, at: int) -> Iterator[DeclaredTest]:

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, renamed
+from astra_async.languages.altering import Alteration, DeclaredTest, both_ways, constant, renamed
 from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
 
 if TYPE_CHECKING:
@@ -39,25 +39,23 @@ _CONSTANT = re.compile(r"((?:[A-Z]\w*\.)+)[A-Z][A-Z0-9_]+")
 _FACTORIES = frozenset({"of", "from", "valueOf"})
 _SCOPES = frozenset({"method_declaration"})
 _LEAVING = frozenset({"return_statement"})
-# By what a file imports: the framework, and the class of its assertions.
-_FRAMEWORKS = {
-    "org.junit.jupiter": ("JUnit 5", "org.junit.jupiter.api.Assertions"),
-    "org.testng": ("TestNG", "org.testng.Assert"),
-    "org.junit": ("JUnit 4", "org.junit.Assert"),
-    "junit.framework": ("JUnit 3", "junit.framework.Assert"),
+# By what a file imports, the class of its framework's assertions: JUnit 5, TestNG, JUnit 4 and 3.
+_ASSERTIONS = {
+    "org.junit.jupiter": b"org.junit.jupiter.api.Assertions.",
+    "org.testng": b"org.testng.Assert.",
+    "org.junit": b"org.junit.Assert.",
+    "junit.framework": b"junit.framework.Assert.",
 }
 
 
-def read_tests(_: str, text: bytes) -> TestFile:
+def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
     root = parse(text, "tree_sitter_java")
     if root.has_error:
-        return TestFile(())
+        return ()
     imports = " ".join(source(each) for each in root.named_children if each.type == "import_declaration")
-    runner = next((each[0] for package, each in _FRAMEWORKS.items() if package in imports), "")
     methods = (each for each in walk(root) if each.type == "method_declaration")
-    tests = (test for each in methods if (test := _test(each, text, imports)) is not None)
-    return TestFile(tuple(tests), runner)
+    return tuple(test for each in methods if (test := _test(each, text, imports)) is not None)
 
 
 def _test(method: Node, text: bytes, imports: str) -> DeclaredTest | None:
@@ -114,19 +112,15 @@ def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
         return  # JUnit 3 has no opposite of it
     for each in renamed(text, at.start_byte, at.end_byte, opposites) if at is not None else ():
         known = opposites is _FLUENT or holder or _is_at_hand(opposites[name], imports)
-        prefix = b"" if known else _asserting(imports)
-        yield replace(each, others=(prefix + each.others[0],))
+        # Where a framework's assertions are that the file does not import.
+        far = next((each for package, each in _ASSERTIONS.items() if package in imports), b"")
+        yield replace(each, others=((b"" if known else far) + each.others[0],))
 
 
 def _is_at_hand(name: str, imports: str) -> bool:
     """Whether an assertion can be called by its name alone; JUnit 3's are inherited."""
     static = re.search(rf"import static [\w.]+\.(?:\*|{name});", imports)
     return static is not None or "junit.framework" in imports
-
-
-def _asserting(imports: str) -> bytes:
-    """Where a framework's assertions are that the file does not import."""
-    return next((f"{each[1]}.".encode() for package, each in _FRAMEWORKS.items() if package in imports), b"")
 
 
 def _made_of(call: Node) -> list[Node]:

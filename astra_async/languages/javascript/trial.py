@@ -17,7 +17,6 @@ from astra_async.languages.altering import (
     WITHIN,
     Alteration,
     DeclaredTest,
-    TestFile,
     both_ways,
     constant,
     far,
@@ -77,32 +76,26 @@ _ASSERT = both_ways({
     "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
     "match": "doesNotMatch", "isTrue": "isFalse",
 })  # fmt: skip
-_MODULES = {
-    "vitest": "vitest",
-    "@jest/globals": "jest",
-    "node:test": "node:test",
-    "@playwright/test": "playwright",
-    "chai": "mocha",
-    "@angular/core/testing": "karma",
-}
+_OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
 _FACTORIES = frozenset({"of", "from"})
 _DONE = frozenset({"done", "cb", "callback", "next"})
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def read_tests(path: str, text: bytes) -> TestFile:
+def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
     root = _tree(path, text)
-    if root is None:
-        return TestFile(())
+    if root is None or _waits(root):
+        return ()
+    is_typed = path.lower().endswith((".ts", ".tsx", ".mts", ".cts"))
+    return tuple(_untyped(test) if is_typed else test for test in _tests(root, text))
+
+
+def _waits(root: Node) -> bool:
+    """Whether it is playwright's: its assertions wait until they hold, and so two of them may."""
     modules = {source(each)[1:-1] for each in walk(root) if each.type == "string"}
-    runner = next((name for module, name in _MODULES.items() if module in modules), "")
-    # Its assertions wait until they hold: what did not at first, and what does later, both would.
-    found = _tests(root, text) if runner != "playwright" else ()
-    if path.lower().endswith((".ts", ".tsx", ".mts", ".cts")):
-        found = map(_untyped, found)
-    return TestFile(tuple(found), runner)
+    return "@playwright/test" in modules and modules.isdisjoint(_OTHER_RUNNERS)
 
 
 def _untyped(test: DeclaredTest) -> DeclaredTest:

@@ -10,7 +10,6 @@ from astra_async.languages.altering import (
     NUMBER,
     Alteration,
     DeclaredTest,
-    TestFile,
     both_ways,
     constant,
     far,
@@ -53,7 +52,7 @@ _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
 _TWO = 2
 
 
-def read_tests(_: str, source: bytes) -> TestFile:
+def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
     code = masked(source.decode("latin-1"), SKIPPED)  # so that characters are bytes
     tests = []
@@ -62,7 +61,7 @@ def read_tests(_: str, source: bytes) -> TestFile:
         asked = tuple(_asked_by(source, code, at + 1, closing(code, at)))
         # Of a test with arguments each set of data is a test, of a name of its own.
         tests.append(DeclaredTest((), asked) if found[2].strip() else DeclaredTest((found[1],), asked))
-    return TestFile(tuple(tests), "PHPUnit")
+    return tuple(tests)
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:

@@ -13,7 +13,6 @@ from astra_async.languages.altering import (
     LISTED,
     Alteration,
     DeclaredTest,
-    TestFile,
     both_ways,
     constant,
     far,
@@ -56,25 +55,16 @@ _RAISED = ("ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeErro
 _NO_BASES = ("ZeroDivisionError", "EOFError", "RecursionError")  # of errors that programs declare
 _MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple"}
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
-_RUNNERS = {"rest_framework": "Django", "django": "Django", "pytest": "pytest", "unittest": "unittest"}
 
 
-def read_tests(_: str, source: bytes) -> TestFile:
+def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a module."""
     try:
         with _ONE_AT_A_TIME:
             tree = ast.parse(source.decode())  # in another encoding places would be others
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return TestFile(())
-    reader = _Reader(source)
-    return TestFile(tuple(reader.tests(tree.body)), _runner(tree))
-
-
-def _runner(tree: ast.Module) -> str:
-    names = {each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
-    names |= {name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names}
-    modules = {name.partition(".")[0] for name in names}
-    return next((runner for module, runner in _RUNNERS.items() if module in modules), "pytest")
+        return ()
+    return tuple(_Reader(source).tests(tree.body))
 
 
 @dataclass(frozen=True)

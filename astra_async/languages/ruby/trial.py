@@ -9,7 +9,6 @@ from astra_async.languages.altering import (
     SUBJECT,
     Alteration,
     DeclaredTest,
-    TestFile,
     both_ways,
     constant,
     far,
@@ -54,15 +53,12 @@ _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "Runti
 _SCOPES = frozenset({"method", "block", "do_block"})
 _NO_VALUES = frozenset({"pair", "splat_argument", "hash_splat_argument", "block_argument"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
-_MINITEST = re.compile(rb"\b(?:Minitest|ActiveSupport|ActionDispatch|IntegrationTest|Test::Unit|must_\w+)\b")
 
 
-def read_tests(_: str, text: bytes) -> TestFile:
+def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
     root = parse(text, "tree_sitter_ruby")
-    if root.has_error:
-        return TestFile(())
-    return TestFile(tuple(_tests(root, text)), "minitest" if _MINITEST.search(text) else "rspec")
+    return () if root.has_error else tuple(_tests(root, text))
 
 
 def _tests(node: Node, text: bytes) -> Iterator[DeclaredTest]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, constant
+from astra_async.languages.altering import Alteration, DeclaredTest, constant
 from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
 from astra_async.languages.rust.items import SKIPPED
 
@@ -27,10 +27,9 @@ _FIELD = re.compile(r"(\w+)\s*:(?!:)\s*")
 _TWO = 2
 
 
-def read_tests(_: str, source: bytes) -> TestFile:
+def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
-    text = source.decode("latin-1")  # so that characters are bytes
-    code = masked(text, SKIPPED, nested=True)
+    code = masked(source.decode("latin-1"), SKIPPED, nested=True)  # so that characters are bytes
     tests = []
     for found in _TEST.finditer(code):
         at = found.end() - 1
@@ -38,7 +37,7 @@ def read_tests(_: str, source: bytes) -> TestFile:
         is_turned = "should_panic" in found[1] or "ignore" in found[1] or _LEAVES.search(code, at, end)
         asked = () if is_turned else tuple(_asked_by(source, code, at + 1, end))
         tests.append(DeclaredTest((found[2],), asked))
-    return TestFile(tuple(tests), "cargo test")
+    return tuple(tests)
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
