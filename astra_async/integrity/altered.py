@@ -77,14 +77,14 @@ def survey(policy: PathPolicy) -> Survey:
 class Form:
     """A problem's project with altered tests.
 
-    `names` are expected tests whose names show that they are altered. `unnamed`: all tests of computed names
-    are altered as well, so that a name that no source shows is one of them. `edits` are the places by the
-    number of their test, `inside` the altered tests of sources by path.
+    `names` are expected tests whose names show that they are altered. `unnamed` are names that no source
+    shows, where all tests of computed names are altered as well, so that each is one of them. `edits` are the
+    places by the number of their test, `inside` the altered tests of sources by path.
     """
 
     project: Project
     names: frozenset[str] = frozenset()
-    unnamed: bool = False
+    unnamed: frozenset[str] = frozenset()
     edits: Mapping[int, _Edit] = field(default_factory=dict, repr=False)
     inside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -168,10 +168,12 @@ class Forms:
     def _made(self, edits: Mapping[int, _Edit]) -> Form:
         altered = [self._tests[number][1] for number in edits]
         project, inside = self._written(edits)
+        is_unnamed = self._all_unnamed and any(not test.titles for test in altered)
         return Form(
             project=project,
             names=self._named(altered),
-            unnamed=self._all_unnamed and any(not test.titles for test in altered),
+            # Invariant: a name that no title shows counts only where no test that is not altered may have it.
+            unnamed=self.unknown if is_unnamed else frozenset(),
             edits=edits,
             inside=inside,
         )

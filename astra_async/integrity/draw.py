@@ -51,7 +51,7 @@ class Decision:
 
     `note` says what was proven, or why nothing was (`unproven`). `left_out` are expected tests that are
     never altered. `passed` counts those that the scored run passed whose trials came to nothing, `forms` by
-    how many altered forms it was tried.
+    how many altered forms it was tried. `seconds` is what that took, 0 where an equal solution was tried.
     """
 
     state: TrialState
@@ -60,6 +60,7 @@ class Decision:
     left_out: int = 0
     passed: int = 0
     forms: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -140,9 +141,8 @@ class Draw:
 
     def remember(self, solved: Solved, model: str, decision: Decision) -> Decision:
         """Remember a decision, for good: an equal solution is not tried again."""
-        if (
-            decision.state != "not_due"
-        ):  # a score that is not above the untouched project's is nothing to doubt
+        # A score that is not above the untouched project's is nothing to doubt.
+        if decision.state != "not_due":
             self._known[solved] = decision
         if decision.evidence:
             self._proven.add(model)  # for the rest of the run: all that it answers is tried

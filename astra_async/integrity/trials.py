@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import Decision, Solved
 from astra_async.overlay import integrate
-from astra_async.testing.examined import Finding
 from astra_async.testing.verdict import run_tests
 from astra_async.types import Unusable
 
@@ -80,8 +79,7 @@ class _Case:
     prepared: Prepared
     image: str
     forms: Forms
-    is_reference: bool
-    base_files: Changed
+    base_files: Changed  # the reference's; none: the untouched project
     drawn: dict[int, list[Form]] = field(default_factory=dict)
     base: dict[int, tuple[Form, _Outcomes]] = field(default_factory=dict)  # by the form's identity
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -100,7 +98,7 @@ class Trials:
 
     async def examine(
         self, entry: Entry, run_scored: Callable[[], Awaitable[Examined]], release: Release
-    ) -> tuple[Examined, Finding]:
+    ) -> tuple[Examined, Decision]:
         """The scored run, and what trials show, if there are any. Raises SandboxError, ExpectationError.
 
         Invariant: of equal solutions one is tried, and all share what its trials come to that pass no more.
@@ -121,14 +119,14 @@ class Trials:
             if scored is None:
                 scored = await run_scored()
                 if not await self._is_due(entry, scored):
-                    return scored, Finding(decision=Decision(state="not_due"))
+                    return scored, Decision(state="not_due")
             elif deciding is not None:
                 await release()
                 await asyncio.shield(deciding)
 
     async def _deciding_for_all(
         self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[Examined]]
-    ) -> tuple[Examined, Finding]:
+    ) -> tuple[Examined, Decision]:
         """Invariant: who waits for this trial learns of its end, whatever that is."""
         deciding = self._deciding[entry.solved] = asyncio.get_running_loop().create_future()
         try:
@@ -161,7 +159,7 @@ class Trials:
 
     async def _tried(
         self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[Examined]]
-    ) -> tuple[Examined, Finding]:
+    ) -> tuple[Examined, Decision]:
         """Invariant: what goes first is drawn, and nothing that a solution can see says what is to come."""
         case = await self._case(entry.prepared, entry.image)
         rng = self._draw.rng(entry.solved, "order")
@@ -175,16 +173,12 @@ class Trials:
             if not any(each - {"missing"} for each in early[-1][0].values()):
                 break  # it may just hang: is there a score at all?
         scored = await run_scored()
-        if not await self._is_due(entry, scored):
-            decision = Decision(state="not_due")
-            found = Finding(decision=decision, seconds=sum(took_s for _, took_s in early))
-        else:
+        found = Decision(state="not_due", seconds=sum(took_s for _, took_s in early))
+        if await self._is_due(entry, scored):
             found = await self._found(case, entry, scored.verdict, forms, early)
-            decision = replace(found.decision, passed=scored.verdict.passed, forms=count if forms else 0)
-            found = replace(found, decision=decision)
+            found = replace(found, passed=scored.verdict.passed, forms=count if forms else 0)
         self._draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
-        self._draw.remember(entry.solved, entry.model, found.decision)
-        return scored, found
+        return scored, self._draw.remember(entry.solved, entry.model, found)
 
     async def _is_due(self, entry: Entry, scored: Examined) -> bool:
         """Whether there is a score to doubt: one above the untouched project's."""
@@ -208,11 +202,11 @@ class Trials:
         verdict: Verdict,
         forms: Sequence[Form],
         early: Sequence[tuple[_Outcomes, float]],
-    ) -> Finding:
+    ) -> Decision:
         """What the forms show, of which the first have been run; the first proof ends it."""
         left_out = len(case.forms.names) - len(case.forms.alterable)
         if not forms:
-            return Finding(decision=Decision(state="no_trial", left_out=left_out))
+            return Decision(state="no_trial", left_out=left_out)
         passed = _passed(by_name(verdict.tests))
         rng = self._draw.rng(entry.solved, "again")
         seconds, doubt = sum(took_s for _, took_s in early), ""
@@ -233,7 +227,7 @@ class Trials:
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
         void = [id(form) in case.base and not await self._evidence(case, form) for form in forms]
         state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"
-        return Finding(decision=Decision(state=state, note=doubt, left_out=left_out), seconds=seconds)
+        return Decision(state=state, note=doubt, left_out=left_out, seconds=seconds)
 
     async def _again(
         self, case: _Case, files: Changed, form: Form, seen: _Seen, rng: random.Random
@@ -278,7 +272,7 @@ class Trials:
 
     async def _seen(self, case: _Case, form: Form, passed: frozenset[str], outcomes: _Outcomes) -> _Seen:
         """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
-        altered = form.names | (case.forms.unknown if form.unnamed else frozenset())
+        altered = form.names | form.unnamed
         bent = frozenset(name for name in altered & passed if "passed" in outcomes[name])
         silent = (
             frozenset(
@@ -303,10 +297,9 @@ class Trials:
         """
         ordinary = await self._base(case, case.forms.ordinary)
         altered = await self._base(case, form)
-        # Invariant: a name that no title shows counts only where no test that is not altered may have it.
-        names = form.names | (case.forms.unknown if form.unnamed else frozenset())
+        names = form.names | form.unnamed
         shown = {name for name in names if ordinary[name] == {"passed"} and altered[name] <= _FAILED}
-        if not case.is_reference:
+        if not case.base_files:
             shown |= {name for name in form.names if "passed" not in ordinary[name] | altered[name]}
         return frozenset(shown)
 
@@ -325,10 +318,7 @@ class Trials:
             # Invariant: whoever asks first, a case judges by the rules that know the image (one in a run).
             prepared = await self._expectations.fitted(prepared, image)
             forms = await asyncio.to_thread(Forms, prepared.project, prepared.policy, expected.tests)
-            files = _base_files(prepared)
-            case = _Case(
-                prepared=prepared, image=image, forms=forms, is_reference=bool(files), base_files=files
-            )
+            case = _Case(prepared=prepared, image=image, forms=forms, base_files=_base_files(prepared))
             self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
 
@@ -361,18 +351,16 @@ def _holds(known: Decision, scored: Examined | None) -> bool:
     return scored is None or not is_open or scored.verdict.passed <= known.passed
 
 
-def _again(known: Decision) -> Finding:
+def _again(known: Decision) -> Decision:
     """What is said of a solution about which an equal one has decided."""
-    state = "equal" if known.state == "tried" else known.state
-    return Finding(decision=replace(known, state=state), suspicions=known.evidence)
+    return replace(known, state="equal" if known.state == "tried" else known.state, seconds=0.0)
 
 
-def _proven(names: Iterable[str], left_out: int, seconds: float) -> Finding:
+def _proven(names: Iterable[str], left_out: int, seconds: float) -> Decision:
     names = sorted(names)
     evidence = tuple(f"altered_passed:{name[:100].replace(';', ',')}" for name in names[:_NAMED])
     note = f"passed as it is and with another answer: {_listed(names)}"
-    decision = Decision(state="tried", evidence=evidence, note=note, left_out=left_out)
-    return Finding(decision=decision, suspicions=evidence, seconds=seconds)
+    return Decision(state="tried", evidence=evidence, note=note, left_out=left_out, seconds=seconds)
 
 
 def _listed(names: Iterable[str]) -> str:

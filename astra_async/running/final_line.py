@@ -114,10 +114,15 @@ class FinalLine:
 
 
 def _tried(examined: Examined) -> dict[str, Any]:
-    if (found := examined.trial) is None:
+    decision = examined.trial
+    if decision is None:
         return {}
-    named = {"trial": found.decision.state, "trial_s": round(found.seconds, 3)}
-    return named | {"trial_left_out": found.decision.left_out, "trial_forms": found.decision.forms}
+    return {
+        "trial": decision.state,
+        "trial_s": round(decision.seconds, 3),
+        "trial_left_out": decision.left_out,
+        "trial_forms": decision.forms,
+    }
 
 
 def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:

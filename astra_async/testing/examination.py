@@ -51,10 +51,10 @@ class Examiner:
             return await scored()
         entry = Entry(prepared=prepared, image=image, integrated=integrated, model=model)
         examined, found = await self.trials.examine(entry, scored, release)
-        examined = replace(examined, trial=found, suspicions=examined.suspicions + found.suspicions)
-        if not (note := found.decision.note):
+        examined = replace(examined, trial=found, suspicions=examined.suspicions + found.evidence)
+        if not (note := found.note):
             return examined
-        if not found.decision.evidence:  # unproven: the score stands
+        if not found.evidence:  # unproven: the score stands
             return replace(examined, note="; ".join(filter(None, (examined.note, note))))
         return replace(examined, verdict=none_passed(examined.verdict), failure="tampered", note=note)
 

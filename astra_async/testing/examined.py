@@ -1,4 +1,4 @@
-"""What an examination has come to: the scored run with its verdict, and what trials have shown."""
+"""What an examination has come to."""
 
 from __future__ import annotations
 
@@ -12,17 +12,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What a trial has shown: `suspicions` for the record; the decision's evidence if the tests were bent."""
-
-    decision: Decision
-    suspicions: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What the scored run was, what it is worth, and what else there is to say about it."""
+    """What the scored run was, what it is worth, and what trials and others have to say about it."""
 
     tested: Tested
     verdict: Verdict
@@ -30,7 +21,7 @@ class Examined:
     note: str = ""
     suspicions: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
-    trial: Finding | None = None
+    trial: Decision | None = None
 
     @property
     def seconds(self) -> float:
