@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +121,6 @@ def _problem_record(problem: Problem, item: Prepared | None, error: AstraError |
         "project_pinned_sha256": pinned or None,
         "test_command": problem.test_command,
         "result_files": list(problem.result_files),
-        "tests": [asdict(test) for test in problem.tests],
         "image": problem.image,
         "timeout_s": problem.timeout_s,
         "readonly_paths": list(problem.readonly_paths),

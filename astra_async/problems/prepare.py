@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -274,5 +274,5 @@ def problem_description(prepared: Prepared) -> dict[str, Any]:
         "project_sha256": prepared.project.sha256,
         "reference": _reference_sizes(prepared),
         "total": len(problem.tests) or None,
-        "tests": [asdict(test) for test in problem.tests],
+        "tests": [test.record() for test in problem.tests],
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -26,13 +26,6 @@ _WORST_FIRST: Mapping[Outcome, int] = {"failed": 0, "error": 1, "missing": 2, "s
 _TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}:[0-9]{2}|[0-9]{12,}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmongSkipped(ExpectedTest):
-    """An expected test whose name `skipped` further tests bear, which the run that taught it skipped."""
-
-    skipped: int
-
-
 def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
     """Counts the expected tests that passed.
 
@@ -41,17 +34,19 @@ def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
     these. Occurrences that are absent are `missing`. Everything that no expected name claims is extra.
     """
     wanted = Counter(clean_name(test.name) for test in expected)
-    beside = {clean_name(test.name): test.skipped for test in expected if isinstance(test, AmongSkipped)}
+    beside = {clean_name(test.name): test.skipped for test in expected}
     claimed = _claims(report.cases, wanted)
     counted = {
-        name: _worst(claimed[name], report.cases, count, beside.get(name, 0))
-        for name, count in wanted.items()
+        name: _worst(claimed[name], report.cases, count, beside[name]) for name, count in wanted.items()
     }
-    outcomes = {name: iter(places) for name, places in counted.items()}
+    places = {name: iter(found) for name, found in counted.items()}
     tests = tuple(
-        _outcome(test, report.cases, next(outcomes[clean_name(test.name)], None)) for test in expected
+        NamedOutcome(name=test.name, outcome="missing")
+        if (at := next(places[clean_name(test.name)], None)) is None
+        else NamedOutcome(name=test.name, outcome=report.cases[at].outcome, message=report.cases[at].message)
+        for test in expected
     )
-    used = {at for places in counted.values() for at in places}
+    used = {at for found in counted.values() for at in found}
     extra = (case for at, case in enumerate(report.cases) if at not in used)
     return Verdict(
         passed=sum(test.outcome == "passed" for test in tests),
@@ -79,18 +74,13 @@ def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
 
 
 def among_skipped(report: TestReport, expected: Sequence[ExpectedTest]) -> tuple[ExpectedTest, ...]:
-    """The tests; those whose name skipped ones of the run bear, too, with their number."""
+    """The tests, with the number of those of the same name that the run skipped."""
     wanted = Counter(clean_name(test.name) for test in expected)
     skipped = {
         name: sum(report.cases[at].outcome == "skipped" for at in places)
         for name, places in _claims(report.cases, wanted).items()
     }
-    return tuple(
-        AmongSkipped(**{**asdict(test), "skipped": beside})
-        if (beside := skipped[clean_name(test.name)])
-        else test
-        for test in expected
-    )
+    return tuple(replace(test, skipped=skipped[clean_name(test.name)]) for test in expected)
 
 
 def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None:
@@ -109,12 +99,6 @@ def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None
         f"none of the {len(expected)} expected tests was reported; "
         f"expected: {_listed([test.name for test in expected])}; reported: {_listed(reported)}"
     )
-
-
-def _outcome(test: ExpectedTest, cases: Sequence[TestCase], at: int | None) -> NamedOutcome:
-    if at is None:
-        return NamedOutcome(name=test.name, outcome="missing")
-    return NamedOutcome(name=test.name, outcome=cases[at].outcome, message=cases[at].message)
 
 
 def _claims(cases: Sequence[TestCase], wanted: Mapping[str, int]) -> Mapping[str, list[int]]:

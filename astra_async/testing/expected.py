@@ -27,7 +27,7 @@ from astra_async.files import file_mode, write_atomically
 from astra_async.overlay import integrate
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
-from astra_async.testing.counting import AmongSkipped, among_skipped, learn, mismatch
+from astra_async.testing.counting import among_skipped, learn, mismatch
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
@@ -206,7 +206,8 @@ class Expectations:
 
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
         """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
-        record = orjson.loads(orjson.dumps({"key": key, **asdict(expected)}))  # as it is read again
+        tests = [test.record() for test in expected.tests]
+        record = orjson.loads(orjson.dumps({"key": key, **asdict(expected), "tests": tests}))  # as it is read
         async with self._writing:
             self._cache.mkdir(parents=True, exist_ok=True)
             cached = self._cache / f"{key}.json"
@@ -230,7 +231,7 @@ def _key(prepared: Prepared, image_id: str) -> str:
             "reference": fingerprint(reference),
             "command": problem.test_command,
             "result_files": problem.result_files,
-            "tests": [asdict(test) for test in problem.tests],
+            "tests": [test.record() for test in problem.tests],
             "image": image_id,
         }
     )
@@ -242,9 +243,7 @@ def _decoded(record: Mapping[str, Any]) -> Expected:
         checked=record.get("checked", True),
         untouched=record.get("untouched"),
         untouched_tests=tuple(record.get("untouched_tests", ())),
-        tests=tuple(
-            AmongSkipped(**test) if "skipped" in test else ExpectedTest(**test) for test in record["tests"]
-        ),
+        tests=tuple(ExpectedTest(**test) for test in record["tests"]),
     )
 
 

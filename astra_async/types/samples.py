@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from astra_async.types.declarations import Address, Setting, Word
 
@@ -76,12 +76,20 @@ AnswerKey = SampleKey | TurnKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTest:
-    """One test that counts towards T; `weight` is recorded and shown, never used in the score."""
+    """One test that counts towards T; `weight` is recorded and shown, never used in the score.
+
+    Its name bear `skipped` further tests, which the run that taught it skipped.
+    """
 
     name: str
     file: str | None = None
     type: str | None = None
     weight: float | None = None
+    skipped: int = 0
+
+    def record(self) -> dict[str, Any]:
+        """The fields of a file, `skipped` only where there are some."""
+        return {key: value for key, value in asdict(self).items() if key != "skipped" or value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
