@@ -39,10 +39,8 @@ class Exclusive:
         self._sandbox = sandbox
         self._own = alone
         self._running = 0
-        self._open = asyncio.Event()
-        self._open.set()
         self._idle = asyncio.Event()
-        self._one = asyncio.Lock()
+        self._entrance = asyncio.Lock()  # held while a run is alone
 
     async def image_id(self, image: str) -> str:
         """As `types.Sandbox`."""
@@ -54,9 +52,8 @@ class Exclusive:
 
     async def run(self, job: Job) -> Execution:
         """As `types.Sandbox`; waits while another run is alone."""
-        while not self._open.is_set():
-            await self._open.wait()
-        self._running += 1
+        async with self._entrance:
+            self._running += 1
         try:
             return await self._sandbox.run(job)
         finally:
@@ -71,15 +68,11 @@ class Exclusive:
             async with self._own() as machine:
                 yield machine
             return
-        async with self._one:
-            self._open.clear()
-            try:
-                while self._running:
-                    self._idle.clear()
-                    await self._idle.wait()
-                yield self._sandbox
-            finally:
-                self._open.set()
+        async with self._entrance:
+            while self._running:
+                self._idle.clear()
+                await self._idle.wait()
+            yield self._sandbox
 
 
 class Timeouts:
