@@ -61,19 +61,20 @@ class InstalledModules:
                 found = await asyncio.to_thread(read_kept, path)
                 if found is None:
                     found = await self._ask(image)
-                    await asyncio.to_thread(_write, path, found)
-                self._known[image] = _decoded(found)
+                    self._cache.mkdir(parents=True, exist_ok=True)
+                    await asyncio.to_thread(write_atomically, path, orjson.dumps(found))
+                held = {language: frozenset(names) for language, names in found.items()}
+                self._known[image] = Installed(names=held)
             return self._known[image]
 
     async def _ask(self, image: str) -> dict[str, list[str]]:
         languages = _scripts()
-        limits = replace(self._limits, timeout_s=max(self._limits.timeout_s, _LEAST_S))
         job = Job(
             image=image,
             archive=project_archive(Project(files=(), sha256=""), {}),
             command=_command(),
             result_files=tuple(f"{_FOLDER}/{name}" for name in languages),
-            limits=limits,
+            limits=replace(self._limits, timeout_s=max(self._limits.timeout_s, _LEAST_S)),
             label="what the image holds",
         )
         reports = (await self._sandbox.run(job)).reports
@@ -97,10 +98,6 @@ def _command() -> str:
     return f"mkdir -p {_FOLDER}\n{''.join(_scripts().values())}true\n"
 
 
-def _decoded(found: Mapping[str, Any]) -> Installed:
-    return Installed(names={language: frozenset(lines) for language, lines in found.items()})
-
-
 def read_kept(path: Path) -> dict[str, Any] | None:
     """What was kept in a file; None where that is absent or damaged, and is to be learned again."""
     try:
@@ -108,8 +105,3 @@ def read_kept(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None
-
-
-def _write(path: Path, found: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, orjson.dumps(found))

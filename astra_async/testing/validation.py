@@ -9,7 +9,7 @@ unverified, not unfit.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import EngineUnavailable, ProjectError, SandboxError
@@ -79,7 +79,7 @@ class Validation:
     altered_tests: int | None = None
     learned_from: str = ""
     trials: tuple[Repetitions, ...] = ()
-    reasons: tuple[str, ...] = field(default=())
+    reasons: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
@@ -164,14 +164,17 @@ class Validator:
             else:
                 changed = integrated.files
                 dropped = tuple(f"{item.path} ({item.reason})" for item in integrated.dropped)
-        runs = await together(self._run(prepared, image, changed, expected) for _ in range(self.repeat))
-        verdicts = [verdict for verdict, _, _ in runs]
+        runs = await together(
+            run_tests(self.sandbox, prepared, image, changed, self.limits) for _ in range(self.repeat)
+        )
+        judged = [judge(tested, expected.tests) for tested in runs]
+        verdicts = [verdict for verdict, _, _ in judged]
         return Repetitions(
             name=candidate.name,
             passed=tuple(verdict.passed for verdict in verdicts),
             total=len(expected.tests),
-            seconds=tuple(seconds for _, _, seconds in runs),
-            failures=tuple(failure for _, failure, _ in runs),
+            seconds=tuple(tested.execution.duration_s for tested in runs),
+            failures=tuple(failure for _, failure, _ in judged),
             flaky=_flaky(verdicts),
             unreported=_unreported(verdicts),
             unexpected=_unexpected(verdicts),
@@ -179,13 +182,6 @@ class Validator:
             dropped=dropped,
             expected_passed=candidate.expected_passed,
         )
-
-    async def _run(
-        self, prepared: Prepared, image: str, changed: Changed, expected: Expected
-    ) -> tuple[Verdict, Failure | None, float]:
-        tested = await run_tests(self.sandbox, prepared, image, changed, self.limits)
-        verdict, failure, _ = judge(tested, expected.tests)
-        return verdict, failure, tested.execution.duration_s
 
 
 def _flaky(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -248,19 +244,15 @@ def _reasons(trial: Repetitions) -> list[str]:
     reasons = []
     if trial.flaky:
         reasons.append(f"{trial.name}: flaky tests: {' | '.join(trial.flaky)}")
-    passed = _range(trial)
+    low, high = min(trial.passed), max(trial.passed)
+    passed = str(low) if low == high else f"{low} to {high}"
     if trial.name == REFERENCE:
-        if min(trial.passed) < trial.total:
+        if low < trial.total:
             reasons.append(f"the reference passes {passed} of {trial.total}")
         if trial.dropped:
             reasons.append(f"the reference changes what an answer may not: {', '.join(trial.dropped)}")
-    elif trial.name == UNTOUCHED and max(trial.passed) == trial.total:
+    elif trial.name == UNTOUCHED and high == trial.total:
         reasons.append(f"the untouched project passes all {trial.total} tests already")
     elif trial.expected_passed is not None and set(trial.passed) != {trial.expected_passed}:
         reasons.append(f"{trial.name}: passes {passed} of {trial.total}, expected {trial.expected_passed}")
     return reasons
-
-
-def _range(trial: Repetitions) -> str:
-    low, high = min(trial.passed), max(trial.passed)
-    return str(low) if low == high else f"{low} to {high}"

@@ -93,7 +93,8 @@ def judge(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Fa
         if _only_errors_of_loading(tested, verdict):
             return verdict, "build_failure", "the tests could not be loaded, and none of them ran"
         return verdict, None if verdict.passed == verdict.total else "tests_failed", ""
-    failure, note = stopped or _without_report(tested)
+    note = "; ".join(tested.report.problems) or "the test command reported no test case"
+    failure, note = stopped or ("build_failure" if not_built(tested) else "no_report", note)
     return none_passed(verdict), failure, note
 
 
@@ -148,11 +149,6 @@ def cut_short(execution: Execution) -> tuple[Failure, str] | None:
     if execution.failed_limit:
         return "no_report", f"stopped: the container's {execution.failed_limit} limit was hit"
     return None
-
-
-def _without_report(tested: Tested) -> tuple[Failure, str]:
-    note = "; ".join(tested.report.problems) or "the test command reported no test case"
-    return "build_failure" if not_built(tested) else "no_report", note
 
 
 async def _read(execution: Execution, result_files: Sequence[str]) -> TestReport:
