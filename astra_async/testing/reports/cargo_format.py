@@ -10,6 +10,8 @@ import re
 
 from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import (
+    MAX_CASES,
+    MAX_KEPT_LINES,
     UnreadableReport,
     clean_name,
     message_of,
@@ -17,8 +19,6 @@ from astra_async.testing.reports.report_text import (
 )
 from astra_async.types import Outcome, TestCase
 
-MAX_CASES = 100_000
-_MAX_KEPT_LINES = 200
 CARGO_SIGN = re.compile(r"^running [0-9]{1,9} tests?\r?$", re.MULTILINE)
 _TARGET = re.compile(r"\s{1,12}(?:Running (?:unittests )?(\S{1,300}).*|(Doc-tests \S{1,300}).*)")
 _PLAN = re.compile(r"running ([0-9]{1,9}) tests?")
@@ -67,14 +67,19 @@ class _Harness:
             self._current = self._details.setdefault((self._target, clean_name(found[1])), [])
         elif line.startswith(("failures:", "test result:")):
             self._current = None
-        elif self._current is not None and len(self._current) < _MAX_KEPT_LINES:
+        elif self._current is not None and len(self._current) < MAX_KEPT_LINES:
             self._current.append(line)
 
     def finished(self) -> tuple[list[TestCase], list[str]]:
         """All cases in their order."""
         self._end_target()
         cases = [
-            TestCase(name=name, classname=target, outcome=outcome, message=self._message(target, name, note))
+            TestCase(
+                name=name,
+                classname=target,
+                outcome=outcome,
+                message=message_of(note, "\n".join(self._details.get((target, name), ()))),
+            )
             for target, name, outcome, note in self._found
         ]
         return cases, self._problems
@@ -95,6 +100,3 @@ class _Harness:
             self._problems.append(f"{where}: {self._planned} tests were to run, {self._reported} reported")
         self._planned = self._reported = 0
         self._unended, self._current = "", None
-
-    def _message(self, target: str, name: str, note: str) -> str:
-        return message_of(note, "\n".join(self._details.get((target, name), ())))

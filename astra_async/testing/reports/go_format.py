@@ -13,11 +13,15 @@ from typing import Any
 import orjson
 
 from astra_async.redaction import one_line
-from astra_async.testing.reports.report_text import UnreadableReport, clean_name, message_of
+from astra_async.testing.reports.report_text import (
+    MAX_CASES,
+    MAX_KEPT_LINES,
+    UnreadableReport,
+    clean_name,
+    message_of,
+)
 from astra_async.types import Outcome, TestCase
 
-MAX_CASES = 100_000
-_MAX_KEPT_LINES = 200
 _ACTIONS = "start|run|pause|cont|pass|bench|fail|output|skip|build-output|build-fail"
 GO_SIGN = re.compile(rf'^\{{(?:"Time":"[^"\n]{{1,50}}",)?"Action":"(?:{_ACTIONS})"', re.MULTILINE)
 _OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
@@ -56,7 +60,7 @@ class _Stream:
     def take(self, event: dict[str, Any]) -> None:
         key = str(event.get("Package", "")), clean_name(str(event.get("Test", "")))
         action = event.get("Action")
-        if action == "output" and len(self._output[key]) < _MAX_KEPT_LINES:
+        if action == "output" and len(self._output[key]) < MAX_KEPT_LINES:
             self._output[key].append(str(event.get("Output", "")))
         elif action == "run" and key[1]:
             self._open[key] = None

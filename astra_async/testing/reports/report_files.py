@@ -6,7 +6,6 @@ nesting are capped, entities are refused, and no regular expression can backtrac
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -93,12 +92,9 @@ def _read(data: bytes) -> _Read:
         return _Read(problems=["empty"], is_damaged=True)
     read = _reader(text)
     if read is None:
-        return _Read(
-            problems=[
-                *trouble,
-                f"neither JUnit XML, xUnit XML, TAP nor what go or cargo tests write: {_beginning(text)}",
-            ]
-        )
+        begins = " ".join(text[:200].split())[:60]
+        known = "neither JUnit XML, xUnit XML, TAP nor what go or cargo tests write"
+        return _Read(problems=[*trouble, f"{known}: it begins {begins!r}"])
     try:
         cases, problems = read(text)
     except UnreadableReport as error:
@@ -121,8 +117,3 @@ def _reader(text: str) -> Callable[[str], tuple[list[TestCase], list[str]]] | No
     if starts:
         return min(starts, key=starts.__getitem__)
     return read_xml if text.lstrip().startswith("<") else None
-
-
-def _beginning(text: str) -> str:
-    words = re.sub(r"\s+", " ", text[:200]).strip()
-    return f"it begins {words[:60]!r}"

@@ -6,6 +6,8 @@ import codecs
 import re
 from textwrap import dedent
 
+MAX_CASES = 100_000
+MAX_KEPT_LINES = 200  # of what is printed for a test
 MAX_NAME = 1_000  # characters of a test's or class's name that are kept and compared
 MAX_MESSAGE = 500  # characters of what a report says of a test that are kept
 MAX_READ = 16_000  # characters that are read for it

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import (
+    MAX_CASES,
+    MAX_KEPT_LINES,
     UnreadableReport,
     clean_name,
     message_of,
@@ -25,7 +27,6 @@ from astra_async.types import Outcome, TestCase
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MAX_CASES = 100_000
 MAX_INDENT = 64  # 16 levels of subtests
 
 _POINT = re.compile(r"(not ok|ok)(?=[ \t]|$)[ \t]*([0-9]{1,9})(?=[ \t]|$)[ \t]*(?:-[ \t]+)?(.*)")
@@ -35,7 +36,6 @@ _VERSION = re.compile(r"TAP version [0-9]{1,3}[ \t]*")
 # With blanks on both sides of its `#`, as TAP 14 defines it and all write it: `#skip-link` is a title's.
 _DIRECTIVE = re.compile(r"(?:^|(?<=[ \t]))#[ \t]+(skip|todo)(?:ped)?(?=[ \t:]|$)(.*)", re.IGNORECASE)
 _TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?", re.IGNORECASE)
-_MAX_KEPT_LINES = 200
 _NO_CAUSE = re.compile(r"(?:duration_ms|type|failureType|location|code|name):|\s*(?:error|message): \|-?$")
 _SUBTEST = re.compile(r"# Subtest: (.*)")
 TAP_SIGN = re.compile(
@@ -70,7 +70,7 @@ def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
         if block is not None and (not inner or indent >= block):
             if inner == "..." and indent == block:
                 block = None
-            elif len(details) < _MAX_KEPT_LINES:
+            elif len(details) < MAX_KEPT_LINES:
                 details.append(each[block:])
             continue
         block = indent if inner == "---" and indent else None
@@ -79,7 +79,7 @@ def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
         elif not inner.startswith("#") or _SUBTEST.fullmatch(inner):
             yield line, details
             line, details, had_block = each, [], False
-        elif not had_block and len(details) < _MAX_KEPT_LINES:
+        elif not had_block and len(details) < MAX_KEPT_LINES:
             details.append(inner[1:])
     yield line, details
 
@@ -163,16 +163,14 @@ def _case(found: re.Match[str], place: int, details: Sequence[str]) -> TestCase:
         text = text[: timing.start()]
     name = clean_name(text.replace("\\#", "#").replace("\\\\", "\\"))
     outcome = _outcome(found[1], directive[1].lower() if directive else "")
+    cause = (line for line in details if not _NO_CAUSE.match(line))
     return TestCase(
         name=name or f"test {found[2] or place}",
         outcome=outcome,
-        message="" if outcome == "passed" else message_of(directive[2] if directive else "", _cause(details)),
+        message=""
+        if outcome == "passed"
+        else message_of(directive[2] if directive else "", "\n".join(cause)),
     )
-
-
-def _cause(details: Sequence[str]) -> str:
-    """A point's diagnostics without what says nothing of the cause."""
-    return "\n".join(line for line in details if not _NO_CAUSE.match(line))
 
 
 def _outcome(verdict: str, directive: str) -> Outcome:

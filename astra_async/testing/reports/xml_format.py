@@ -9,10 +9,11 @@ network are off, and a report of 16 MB needs little more memory than its cases.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import (
+    MAX_CASES,
     MAX_READ,
     OtherDocument,
     UnreadableReport,
@@ -25,7 +26,6 @@ from astra_async.types import Outcome, TestCase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_CASES = 100_000
 MAX_ELEMENTS = 2_000_000
 MAX_DEPTH = 200
 
@@ -169,15 +169,20 @@ class _CaseReader:
             raise UnreadableReport(f"elements are nested deeper than {MAX_DEPTH} levels")
         if self._elements > MAX_ELEMENTS:
             raise UnreadableReport(f"more than {MAX_ELEMENTS:,} elements")
-        name = _local(tag)
+        name = tag.rpartition("}")[2]
         if self._kind is None:
-            self._kind = _kind_of(name)
+            self._kind = _ROOTS.get(name)
+        if self._kind is None:
+            raise OtherDocument(
+                f"its root is <{one_line(name, length=60)}>: neither a JUnit nor an xUnit.net report"
+            )
         if self._case is not None:
             self._case.child(name, attributes, self._depth)
         elif name == ("testcase" if self._kind == "junit" else "test"):
             self._case = _OpenCase(attributes, self._depth, self._kind)
         elif name == "testsuite":
-            self._suites.append(_OpenSuite(attributes, len(self.cases)))
+            has_errors = attributes.get("errors", "0") not in ("", "0")
+            self._suites.append(_OpenSuite(attributes.get("name", ""), has_errors, len(self.cases)))
         elif name == "error" and self._kind == "junit":
             suite = self._suites[-1].name if self._suites else ""
             self._trouble(suite, attributes.get("message", "error"))
@@ -194,7 +199,7 @@ class _CaseReader:
                 raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
             self.cases.append(self._case.finished())
             self._case = None
-        elif _local(tag) == "testsuite" and self._suites:
+        elif tag.rpartition("}")[2] == "testsuite" and self._suites:
             suite = self._suites.pop()
             if suite.has_errors and len(self.cases) == suite.cases_before:
                 self._trouble(suite.name, "errors and no test")
@@ -207,26 +212,12 @@ class _CaseReader:
         """The document ends."""
 
 
-def _kind_of(root: str) -> Literal["junit", "xunit"]:
-    kind = _ROOTS.get(root)
-    if kind is None:
-        raise OtherDocument(
-            f"its root is <{one_line(root, length=60)}>: neither a JUnit nor an xUnit.net report"
-        )
-    return kind
-
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
-
-
-class _OpenSuite:
+class _OpenSuite(NamedTuple):
     """One suite whose element has begun, and how many cases were before it."""
 
-    def __init__(self, attributes: Mapping[str, str], cases_before: int) -> None:
-        self.name = attributes.get("name", "")
-        self.has_errors = attributes.get("errors", "0") not in ("", "0")
-        self.cases_before = cases_before
+    name: str
+    has_errors: bool
+    cases_before: int
 
 
 class _OpenCase:
