@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,3 +82,9 @@ class Stack(Needs):
     """
 
     name: str
+
+
+def script(name: str, **variables: str) -> str:
+    """A shell script of a language's folder as a function body, with variables set before it."""
+    settings = "".join(f"{key}={shlex.quote(value)}\n" for key, value in variables.items())
+    return settings + (resources.files("astra_async.languages") / name).read_text()

@@ -1,4 +1,4 @@
-"""A pristine project as lookups see it."""
+"""A pristine project and the tools of its problem, as lookups and rules see them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,25 @@ from astra_async.languages.project_files import above, split
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.languages.tools_at_hand import ToolsAtHand
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsAtHand:
+    """The tools of a problem, the folders where they look, and everything that is run, as one text.
+
+    `command` is the test command alone, `above_tests` are the folders above the tests; `development` names
+    packages for development alone.
+    """
+
+    names: frozenset[str]
+    places: frozenset[str]
+    tests: frozenset[str]
+    above_tests: frozenset[str]
+    command: str
+    commands: str
+    development: frozenset[str]
+
+    def __contains__(self, tool: object) -> bool:
+        return not self.names or tool in self.names
 
 
 @dataclass(frozen=True, kw_only=True)

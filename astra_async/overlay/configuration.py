@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from astra_async.languages.language import Reads, Rule
-    from astra_async.languages.tools_at_hand import ToolsAtHand
+    from astra_async.languages.pristine import ToolsAtHand
 
 _TOOLS = [language.tools for language in LANGUAGES]
 

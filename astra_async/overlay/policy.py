@@ -47,7 +47,7 @@ from astra_async.problems.source_text import source_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from astra_async.languages.tools_at_hand import ToolsAtHand
+    from astra_async.languages.pristine import ToolsAtHand
     from astra_async.overlay.lookups import Installed
     from astra_async.types import Problem, Project, ProjectFile
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.needs import Part, Toolchain
-from astra_async.languages.scripts import script
+from astra_async.languages.needs import Part, Toolchain, script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

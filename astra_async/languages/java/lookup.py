@@ -86,7 +86,7 @@ class TypeLookup:
 
     def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:
         """As `Lookup.refusal`: what counts are the types that the source declares, wherever it lies."""
-        types = _types(held)
+        types = None if held is None else _types(frozenset(held))
         if path not in self._project.texts and (found := self._service(path, types)):
             return found
         if split(path)[2] not in SOURCES or not text:
@@ -122,13 +122,9 @@ class TypeLookup:
         return None
 
 
-def _types(held: Collection[str] | None) -> Mapping[str, Collection[str]] | None:
-    """Types by package, of lines that hold a package and its types."""
-    return None if held is None else _read(frozenset(held))
-
-
 @lru_cache(maxsize=16)
-def _read(held: frozenset[str]) -> Mapping[str, Collection[str]]:
+def _types(held: frozenset[str]) -> Mapping[str, Collection[str]]:
+    """Types by package, of lines that hold a package and its types."""
     return {words[0]: frozenset(words[1:]) for words in map(str.split, held) if words}
 
 

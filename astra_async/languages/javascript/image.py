@@ -8,9 +8,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from astra_async.languages.javascript.node_version import DEBIAN, RELEASES, choose_node
-from astra_async.languages.needs import CACHE, Part, Toolchain
+from astra_async.languages.needs import CACHE, Part, Toolchain, script
 from astra_async.languages.project_files import dependencies_of, package_names, read_table, table
-from astra_async.languages.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,6 +145,8 @@ def _reduced(package: Mapping[str, Any], *further: str) -> bytes:
 
 def _toolchain(choice: NodeChoice, kept: Mapping[str, bytes], dependencies: Mapping[str, Any]) -> Toolchain:
     everything = b"\n".join(kept.values())
+    version, npm = RELEASES[choice.major]
+    fetched = script("javascript/node.sh", NODE=".".join(map(str, version)), NPM=npm)
     packages = {"nodejs", "npm"}
     environment = {}
     label = f"node{choice.major}"
@@ -168,7 +169,7 @@ def _toolchain(choice: NodeChoice, kept: Mapping[str, bytes], dependencies: Mapp
         label=label,
         packages=frozenset(packages),
         first=("nodejs", "npm"),  # the layer of the bundled JavaScript sets
-        versions={"node": (choice.major, _fetched(choice.major))},
+        versions={"node": (choice.major, fetched if choice.major != DEBIAN else "")},
         environment=environment,
     )
 
@@ -182,13 +183,6 @@ def installs(words: Sequence[str]) -> str:
         case ["yarn", "global", "add", *rest] if packages := package_names(rest):
             return shlex.join(["npm", "install", "--global", *packages])
     return ""
-
-
-def _fetched(major: int) -> str:
-    if major == DEBIAN:
-        return ""
-    version, npm = RELEASES[major]
-    return script("javascript/node.sh", NODE=".".join(map(str, version)), NPM=npm)
 
 
 def _environment(choice: NodeChoice, dependencies: Mapping[str, Any]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from astra_async.languages.pristine import below, folder_named
 from astra_async.languages.project_files import read_table, split
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from astra_async.languages.pristine import Pristine
 
@@ -77,7 +77,8 @@ class NodeLookup:
         if platform in _PLATFORMS:
             rivals |= known.get((folder, base), frozenset()) & (SOURCES | {"json"})
         inner = posixpath.join(folder, stem)
-        whole = self._project.protected.intersection((f"{inner}/package.json", *_indexes(inner)))
+        indexes = (f"{inner}/index.{each}" for each in (*SOURCES, "json", "node"))
+        whole = self._project.protected.intersection((f"{inner}/package.json", *indexes))
         return PROTECTED if rivals or whole else None
 
     def _bare(self, path: str, held: Collection[str] | None) -> str | None:
@@ -130,10 +131,6 @@ def _is_held(name: str, held: Collection[str] | None) -> bool:
     package = f"{first}/{rest.partition('/')[0]}" if first.startswith("@") else first
     known = package in _USUAL or first in _USUAL_SCOPES if held is None else package in held
     return known or package in _CORE
-
-
-def _indexes(folder: str) -> Iterable[str]:
-    return (f"{folder}/index.{suffix}" for suffix in (*SOURCES, "json", "node"))
 
 
 def _roots(project: Pristine) -> Iterator[str]:

@@ -78,21 +78,21 @@ def _asked_for(asked: list[tuple[str, str]]) -> tuple[list[int], str]:
 
 def _newest_for(dependencies: Mapping[str, str]) -> tuple[int, str]:
     """The newest Node.js that the known tools among the dependencies run on, and which tool says so."""
-    limits = [(24, "")]
-    for name, until, newest in _NEWEST:
-        major = _major(dependencies.get(name))
-        if major is not None and major <= until:
-            limits.append((newest, f"{name} {dependencies[name]} runs on Node.js up to {newest}"))
-    return min(limits, key=lambda limit: limit[0])
+    limits = [
+        (newest, f"{name} {dependencies[name]} runs on Node.js up to {newest}")
+        for name, until, newest in _NEWEST
+        if (major := _major(dependencies.get(name))) is not None and major <= until
+    ]
+    return min([(24, ""), *limits], key=lambda limit: limit[0])
 
 
 def _oldest_for(dependencies: Mapping[str, str]) -> tuple[int, str]:
-    limits = [(0, "")]
-    for name, since, oldest in _OLDEST:
-        major = _major(dependencies.get(name))
-        if major is not None and major >= since:
-            limits.append((oldest, f"{name} {dependencies[name]} needs Node.js {oldest}"))
-    return max(limits, key=lambda limit: limit[0])
+    limits = [
+        (oldest, f"{name} {dependencies[name]} needs Node.js {oldest}")
+        for name, since, oldest in _OLDEST
+        if (major := _major(dependencies.get(name))) is not None and major >= since
+    ]
+    return max([(0, ""), *limits], key=lambda limit: limit[0])
 
 
 # (package, up to this major version, newest Node.js). Webpack 4 hashes with MD4, which OpenSSL 3 (Node.js 17)

@@ -11,11 +11,11 @@ its second half. Two remedies, each only where it is needed:
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import Offline
+from astra_async.languages.project_files import read_table, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +34,10 @@ _TOOLS = (("npm", ""), ("pnpm", ""), ("yarn", "install"))  # yarn without a word
 
 def offline_environment(project: Project) -> dict[str, str]:
     """The environment that keeps hooks of package.json from installing."""
-    for file in project.files:
-        if file.path == "package.json" and _a_hook_installs(file.content):
-            return {"npm_config_ignore_scripts": "true"}
-    return {}
+    package = next((file.content for file in project.files if file.path == "package.json"), None)
+    scripts = table((read_table(package) or {}).get("scripts"))
+    installs = any(_INSTALLS.search(str(scripts.get(hook, ""))) for hook in _HOOKS)
+    return {"npm_config_ignore_scripts": "true"} if installs else {}
 
 
 def offline_command(command: str, project: Project) -> str:
@@ -54,14 +54,6 @@ def _shell_scripts(project: Project) -> Iterator[str]:
         in_bin = folder == "bin" and "." not in name
         if name.endswith(".sh") or in_bin or file.content.startswith(_BASH):
             yield file.content.decode(errors="replace")
-
-
-def _a_hook_installs(package_json: bytes) -> bool:
-    try:
-        scripts = json.loads(package_json).get("scripts", {})
-        return any(_INSTALLS.search(str(scripts.get(hook, ""))) for hook in _HOOKS)
-    except (ValueError, AttributeError):
-        return False
 
 
 OFFLINE = Offline(command=offline_command, environment=offline_environment)

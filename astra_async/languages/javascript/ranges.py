@@ -54,20 +54,17 @@ def _bounds(found: re.Match[str]) -> tuple[Version, Version]:
     numbers = [int(part) for name in ("major", "minor", "patch") if (part := found[name] or "x").isdigit()]
     if not numbers:
         return (0, 0, 0), _ABOVE_ALL
+    zeros = next((at for at, number in enumerate(numbers) if number), len(numbers) - 1)
     low, beyond = _filled(numbers), _next(numbers)  # `beyond`: the first that the written numbers leave out
     intervals = {
         ">=": (low, _ABOVE_ALL),
         ">": (beyond, _ABOVE_ALL),
         "<": ((0, 0, 0), low),
         "<=": ((0, 0, 0), beyond),
-        "^": (low, _next(numbers[: 1 + _leading_zeros(numbers)])),
+        "^": (low, _next(numbers[: 1 + zeros])),
         "~": (low, _next(numbers[:2])),
     }
     return intervals.get(found["operator"], (low, beyond))
-
-
-def _leading_zeros(numbers: list[int]) -> int:
-    return next((at for at, number in enumerate(numbers) if number), len(numbers) - 1)
 
 
 def _filled(numbers: list[int]) -> Version:

@@ -40,17 +40,11 @@ FUNCTIONS = frozenset({"arrow_function", "function_expression"})
 _NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
 _NEAR = ("toBeCloseTo", "closeTo", "approximately")
 # Matchers with which no value agrees for two constants: by the place of the argument that is expected.
-_EXACT = {
-    **dict.fromkeys(
-        ("toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes"), 0
-    ),
-    **dict.fromkeys(
-        ("toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes"), 0
-    ),
-    **dict.fromkeys(("toHaveBeenCalledWith", *_NEAR), 0),
-    **dict.fromkeys(("equal", "equals", "eq", "eql", "lengthOf", "status"), 0),
-    **dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1),
-}
+_EXACT = dict.fromkeys((
+    "toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes",
+    "toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes",
+    "toHaveBeenCalledWith", *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "status",
+), 0) | dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1)  # fmt: skip
 _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
     | {"include", "includes", "contain", "contains", "string"}

@@ -8,9 +8,8 @@ import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from astra_async.languages.needs import Part, Toolchain
+from astra_async.languages.needs import Part, Toolchain, script
 from astra_async.languages.project_files import package_names, read_table, table
-from astra_async.languages.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
