@@ -19,7 +19,7 @@ from astra_async.overlay.tools import WORD, named_paths
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from astra_async.languages.language import Reads, Rule
+    from astra_async.languages.language import Rule
     from astra_async.languages.pristine import ToolsAtHand
 
 _TOOLS = [language.tools for language in LANGUAGES]
@@ -63,18 +63,15 @@ def reads(tools: ToolsAtHand, path: str, *, is_new: bool) -> Rule | None:
             continue
         if each.when and not re.search(each.when, tools.command):
             continue
-        if _looks_there(each, folder, tools) or (not is_new and not _is_everyday(name)):
+        is_there = (
+            each.reach in ("any", "path")
+            or folder in tools.places
+            or (each.reach == "above" and folder in tools.above_tests)
+        )
+        if is_there or (not is_new and not _is_everyday(name)):
             return each.rule
     named = _NAMED_CONFIG.fullmatch(name)
     return BUILD if named and folder in tools.places and named[1] in tools.development else None
-
-
-def _looks_there(reads: Reads, folder: str, tools: ToolsAtHand) -> bool:
-    return (
-        reads.reach in ("any", "path")
-        or folder in tools.places
-        or (reads.reach == "above" and folder in tools.above_tests)
-    )
 
 
 def is_dotfile(path: str) -> bool:
@@ -122,7 +119,8 @@ _ENDS = ("", *(end for tools in _TOOLS for end in tools.ends))
 def runner_files(tools: ToolsAtHand, texts: Mapping[str, str]) -> frozenset[str]:
     """Existing files that are part of how the tests are run, though no convention names them."""
     named = named_paths(WORD.findall(tools.commands.replace("=", " ")), tools.commands)
-    files = {path for path in named if path in texts and _runs_tests(path)}
+    runs_tests = (_SCRIPT.fullmatch, _HARNESS.search, _SETTINGS_FILE.search)
+    files = {path for path in named if path in texts and any(tells(path) for tells in runs_tests)}
     files |= {path for path in named_paths(_OF_SETTINGS.findall(tools.commands), "") if path in texts}
     for path, text in texts.items():
         for settings in _settings_in(tools, path, text):
@@ -137,10 +135,6 @@ def _settings_in(tools: ToolsAtHand, path: str, text: str) -> Iterator[str]:
     for each in _TOOLS:
         if each.sections:
             yield from each.sections(path, text)
-
-
-def _runs_tests(path: str) -> bool:
-    return any((_SCRIPT.fullmatch(path), _HARNESS.search(path), _SETTINGS_FILE.search(path)))
 
 
 def _named_by_settings(path: str, text: str, texts: Mapping[str, str]) -> set[str]:

@@ -65,11 +65,11 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
     overlay = _Overlay(policy)
     solution = anchored(solution, project)
     for path in solution.deleted:
-        overlay.delete(path)
+        overlay.put(path, None)
     for path, text in solution.files.items():
         overlay.add(path, text)
     for path, content in solution.binary.items():
-        overlay.add_binary(path, content)
+        overlay.put(path, content)
     overlay.settle_own_tests()
     if not overlay.changed and not overlay.unchanged:
         reasons = ", ".join(sorted({entry.reason for entry in overlay.dropped}))
@@ -99,34 +99,26 @@ class _Overlay:
         else:
             self._apply(path, without_surrogates(text).encode())
 
-    def add_binary(self, path: str, content: bytes) -> None:
-        """A content that is no text. Of a file that is merged by its lines there is none to take."""
-        reason = self._refusal(path, "")
-        if reason is None and merge_of(path, self._pristine_text(path)) is not None:
-            reason = "no_text"
-        if reason is not None:
-            self.dropped.append(Dropped(path=_recordable(path), reason=reason))
-        else:
-            self._apply(path, content)
+    def put(self, path: str, content: bytes | None) -> None:
+        """A content that is no text, or none: what may not be changed may not be deleted.
 
-    def delete(self, path: str) -> None:
-        """What may not be changed may not be deleted, and what is merged by its lines stays."""
-        reason = self.policy.refusal(path)
+        Of a file that is merged by its lines there is nothing to take, and it stays.
+        """
+        reason = self.policy.refusal(path) if content is None else self._refusal(path, "")
         if reason is None and merge_of(path, self._pristine_text(path)) is not None:
-            reason = "not_deletable"
+            reason = "not_deletable" if content is None else "no_text"
         if reason is not None:
             self.dropped.append(Dropped(path=_recordable(path), reason=reason))
+        elif content is not None:
+            self._apply(path, content)
         elif path in self.policy.files:
             self.changed[path] = None
 
     def settle_own_tests(self) -> None:
         """Keep of the answer's own tests what the rest of it loads, and what those load."""
         waiting = dict(self.own_tests)
-        asked = (
-            {name for content in self.changed.values() for name in _asked_for(content or b"")}
-            if waiting
-            else set()
-        )
+        changed = self.changed.values() if waiting else ()
+        asked = {name for content in changed for name in _asked_for(content or b"")}
         while needed := [path for path in waiting if _is_loaded(path, asked)]:
             for path in needed:
                 self._apply(path, without_surrogates(waiting.pop(path)).encode())

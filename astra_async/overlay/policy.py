@@ -45,7 +45,7 @@ from astra_async.problems.patterns import PathPatterns
 from astra_async.problems.source_text import source_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from astra_async.languages.pristine import ToolsAtHand
     from astra_async.overlay.lookups import Installed
@@ -117,7 +117,7 @@ class PathPolicy:
 
     def texts(self) -> dict[str, str]:
         """The text of each pristine file; empty where there is none to read."""
-        return _texts(self.files.values())
+        return {path: _text(file) for path, file in self.files.items()}
 
     def refusal(self, path: str, text: str = "") -> str | None:
         """The rule (a key of REFUSALS) that refuses to give this path that text, or None.
@@ -130,9 +130,7 @@ class PathPolicy:
             or self._problem_refusal(path)
             or self._configuration_refusal(path)
             or self._structure_refusal(path)
-            or (
-                self._change_refusal(path, text) if path in self.files else self._addition_refusal(path, text)
-            )
+            or self._text_refusal(path, text)
         )
 
     def _problem_refusal(self, path: str) -> str | None:
@@ -142,44 +140,35 @@ class PathPolicy:
             return "hidden"
         if self.read_only.matches(path):
             return "read_only"
-        if self._belongs_to_tests(path):
+        in_their_folder = any(folder in self.test_folders for folder in above(path))
+        if path in self.tests or in_their_folder or test_names.is_tests_alone(path):
             return "protected_test"
         return "report_file" if self.reports.matches(path) else None
-
-    def _belongs_to_tests(self, path: str) -> bool:
-        in_their_folder = any(folder in self.test_folders for folder in above(path))
-        return path in self.tests or in_their_folder or test_names.is_tests_alone(path)
 
     def _configuration_refusal(self, path: str) -> str | None:
         if path in self.runner_files:
             return "runner_configuration"
-        merge = merge_of(path, self._pristine_text(path))
+        file = self.files.get(path)
+        merge = merge_of(path, None if file is None else _text(file))
         if merge is not None and merge.is_enough:
             return None
-        return reads(self.tools, path, is_new=path not in self.files) or (
-            "dotfile" if is_dotfile(path) else None
-        )
+        return reads(self.tools, path, is_new=file is None) or ("dotfile" if is_dotfile(path) else None)
 
     def _structure_refusal(self, path: str) -> str | None:
-        parents = list(above(path))
-        if any(
-            (file := self.files.get(each)) is not None and file.link is not None for each in (path, *parents)
-        ):
+        parents = [each for each in above(path) if each in self.files]
+        if any(self.files[each].link is not None for each in (*parents, path) if each in self.files):
             return "through_link"
-        if any(each in self.files for each in parents):
+        if parents:
             return "conflicts_with_file"
         return "conflicts_with_folder" if path in self.folders else None
 
-    def _change_refusal(self, path: str, text: str) -> str | None:
-        return self.lookups.changed(path, text) if text else None
-
-    def _addition_refusal(self, path: str, text: str) -> str | None:
+    def _text_refusal(self, path: str, text: str) -> str | None:
+        if path in self.files:
+            return self.lookups.changed(path, text) if text else None
         if self._is_no_argument(path):
             return "tool_argument"
         found = self.lookups.new(path, text)
-        if found is None and test_names.is_own_test(path, text):
-            return "own_test"
-        return found
+        return found or ("own_test" if test_names.is_own_test(path, text) else None)
 
     def _is_no_argument(self, path: str) -> bool:
         language = language_of(path)
@@ -189,15 +178,11 @@ class PathPolicy:
         expands = is_read and _EXPANDS.search(self.tools.commands)
         return bool(expands) and _NOT_ONE_WORD.search(path) is not None
 
-    def _pristine_text(self, path: str) -> str | None:
-        file = self.files.get(path)
-        return None if file is None else _text(file)
-
 
 def path_policy(problem: Problem, project: Project) -> PathPolicy:
     """The rules for a problem and its project; costs a few passes over the pristine files' text."""
     files = {file.path: file for file in project.files}
-    texts = _texts(project.files)
+    texts = {file.path: _text(file) for file in project.files}
     empty = [folder.rstrip("/") for folder in project.empty_folders]
     tests = test_names.pristine_tests(texts, {test.file for test in problem.tests if test.file})
     tools = tools_at_hand(problem.test_command, texts, tests)
@@ -226,10 +211,6 @@ def _place_refusal(path: str) -> str | None:
     if parts & _VERSION_CONTROL:
         return "version_control"
     return "dependency_folder" if parts & _DEPENDENCY_FOLDERS else None
-
-
-def _texts(files: Iterable[ProjectFile]) -> dict[str, str]:
-    return {file.path: _text(file) for file in files}
 
 
 def _text(file: ProjectFile) -> str:

@@ -128,11 +128,8 @@ def suspicions(path: str, added: Iterable[str], named: Mapping[str, Iterable[str
     text = text[:_MAX_CHARACTERS]
     for name, words, pattern in _COMPILED:
         present = [word for word in words if word in text] if name not in found else []
-        if present and pattern.search(_lines_with(present, text)):
+        lines = (line for line in text.split("\n") if any(word in line for word in present))
+        if present and pattern.search("\n".join(lines)):
             found.add(name)
     found |= {name for name, words in named.items() if any(word in text for word in words)}
     return [f"{name}:{path}" for name in sorted(found)]
-
-
-def _lines_with(words: list[str], text: str) -> str:
-    return "\n".join(line for line in text.split("\n") if any(word in line for word in words))

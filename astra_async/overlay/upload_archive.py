@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from astra_async.languages.project_files import above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from astra_async.types import Project
 
@@ -32,7 +32,9 @@ def project_archive(project: Project, changed: Mapping[str, bytes | None]) -> by
     for the pristine one.
     """
     modes = {file.path: 0o755 if file.executable else 0o644 for file in project.files}
-    pieces = [_header(folder, tarfile.DIRTYPE, 0o755) for folder in _folders(project, changed)]
+    empty = [folder.rstrip("/") for folder in project.empty_folders]
+    folders = {*empty, *(folder for path in (*empty, *modes, *changed) for folder in above(path))}
+    pieces = [_header(folder, tarfile.DIRTYPE, 0o755) for folder in sorted(folders)]
     links = {file.path: file.link for file in project.files if file.link is not None}
     contents: dict[str, bytes | None] = {file.path: file.content for file in project.files}
     contents |= changed
@@ -45,25 +47,14 @@ def project_archive(project: Project, changed: Mapping[str, bytes | None]) -> by
             pieces.append(_header(path, tarfile.SYMTYPE, 0o777, link=link))
             continue
         time_s = _time_of(content) if path in changed else _PRISTINE_TIME_S
+        mode = modes.get(path, 0o755 if content.startswith(b"#!") else 0o644)
         pieces += [
-            _header(path, tarfile.REGTYPE, modes.get(path, _mode(content)), size=len(content), time_s=time_s),
+            _header(path, tarfile.REGTYPE, mode, size=len(content), time_s=time_s),
             content,
             b"\0" * (-len(content) % _BLOCK),
         ]
     pieces.append(b"\0" * (2 * _BLOCK))
     return b"".join(pieces)
-
-
-def _mode(content: bytes) -> int:
-    """Of a new file."""
-    return 0o755 if content.startswith(b"#!") else 0o644
-
-
-def _folders(project: Project, changed: Iterable[str]) -> list[str]:
-    """Every folder above a file, and the empty ones, parents before children."""
-    empty = [folder.rstrip("/") for folder in project.empty_folders]
-    paths = (*empty, *(file.path for file in project.files), *changed)
-    return sorted({*empty, *(folder for path in paths for folder in above(path))})
 
 
 # Those of pristine files are the same for every sample, and cost more than the rest.
