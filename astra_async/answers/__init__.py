@@ -114,10 +114,8 @@ def parse_leniently(text: str, fmt: Format, finish_reason: FinishReason) -> Solu
     if verdict is not None:
         return verdict
     if len(text) > MAX_CHARACTERS:
-        return Unusable(
-            failure="format_error",
-            reason=f"the answer has {len(text)} characters, more than {MAX_CHARACTERS}",
-        )
+        reason = f"the answer has {len(text)} characters, more than {MAX_CHARACTERS}"
+        return Unusable(failure="format_error", reason=reason)
     strict = _parse(text, fmt, finish_reason)
     if strict is not None:
         return strict
@@ -158,20 +156,16 @@ class _Answer:
 
 def _parse(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
     answer = _understood(text, fmt)
-    files = answer.reading.files if answer.reading else {}
-    if finish_reason == "length" and (answer.reading is None or not answer.reading.closed):
-        return Unusable(
-            failure="truncated",
-            reason="the answer was cut by its length limit before its end",
-            repairs=answer.repairs,
-        )
-    if answer.reading is not None and files:
-        return _solution(answer.reading, answer.repairs)
-    if not answer.text:
-        return Unusable(failure="format_error", reason="the answer is empty", repairs=answer.repairs)
-    if may_hold_json(answer.text):
+    reading, repairs = answer.reading, answer.repairs
+    if finish_reason == "length" and (reading is None or not reading.closed):
+        reason = "the answer was cut by its length limit before its end"
+        return Unusable(failure="truncated", reason=reason, repairs=repairs)
+    if reading is not None and reading.files:
+        return _solution(reading, repairs)
+    if answer.text and may_hold_json(answer.text):
         return None
-    return Unusable(failure="format_error", reason="the answer gives no file", repairs=answer.repairs)
+    reason = "the answer gives no file" if answer.text else "the answer is empty"
+    return Unusable(failure="format_error", reason=reason, repairs=repairs)
 
 
 def _understood(text: str, fmt: Format) -> _Answer:
@@ -214,11 +208,8 @@ def _read(text: str, fmt: Format) -> _Answer:
     """What the asked format gives, or the other one where only that gives an answer."""
     asked = _READERS[fmt](text)
     other: Format = "json" if fmt == "xml" else "xml"
-    if (
-        asked is not None
-        and asked.certainty == EXACT
-        and not _STARTS[other].search(text, 0, asked.spans[-1][0])
-    ):
+    is_exact = asked is not None and asked.certainty == EXACT
+    if asked and is_exact and not _STARTS[other].search(text, 0, asked.spans[-1][0]):
         return _Answer(text, asked, ())
     another = _READERS[other](text)
     if another is not None and another.files and _is_better(another, asked):

@@ -25,15 +25,13 @@ _CERTAIN = 2  # one certain line end, or two likely ones
 def mended(path: str, content: str) -> tuple[str, tuple[str, ...]]:
     """The content as the model meant it, and the names of the repairs."""
     repairs = []
-    without_fence = _unfenced(path, content)
-    if without_fence is not None:
-        content = without_fence
+    if (inner := _unfenced(path, content)) is not None:
+        content = inner
         repairs.append("fence")
     if "\b" in content:
         content = content.replace("\b", "\\b")
         repairs.append("backspace")
-    unescaped = _unescaped(content)
-    if unescaped is not None:
+    if (unescaped := _unescaped(content)) is not None:
         content = unescaped
         repairs.append("unescaped")
     return content, tuple(repairs)

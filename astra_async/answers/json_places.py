@@ -53,17 +53,14 @@ def _places(text: str) -> list[re.Match[str]]:
     string and after the same blanks as the first one; where that stands beside its brace, as the
     outermost of the others do.
     """
-    matches = (match for match in _PLACE.finditer(text) if match.group("key") is None or _is_key(match))
+    found = _PLACE.finditer(text)
+    matches = (match for match in found if match.group("key") is None or is_path(match.group("key")))
     first = next((match for match in matches if match.group("opening") == "{"), None)
     if first is None:
         return []
     others = [match for match in matches if _follows_a_string(text, match, first)]
     layout = _layout(first) or min(map(_layout, others), key=len, default="")
     return [first, *(match for match in others if _layout(match) == layout)]
-
-
-def _is_key(match: re.Match[str]) -> bool:
-    return is_path(match.group("key"))
 
 
 def _layout(match: re.Match[str]) -> str:

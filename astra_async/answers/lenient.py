@@ -20,7 +20,7 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from astra_async.answers import parse_leniently, parse_strictly
 from astra_async.answers.agents_files import read_agents_files
@@ -100,7 +100,11 @@ class LenientParser:
                     " or broke the parser"
                 ),
             )
-        return _decoded(decode(reply))
+        record = decode(reply)
+        repairs = tuple(record.pop("repairs"))
+        if "files" in record:
+            return Solution(files=record["files"], repairs=repairs)
+        return Unusable(**record, repairs=repairs)
 
     async def close(self) -> None:
         """End the helper; a later `parse` starts another."""
@@ -162,13 +166,6 @@ async def _end(process: Process) -> None:
     if process.stdin is not None:
         process.stdin.close()
     await process.wait()
-
-
-def _decoded(record: dict[str, Any]) -> Solution | Unusable:
-    repairs = tuple(record.pop("repairs"))
-    if "files" in record:
-        return Solution(files=record["files"], repairs=repairs)
-    return Unusable(**record, repairs=repairs)
 
 
 # --- within the helper ------------------------------------------------------------------------------

@@ -153,7 +153,8 @@ def _by_spelling(pattern: re.Pattern[str], text: str) -> dict[str, list[int]]:
 def _read_file(text: str, head: re.Match[str], marks: _Marks, found: Reading) -> int:
     """Adds the file that begins here, if it has a path; returns where to go on."""
     attributes = head.group("attributes") or ""
-    path, position = _path_in(attributes), head.end()
+    named, position = _ATTRIBUTE.search(attributes), head.end()
+    path = next((value for value in named.groups()[1:] if value is not None), "") if named else None
     if path is None:
         child = _PATH_CHILD.match(text, head.start() if head.group("attributes") is None else position)
         if child is None:
@@ -173,7 +174,7 @@ def _read_file(text: str, head: re.Match[str], marks: _Marks, found: Reading) ->
     body = _body(text, wrapper.end() if wrapper else position, spelling, marks)
     if path:
         found.add(path, body.content, *body.repairs)
-    certainty = EXACT if body.in_cdata or body.closed else GUESSED
+    certainty = EXACT if body.is_certain else GUESSED
     if _is_in_sentence(text, head):
         certainty = IN_SENTENCE
     found.certainty = max(found.certainty, certainty)
@@ -187,21 +188,13 @@ def _is_in_sentence(text: str, head: re.Match[str]) -> bool:
     return before not in {"", "\n", ">"} and _CDATA_START.match(text, head.end()) is None
 
 
-def _path_in(attributes: str) -> str | None:
-    match = _ATTRIBUTE.search(attributes)
-    if match is None:
-        return None
-    return next(value for value in match.groups()[1:] if value is not None)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Body:
     """A file's content, and where its closing marks end."""
 
     content: str
     end: int
-    in_cdata: bool
-    closed: bool
+    is_certain: bool
     repairs: tuple[str, ...]
 
 
@@ -226,7 +219,7 @@ def _body(text: str, start: int, spelling: tuple[str, str], marks: _Marks) -> _B
         raw = _without_closers(text[start:after])
         repairs = ("unclosed_cdata" if in_cdata else "unclosed_file",)
     content, more = _cleaned(raw, in_cdata=in_cdata)
-    return _Body(content=content, end=after, in_cdata=in_cdata, closed=closed, repairs=(*repairs, *more))
+    return _Body(content=content, end=after, is_certain=in_cdata or closed, repairs=(*repairs, *more))
 
 
 def _without_closers(raw: str) -> str:
@@ -248,18 +241,14 @@ def _cleaned(raw: str, *, in_cdata: bool) -> tuple[str, tuple[str, ...]]:
     if in_cdata:
         raw = raw.replace(f"]]>{CDATA}", "")
         return raw.removeprefix("\n"), ("cdata_end",) if "]]>" in raw else ()
-    text = without_entities(raw) if _is_escaped(raw) else raw
-    return trimmed(text), ("no_cdata",) if raw else ()
+    # Written with entities: no `<`, and every `&` begins one of XML's own.
+    is_escaped = "<" not in raw and "&" in raw and len(_ENTITY.findall(raw)) == raw.count("&")
+    return trimmed(without_entities(raw) if is_escaped else raw), ("no_cdata",) if raw else ()
 
 
 def trimmed(text: str) -> str:
     """Character data without the newline after the opening tag and the closing tag's indentation."""
     return _INDENTATION.sub("", text.removeprefix("\n"))
-
-
-def _is_escaped(text: str) -> bool:
-    """Whether character data was written with entities: no `<`, and every `&` begins one of XML's own."""
-    return "<" not in text and "&" in text and len(_ENTITY.findall(text)) == text.count("&")
 
 
 def without_entities(text: str) -> str:
