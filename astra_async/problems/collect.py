@@ -85,32 +85,35 @@ async def load_set(text: str, store: Store, wanted: Wanted) -> ProblemSet:
 async def open_source(source: Source, store: Store) -> Opened:
     """The CSV as the source holds it now. Raises SourceError or ArchiveError naming the remedy."""
     if not isinstance(source, HubSet):
-        path, warnings = await store.fetch(source.url)
-        lock = Lock(
-            source=str(source),
-            root=folder_of(source.url),
-            fetched_at=_now(),
-            csv=_plain_name(source.url.partition("?")[0]),
-            csv_sha256=_checked_csv(path, str(source)),
-        )
-        return Opened(path=path, lock=lock, warnings=warnings)
+        return await _fetched(source.url, source.url.partition("?")[0], store, shown_as=str(source))
     info, warnings = await _info(source, store)
     pinned = replace(source, revision=info.revision, file=choose_csv(source, info))
     url = resolve_url(store.hub.endpoint, pinned)
-    path, more = await store.fetch(url)
-    lock = Lock(
+    opened = await _fetched(url, pinned.file or "", store, shown_as=str(pinned))
+    lock = replace(
+        opened.lock,
         source=str(replace(source, file=pinned.file)),
-        root=folder_of(url),
         endpoint=store.hub.endpoint,
         revision=info.revision,
         licence=info.licence,
         gated=info.gated,
         private=info.private,
-        fetched_at=_now(),
-        csv=_plain_name(pinned.file or ""),
-        csv_sha256=_checked_csv(path, str(pinned)),
     )
-    return Opened(path=path, lock=lock, warnings=(*warnings, *more))
+    return replace(opened, lock=lock, warnings=warnings + opened.warnings)
+
+
+async def _fetched(url: str, name: str, store: Store, *, shown_as: str) -> Opened:
+    path, warnings = await store.fetch(url)
+    if path.stat().st_size > MAX_CSV_BYTES:
+        raise SourceError(f"larger than {MAX_CSV_BYTES // 1024**2} MiB; no CSV of problems", where=shown_as)
+    lock = Lock(
+        source=shown_as,
+        root=folder_of(url),
+        fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        csv=_plain_name(name),
+        csv_sha256=path.name,  # the cache names objects by their content
+    )
+    return Opened(path=path, lock=lock, warnings=warnings)
 
 
 async def _info(source: HubSet, store: Store) -> tuple[HubInfo, tuple[str, ...]]:
@@ -260,10 +263,10 @@ async def _restore_csv(lock: Lock, source: Source, folder: Path, store: Store, s
     if isinstance(source, HubSet):
         pinned = parse_source(lock.source, store.hub.endpoint)
         file = pinned.file if isinstance(pinned, HubSet) else source.file
-        source = replace(source, revision=lock.revision, file=file)
-        path, _ = await store.fetch(resolve_url(store.hub.endpoint, source))
+        url = resolve_url(store.hub.endpoint, replace(source, revision=lock.revision, file=file))
     else:
-        path, _ = await store.fetch(source.url)
+        url = source.url
+    path, _ = await store.fetch(url)
     if not has_sha256(path, lock.csv_sha256):
         raise UsageError(
             f"{lock.source} is not the one of the lock any more: `--update` takes what is there now"
@@ -276,13 +279,3 @@ def _plain_name(text: str) -> str:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text.rstrip("/").rpartition("/")[2]).strip(".-")[-80:]
     name = name or "problems"
     return name if "." in name else f"{name}.csv"
-
-
-def _checked_csv(path: Path, shown_as: str) -> str:
-    if path.stat().st_size > MAX_CSV_BYTES:
-        raise SourceError(f"larger than {MAX_CSV_BYTES // 1024**2} MiB; no CSV of problems", where=shown_as)
-    return path.name
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

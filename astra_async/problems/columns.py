@@ -165,7 +165,11 @@ def match_columns(
             warnings.append(
                 f"columns {named} all fit {field}: the first is used (--column {field}=NAME chooses)"
             )
-    _require(required, index, header, name)
+    if missing := [field for field in required if field not in index]:
+        raise ProblemsError(
+            f"{name}, line 1: no column for {', '.join(missing)}; columns found: {_listed(header)}; "
+            f"name the right one with --column {missing[0]}=COLUMN"
+        )
     return CsvColumns(
         index=index,
         headers={field: header[at].strip() for field, at in index.items()},
@@ -201,15 +205,6 @@ def _field(given: str) -> str | None:
     folded = fold(given)
     own = {fold(field): field for field in COLUMNS}
     return own.get(folded) or next((name for name, each in COLUMNS.items() if folded in each.names), None)
-
-
-def _require(required: Sequence[str], index: Mapping[str, int], header: Sequence[str], name: str) -> None:
-    missing = [field for field in required if field not in index]
-    if missing:
-        raise ProblemsError(
-            f"{name}, line 1: no column for {', '.join(missing)}; columns found: {_listed(header)}; "
-            f"name the right one with --column {missing[0]}=COLUMN"
-        )
 
 
 def _listed(header: Sequence[str]) -> str:

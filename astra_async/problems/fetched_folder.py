@@ -109,13 +109,8 @@ class Lock:
 
     def of(self, problem_id: str, which: Field) -> LockedFile | None:
         """The file that has come for a problem."""
-        return next(
-            (each for each in self.files if (each.problem_id, each.field) == (problem_id, which)), None
-        )
-
-    def to_json(self) -> bytes:
-        """Its text, indented for people."""
-        return json.dumps(asdict(self), indent=2).encode() + b"\n"
+        whose = problem_id, which
+        return next((each for each in self.files if (each.problem_id, each.field) == whose), None)
 
 
 def read_lock(folder: Path) -> Lock | None:
@@ -269,8 +264,8 @@ def _file_name(problem_id: str, location: str) -> str:
 
 
 def write_lock(folder: Path, lock: Lock) -> Lock:
-    """The lock, which stands in its folder as a whole. Raises StorageError."""
-    write_atomically(folder / LOCK_NAME, lock.to_json())
+    """The lock, which stands in its folder as a whole, indented for people. Raises StorageError."""
+    write_atomically(folder / LOCK_NAME, json.dumps(asdict(lock), indent=2).encode() + b"\n")
     return lock
 
 

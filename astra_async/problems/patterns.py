@@ -107,10 +107,8 @@ def _compiled(pattern: str, *, anchored: bool) -> str | re.Pattern[str] | None:
     pattern = composed(pattern.strip())
     if not _cleaned(pattern) or len(pattern) > _MAX_PATTERN or "\n" in pattern:
         return None
-    if _looks_like_regex(pattern):
-        rule: str | re.Pattern[str] | None = _regex(pattern)
-    else:
-        rule = _glob(pattern, anchored=anchored)
+    is_regex = "\\" in pattern or pattern.startswith("^") or pattern.endswith("$") or ".*" in pattern[1:]
+    rule: str | re.Pattern[str] | None = _regex(pattern) if is_regex else _glob(pattern, anchored=anchored)
     return None if rule is None or (rule and _matches_everything(rule)) else rule
 
 
@@ -134,10 +132,6 @@ def _is_readable(line: str) -> bool:
     except re.error:
         return False
     return True
-
-
-def _looks_like_regex(pattern: str) -> bool:
-    return "\\" in pattern or pattern.startswith("^") or pattern.endswith("$") or ".*" in pattern[1:]
 
 
 def _regex(pattern: str) -> re.Pattern[str] | None:

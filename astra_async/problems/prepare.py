@@ -118,6 +118,7 @@ async def prepare(
     _refuse_unreadable(
         whole, f"{manifest_file.path}: {'; '.join(manifest.warnings)}" if manifest_file else ""
     )
+    is_partial = reference is not None and "binary_left_out" in reference.repairs
     rules = PROMPT_LEAVES_OUT if leave_out is None else leave_out
     policy = path_policy(whole, project)
     prompts = {
@@ -141,7 +142,7 @@ async def prepare(
             *_ignored_patterns(policy),
             *_idle_patterns(policy),
             *_unseen_files(project, prompts.values()),
-            *(["the reference's files that are no text were left out"] if _is_partial(reference) else []),
+            *(["the reference's files that are no text were left out"] if is_partial else []),
             *replaceable_tests(policy, whole.tests),
             *_lacking(policy),
         ),
@@ -208,10 +209,6 @@ def _unseen_files(project: Project, prompts: Iterable[Prompt]) -> Iterator[str]:
             f"{_named(paths)}: no UTF-8, shown to models as {encoding}, and UTF-8 where an answer changes it;"
             " save it as UTF-8 if that is not meant"
         )
-
-
-def _is_partial(reference: Solution | None) -> bool:
-    return reference is not None and "binary_left_out" in reference.repairs
 
 
 def _named(names: Sequence[str]) -> str:

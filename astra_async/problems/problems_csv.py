@@ -53,7 +53,7 @@ def load_problems(
             column and the number of others, which hang on the exception as notes (`__notes__`).
     """
     name = origin or str(csv_path)
-    header, rows = read_table(_read(csv_path), name)
+    header, rows = read_table(_read(csv_path, remedy="; name a CSV with --problems"), name)
     found = match_columns(header, columns or {}, name)
     root = str(projects_root or csv_path.absolute().parent)
     reader = _Reader(name=name, columns=found, root=root, is_foreign=bool(origin))
@@ -67,13 +67,11 @@ def load_problems(
     )
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, *, option: str = "", remedy: str = "") -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ProblemsError(
-            f"{path}: cannot be read ({error.strerror}); name a CSV with --problems"
-        ) from error
+        raise ProblemsError(f"{option}{path}: cannot be read ({error.strerror}){remedy}") from error
 
 
 def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
@@ -129,7 +127,7 @@ class _Reader:
 
     def _cell(self, row: Row, field: str) -> Any:
         """What a cell says; None where that is a mistake."""
-        read = {"project": self._project, "reference": self._reference}.get(field, COLUMNS[field].read)
+        read = {"project": self._project, "reference": self._located}.get(field, COLUMNS[field].read)
         try:
             return read(self._columns.text(row, field))
         except ValueError as error:
@@ -161,10 +159,9 @@ class _Reader:
             )
         return location
 
-    def _reference(self, cell: str) -> str:
-        return self._located(cell) if cell.strip() else ""
-
     def _located(self, cell: str) -> str:
+        if not cell.strip():
+            return ""
         location = read_location(cell, self._root)
         if self._is_foreign and "://" not in location:
             root = os.path.normpath(Path(self._root).absolute())
@@ -211,11 +208,7 @@ def add_skills(found: ProblemSet, path: Path) -> ProblemSet:
 
 def _read_skills(path: Path) -> dict[str, dict[str, Any]]:
     """What the file says by problem: fields to replace."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ProblemsError(f"--skills {path}: cannot be read ({error.strerror})") from error
-    header, rows = read_table(data, str(path))
+    header, rows = read_table(_read(path, option="--skills "), str(path))
     columns = match_columns(header, {}, str(path), fields=_SKILL_FIELDS, required=("id",))
     if len(columns.index) == 1:
         raise ProblemsError(f"{path}, line 1: no column main_skill or sub_skills; name at least one so")

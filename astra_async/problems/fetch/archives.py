@@ -194,7 +194,9 @@ def _zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allow
         content = file.read(allowance.room())
     allowance.took(name, len(content))
     if kind == stat.S_IFLNK:
-        return _zip_link(name, content)
+        if len(content) > _MAX_TARGET:
+            raise ArchiveError(f"the link {name[:200]!r} has too long a target")
+        return Entry(path=name, kind="link", target=content.decode())
     return Entry(path=name, kind="file", content=content, executable=bool(mode & stat.S_IXUSR))
 
 
@@ -202,12 +204,6 @@ def _zip_mode(info: zipfile.ZipInfo) -> int:
     """The Unix mode, where the maker (Unix, macOS, 7-Zip) says that the upper bits are one; else 0."""
     is_unix = info.create_system in (3, 19) or bool(info.external_attr & 0x8000)
     return info.external_attr >> 16 if is_unix else 0
-
-
-def _zip_link(name: str, content: bytes) -> Entry:
-    if len(content) > _MAX_TARGET:
-        raise ArchiveError(f"the link {name[:200]!r} has too long a target")
-    return Entry(path=name, kind="link", target=content.decode())
 
 
 def _zip_name(info: zipfile.ZipInfo) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,8 @@ def _check(response: aiohttp.ClientResponse, url: str) -> None:
         return
     where, answer = shown(url), f"the server answers {response.status}"
     if response.status in _PASSING:
-        raise Passing(answer, where=where, hint_s=_hint(response.headers.get("Retry-After", "")))
+        after = response.headers.get("Retry-After", "")  # its other form, a date, is left to our own pause
+        raise Passing(answer, where=where, hint_s=float(after) if re.fullmatch("[0-9]+", after) else None)
     why = refusal(response.status, response.headers)
     if why:
         raise SourceError(f"{answer}: {why}", where=where)
@@ -125,11 +127,6 @@ def _check(response: aiohttp.ClientResponse, url: str) -> None:
     if response.status in (404, 410):
         raise SourceError(f"{answer}: there is no such file; check the address in the CSV", where=where)
     raise SourceError(answer, where=where)
-
-
-def _hint(text: str) -> float | None:
-    """Seconds of a Retry-After; its other form, a date, is left to our own pause."""
-    return float(text) if text.isascii() and text.isdigit() else None
 
 
 def _plain(error: Exception) -> str:
