@@ -7,11 +7,10 @@ from what its project needs, one for each dependency set.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,11 +20,8 @@ from astra_async.bundled import image_sets
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.images.build import ensure_image_set, image_tag
 from astra_async.images.stacks import detect, project_set, toolchain_set
-from astra_async.images.warm import TEST_LINES, warm_image
+from astra_async.images.warm import warm_image, warming_job
 from astra_async.languages import LANGUAGES
-from astra_async.overlay import project_archive
-from astra_async.testing.verdict import limits_for
-from astra_async.types import Job, Limits, ProjectFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -33,18 +29,15 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.images.failed_images import FailedImages
     from astra_async.images.stacks import Stack
-    from astra_async.overlay import PathPolicy
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
     Say = Callable[[str], None]
     Deliver = Callable[[str], Awaitable[None]]
-    Make = Callable[["_Maker", Say], Awaitable[None]]
+    Make = Callable[["_Maker", Say], Awaitable[object]]
 
 SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAME
 _PULL_STARTS_S = 60.0
-_WARM_TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once
-_TELLING_CHARACTERS = 16  # a shorter line may stand in whatever a tool keeps
 _REMEDY = "name an image that has what the tests need, in the CSV's column `image` or with --image"
 _UNKNOWN = (
     "no image is named, and nothing in the project says what to install"
@@ -272,7 +265,7 @@ def _named(named: str) -> Recipe:
     if folder is None:
         raise ImageError(f"image set {named} is unknown; there are {', '.join(image_sets())}")
     tag = image_tag(folder)
-    return Recipe(name=tag, make=partial(_build_set, folder), tags=(tag,))
+    return Recipe(name=tag, make=partial(_ensure, folder), tags=(tag,))
 
 
 async def _pull(named: str, maker: _Maker, say: Say) -> None:
@@ -285,8 +278,8 @@ async def _pull(named: str, maker: _Maker, say: Say) -> None:
         raise ImageError(f"image {named}: {error}") from error
 
 
-async def _build_set(folder: Path, maker: _Maker, say: Say) -> None:
-    await ensure_image_set(maker.engine, folder, progress=say, failures=maker.failures)
+async def _ensure(folder: Path, maker: _Maker, say: Say, base: str = "") -> str:
+    return await ensure_image_set(maker.engine, folder, progress=say, base=base, failures=maker.failures)
 
 
 def _made_for(item: Prepared, stack: Stack | None) -> Recipe:
@@ -310,46 +303,15 @@ async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Say) ->
             for note in stack.notes:
                 say(f"problem {first.problem.id}: {note}")
             async with maker.toolchains.setdefault(below.name, asyncio.Lock()):
-                base = await ensure_image_set(maker.engine, below, progress=say, failures=maker.failures)
-            await ensure_image_set(maker.engine, own, progress=say, base=base, failures=maker.failures)
+                base = await _ensure(below, maker, say)
+            await _ensure(own, maker, say, base)
     if stack.warms:
         say(f"Running the untouched tests of {first.problem.id} once, for their caches")
-        await warm_image(maker.engine, _job(first, cold), _warm(cold), progress=say)
+        await warm_image(maker.engine, warming_job(first, cold), _warm(cold), progress=say)
 
 
 def _warm(cold: str) -> str:
     return f"{cold}-warmed"
-
-
-def _job(item: Prepared, image: str) -> Job:
-    """The untouched tests' run; its files have other dates than in any run that is graded.
-
-    A tool that knows what it has kept by its date would take altered tests for those of this run.
-    """
-    lines = ProjectFile(path=TEST_LINES, content=_lines_of_tests(item.policy))
-    project = replace(item.project, files=(*item.project.files, lines))
-    return Job(
-        image=image,
-        archive=project_archive(
-            project, {file.path: file.content for file in project.files if not file.link}
-        ),
-        command=item.problem.test_command,
-        environment=item.environment,
-        limits=replace(limits_for(item, Limits()), timeout_s=_WARM_TIMEOUT_S),
-        label=item.problem.id,
-    )
-
-
-def _lines_of_tests(policy: PathPolicy) -> bytes:
-    """Lines that stand nowhere but in tests and hidden files, as they are and as JSON has them."""
-    found, elsewhere = set[str](), set[str]()
-    for path, text in policy.texts().items():
-        lines = found if path in policy.tests or policy.hidden.matches(path) else elsewhere
-        lines |= {line.strip() for line in text.splitlines()}
-    telling = {line for line in found - elsewhere if len(line) >= _TELLING_CHARACTERS}
-    return "".join(
-        f"{line}\n" for line in sorted(telling | {json.dumps(line)[1:-1] for line in telling})
-    ).encode()
 
 
 def _identity(stack: Stack) -> object:

@@ -11,24 +11,29 @@ make a trial void.
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError
 from astra_async.images.build import a_container, committed_config
+from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.fitness import unseen
 from astra_async.testing.sandbox.hardened import hardened
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.resultfiles import PROJECT
 from astra_async.testing.sandbox.upload import upload_archive
+from astra_async.testing.verdict import limits_for
+from astra_async.types import Job, Limits, ProjectFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from astra_async.overlay import PathPolicy
+    from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types import Job
 
 TEST_LINES = ".astra-test-lines"  # a file of the job's project: lines that stand nowhere but in tests
 _FORGET = (
@@ -44,6 +49,39 @@ _CLEAN = (
     '"${TMPDIR:-/nowhere}"/jest_*/perf-cache-*'
 )
 _LARGEST_BYTES = 1024**3
+_TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once
+_TELLING_CHARACTERS = 16  # a shorter line may stand in whatever a tool keeps
+
+
+def warming_job(item: Prepared, image: str) -> Job:
+    """The untouched tests' run; its files have other dates than in any run that is graded.
+
+    A tool that knows what it has kept by its date would take altered tests for those of this run.
+    """
+    lines = ProjectFile(path=TEST_LINES, content=_lines_of_tests(item.policy))
+    project = replace(item.project, files=(*item.project.files, lines))
+    return Job(
+        image=image,
+        archive=project_archive(
+            project, {file.path: file.content for file in project.files if not file.link}
+        ),
+        command=item.problem.test_command,
+        environment=item.environment,
+        limits=replace(limits_for(item, Limits()), timeout_s=_TIMEOUT_S),
+        label=item.problem.id,
+    )
+
+
+def _lines_of_tests(policy: PathPolicy) -> bytes:
+    """Lines that stand nowhere but in tests and hidden files, as they are and as JSON has them."""
+    found, elsewhere = set[str](), set[str]()
+    for path, text in policy.texts().items():
+        lines = found if path in policy.tests or policy.hidden.matches(path) else elsewhere
+        lines |= {line.strip() for line in text.splitlines()}
+    telling = {line for line in found - elsewhere if len(line) >= _TELLING_CHARACTERS}
+    return "".join(
+        f"{line}\n" for line in sorted(telling | {json.dumps(line)[1:-1] for line in telling})
+    ).encode()
 
 
 async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[str], None]) -> str:

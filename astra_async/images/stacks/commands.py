@@ -45,12 +45,6 @@ def read_commands(problem: Problem, files: Mapping[str, bytes], manifest: bytes)
     )
 
 
-def manifest_of(files: Mapping[str, bytes]) -> bytes:
-    """The manifest's content, empty when the project has none."""
-    name = next((path for path in files if path.lower() in ("hackerrank.yml", "hackerrank.yaml")), "")
-    return files.get(name, b"")
-
-
 def segments(text: str) -> Iterator[list[str]]:
     """The simple commands of a shell text as words; those that are no plain commands are left out."""
     for number, segment in enumerate(_SEGMENT.split(text)):

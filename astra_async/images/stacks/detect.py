@@ -6,10 +6,11 @@ import hashlib
 import shlex
 from typing import TYPE_CHECKING, TypeVar
 
-from astra_async.images.stacks.commands import manifest_of, read_commands
+from astra_async.images.stacks.commands import read_commands
 from astra_async.images.stacks.image_sets import template
 from astra_async.languages import LANGUAGES
 from astra_async.languages.needs import Part, Stack, Toolchain
+from astra_async.problems.manifest import find_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +35,8 @@ def detect(project: Project, problem: Problem) -> Stack | None:
         for file in project.files
         if file.link is None and len(file.content) <= _MAX_FILE_BYTES
     }
-    commands = read_commands(problem, files, manifest_of(files))
+    manifest = find_manifest(project)
+    commands = read_commands(problem, files, manifest.content if manifest else b"")
     parts = [
         part
         for folder in _folders(files, commands)
@@ -57,7 +59,9 @@ def _folders(files: Mapping[str, bytes], commands: Commands) -> list[str]:
 def _stack(parts: Sequence[Part], commands: Commands) -> Stack:
     steps = [part.install for part in parts if part.install]
     languages = {part.language for part in parts}
-    steps += [_tolerant(line) for language, line in commands.installs if language in languages]
+    # A package that a command names may be one that the image has already, under another name.
+    added = (line for language, line in commands.installs if language in languages)
+    steps += [f"attempt {line} || note {shlex.quote(line + ' failed')}\n" for line in added]
     return Stack(
         name="-".join(dict.fromkeys(part.label for part in parts)),
         toolchain=_together([part.toolchain for part in parts]),
@@ -78,16 +82,12 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text)[:300]
 
 
-def _tolerant(line: str) -> str:
-    """A package that a command names may be one that the image has already, under another name."""
-    return f"attempt {line} || note {shlex.quote(line + ' failed')}\n"
-
-
 def _together(toolchains: Sequence[Toolchain]) -> Toolchain:
     """One toolchain that can do what each can; of several versions of a program the newest."""
     different = list(dict.fromkeys(toolchain.label for toolchain in toolchains))
+    short = "several-" + hashlib.sha256("\0".join(different).encode()).hexdigest()[:8]
     return Toolchain(
-        label="-".join(different) if len(different) <= 3 else _short(different),  # noqa: PLR2004 - a name to read
+        label="-".join(different) if len(different) <= 3 else short,  # noqa: PLR2004 - a name to read
         packages=frozenset().union(*(toolchain.packages for toolchain in toolchains)),
         first=tuple(dict.fromkeys(name for toolchain in toolchains for name in toolchain.first)),
         versions={
@@ -99,7 +99,3 @@ def _together(toolchains: Sequence[Toolchain]) -> Toolchain:
         dockerfile="".join(dict.fromkeys(toolchain.dockerfile for toolchain in toolchains)),
         image=next((toolchain.image for toolchain in toolchains if toolchain.image), ""),
     )
-
-
-def _short(labels: Iterable[str]) -> str:
-    return "several-" + hashlib.sha256("\0".join(labels).encode()).hexdigest()[:8]
