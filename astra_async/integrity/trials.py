@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import Decision, Solved
-from astra_async.overlay import integrate
 from astra_async.testing.verdict import run_tests
-from astra_async.types import Unusable
 
 if TYPE_CHECKING:
     import random
@@ -86,13 +84,13 @@ class _Case:
 
 
 class Trials:
-    """The trials of one run; what it learns about a problem it learns once."""
+    """The trials of one run; what it learns about a problem it learns once. `draw` says who is tried."""
 
     def __init__(self, sandbox: Sandbox, expectations: Expectations, limits: Limits, draw: Draw) -> None:
         self._sandbox = sandbox
         self._expectations = expectations
         self._limits = limits
-        self._draw = draw
+        self.draw = draw
         self._cases: dict[str, _Case] = {}
         self._deciding: dict[Solved, asyncio.Future[None]] = {}
 
@@ -105,7 +103,7 @@ class Trials:
         Those that come while it is tried are scored at once, and wait for the rest with their turn to test
         released.
         """
-        solved, draw = entry.solved, self._draw
+        solved, draw = entry.solved, self.draw
         scored: Examined | None = None
         while True:
             if (deciding := self._deciding.get(solved)) is None:
@@ -135,11 +133,6 @@ class Trials:
             del self._deciding[entry.solved]
             deciding.set_result(None)
 
-    @property
-    def draw(self) -> Draw:
-        """Who is tried, and what is known of that."""
-        return self._draw
-
     async def altered_tests(self, prepared: Prepared, image: str) -> int:
         """How many expected tests the base passes, and fails where they are altered: what proof may rest on.
 
@@ -148,10 +141,8 @@ class Trials:
         case = await self._case(prepared, image)
         found: frozenset[str] = frozenset()
         for number in range(3):
-            left = case.forms.names - found
-            form = case.forms.altering(
-                left, self._draw.rng(Solved(prepared.problem.id, ""), f"shown {number}")
-            )
+            rng = self.draw.rng(Solved(prepared.problem.id, ""), f"shown {number}")
+            form = case.forms.altering(case.forms.names - found, rng)
             if form is None:
                 break
             found |= await self._evidence(case, form)
@@ -162,7 +153,7 @@ class Trials:
     ) -> tuple[Examined, Decision]:
         """Invariant: what goes first is drawn, and nothing that a solution can see says what is to come."""
         case = await self._case(entry.prepared, entry.image)
-        rng = self._draw.rng(entry.solved, "order")
+        rng = self.draw.rng(entry.solved, "order")
         forms = self._forms(case, entry, count)
         order: list[Form | None] = [None, *forms]
         rng.shuffle(order)
@@ -177,8 +168,8 @@ class Trials:
         if await self._is_due(entry, scored):
             found = await self._found(case, entry, scored.verdict, forms, early)
             found = replace(found, passed=scored.verdict.passed, forms=count if forms else 0)
-        self._draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
-        return scored, self._draw.remember(entry.solved, entry.model, found)
+        self.draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
+        return scored, self.draw.remember(entry.solved, entry.model, found)
 
     async def _is_due(self, entry: Entry, scored: Examined) -> bool:
         """Whether there is a score to doubt: one above the untouched project's."""
@@ -187,10 +178,10 @@ class Trials:
 
     def _forms(self, case: _Case, entry: Entry, count: int) -> list[Form]:
         """So many forms, drawn for the solution out of those of one draw."""
-        rng = self._draw.rng(entry.solved, "forms")
+        rng = self.draw.rng(entry.solved, "forms")
         number = rng.randrange(_DRAWS)
         if number not in case.drawn:
-            seeded = self._draw.rng(Solved(entry.solved.problem_id, ""), f"forms {number}")
+            seeded = self.draw.rng(Solved(entry.solved.problem_id, ""), f"forms {number}")
             case.drawn[number] = case.forms.drawn(seeded)
         forms = case.drawn[number][: max(count, _ALONE)]
         return rng.sample(forms, min(count, len(forms)))
@@ -208,7 +199,7 @@ class Trials:
         if not forms:
             return Decision(state="no_trial", left_out=left_out)
         passed = _passed(by_name(verdict.tests))
-        rng = self._draw.rng(entry.solved, "again")
+        rng = self.draw.rng(entry.solved, "again")
         seconds, doubt = sum(took_s for _, took_s in early), ""
         for number, form in enumerate(forms):
             if number < len(early):
@@ -274,12 +265,8 @@ class Trials:
         """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
         altered = form.names | form.unnamed
         bent = frozenset(name for name in altered & passed if "passed" in outcomes[name])
-        silent = (
-            frozenset(
-                name for name in passed if not outcomes[name] & (_FAILED if name in altered else {"passed"})
-            )
-            - bent
-        )
+        told = {name: _FAILED if name in altered else {"passed"} for name in passed - bent}
+        silent = frozenset(name for name, each in told.items() if not outcomes[name] & each)
         if not bent and not silent:
             return _Seen()
         evidence = await self._evidence(case, form)
@@ -318,7 +305,9 @@ class Trials:
             # Invariant: whoever asks first, a case judges by the rules that know the image (one in a run).
             prepared = await self._expectations.fitted(prepared, image)
             forms = await asyncio.to_thread(Forms, prepared.project, prepared.policy, expected.tests)
-            case = _Case(prepared=prepared, image=image, forms=forms, base_files=_base_files(prepared))
+            reference = prepared.integrated_reference()
+            files = reference.files if reference else {}
+            case = _Case(prepared=prepared, image=image, forms=forms, base_files=files)
             self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
 
@@ -326,14 +315,6 @@ class Trials:
         prepared = replace(case.prepared, project=form.project)
         tested = await run_tests(self._sandbox, prepared, case.image, form.over(changed), self._limits)
         return case.forms.outcomes(tested.report), tested.execution.duration_s
-
-
-def _base_files(prepared: Prepared) -> Changed:
-    """The reference's files where there is one that can be used, else none."""
-    if prepared.reference is None:
-        return {}
-    integrated = integrate(prepared.project, prepared.reference, prepared.policy)
-    return {} if isinstance(integrated, Unusable) else integrated.files
 
 
 def _passed(outcomes: _Outcomes) -> frozenset[str]:

@@ -48,6 +48,11 @@ class Prepared:
     weights: Mapping[str, float] = field(default_factory=dict)  # the manifest's, by test name
     warnings: tuple[str, ...] = ()
 
+    def integrated_reference(self) -> Integrated | None:
+        """What the reference changes; None without one, and where nothing of it may be applied."""
+        found = integrate(self.project, self.reference, self.policy) if self.reference else None
+        return found if isinstance(found, Integrated) else None
+
 
 class ProjectStore(Protocol):
     """Fetches projects and reference solutions; raises SourceError or ArchiveError."""
@@ -241,10 +246,8 @@ def reference_sha256(prepared: Prepared) -> str | None:
 
 def _reference_sizes(prepared: Prepared) -> dict[str, int] | None:
     """The reference as Table 1 counts a solution: characters, lines and number of the files it changes."""
-    if prepared.reference is None:
-        return None
-    changed = integrate(prepared.project, prepared.reference, prepared.policy)
-    if not isinstance(changed, Integrated):
+    changed = prepared.integrated_reference()
+    if changed is None:
         return None
     return {
         "output_characters": sum(len(content or b"") for content in changed.files.values()),

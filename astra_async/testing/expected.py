@@ -24,7 +24,6 @@ import orjson
 
 from astra_async.errors import ExpectationError
 from astra_async.files import file_mode, write_atomically
-from astra_async.overlay import integrate
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
 from astra_async.testing.counting import among_skipped, learn, mismatch
@@ -32,7 +31,7 @@ from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
 from astra_async.testing.verdict import cut_short, judge, not_built, run_tests, untold
-from astra_async.types import ExpectedTest, Unusable
+from astra_async.types import ExpectedTest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -198,9 +197,8 @@ class Expectations:
         """None where there is no reference, or nothing of it may be applied."""
         if prepared.reference is None:
             return None
-        policy = (await self.fitted(prepared, image)).policy
-        integrated = integrate(prepared.project, prepared.reference, policy)
-        if isinstance(integrated, Unusable):
+        integrated = (await self.fitted(prepared, image)).integrated_reference()
+        if integrated is None:
             return None
         return await run_tests(self._sandbox, prepared, image, integrated.files, self._limits)
 
