@@ -96,7 +96,8 @@ class DockerSandbox(Containers):
         if self._closed:
             return
         if len(self._ahead) + self._making >= self.slots:
-            gives_way = next((each for each in self._ahead if self._gives_way_to(kind, each)), None)
+            old = (each for each in self._ahead if self._clock() - each.made_at > _IDLE_S)
+            gives_way = next((each for each in old if each.kind != kind), None)
             if gives_way is None:
                 return
             self._ahead.remove(gives_way)
@@ -168,9 +169,6 @@ class DockerSandbox(Containers):
                 self._ahead.remove(each)  # from here its taker removes it; what is in the list, the sandbox
                 return each.made
         return None
-
-    def _gives_way_to(self, kind: _Kind, each: _Ahead) -> bool:
-        return each.kind != kind and self._clock() - each.made_at > _IDLE_S
 
     async def _make_ahead(self, kind: _Kind, gives_way: _Ahead | None) -> None:
         try:

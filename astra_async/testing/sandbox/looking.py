@@ -122,7 +122,9 @@ async def _with_places(
             large.append(place)
         else:
             contents[place] = content
-    large += _common([place[1:] for place in ours if place[0] == "F"])
+    with_files = [place[1:] for place in ours if place[0] == "F"]
+    # Where they are many, the one that they lie in.
+    large += [posixpath.commonpath(with_files)] if len(with_files) > _OVERLAID // 2 else with_files
     large += [*etc, *empty[_PLACES:]]
     mountable = [place for place in large if _MOUNTABLE.match(place)][:_OVERLAID]
     return replace(
@@ -132,11 +134,6 @@ async def _with_places(
         overlaid={place: await _entry(engine, container, place) for place in mountable},
         layered=len(mountable) < len(large),
     )
-
-
-def _common(folders: list[str]) -> list[str]:
-    """The folders, or where they are many, the one that they lie in."""
-    return [posixpath.commonpath(folders)] if len(folders) > _OVERLAID // 2 else folders
 
 
 async def _entry(engine: Engine, container: str, folder: str) -> Mapping[str, bytes]:

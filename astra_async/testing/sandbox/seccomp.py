@@ -84,23 +84,16 @@ def profile() -> str:
         *(_when("socket", 0, "EQ", family) for family in _SOCKET_FAMILIES),
         *(_when("personality", 0, "EQ", each) for each in _PERSONALITIES),
         _when("fallocate", 1, "EQ", 0),
-        {**_when("fallocate", 1, "NE", 0), "action": "SCMP_ACT_ERRNO", "errnoRet": _EOPNOTSUPP},
+        _when("fallocate", 1, "NE", 0, error=_EOPNOTSUPP),
         _when("fadvise64", 3, "NE", _FADV_DONTNEED),
         # Advice need not be taken: the call does nothing.
-        {**_when("fadvise64", 3, "EQ", _FADV_DONTNEED), "action": "SCMP_ACT_ERRNO", "errnoRet": 0},
-        {"names": ["fadvise64_64", "arm_fadvise64_64"], "action": "SCMP_ACT_ERRNO", "errnoRet": 0},
+        _when("fadvise64", 3, "EQ", _FADV_DONTNEED, error=0),
+        _refused("fadvise64_64", "arm_fadvise64_64", error=0),
         _when("madvise", 2, "LT", _MADV_COLD),
         _when("madvise", 2, "GT", _MADV_PAGEOUT),
-        *(
-            {**_when("madvise", 2, "EQ", each), "action": "SCMP_ACT_ERRNO", "errnoRet": _EINVAL}
-            for each in (_MADV_COLD, _MADV_PAGEOUT)
-        ),
+        *(_when("madvise", 2, "EQ", each, error=_EINVAL) for each in (_MADV_COLD, _MADV_PAGEOUT)),
         # Refused as if the kernel had none of them, so that programs take the older way.
-        {
-            "names": ["clone3", "io_uring_enter", "io_uring_register", "io_uring_setup"],
-            "action": "SCMP_ACT_ERRNO",
-            "errnoRet": _ENOSYS,
-        },
+        _refused("clone3", "io_uring_enter", "io_uring_register", "io_uring_setup", error=_ENOSYS),
     ]
     architectures = [
         {
@@ -112,7 +105,12 @@ def profile() -> str:
     return json.dumps({"defaultAction": "SCMP_ACT_ERRNO", "archMap": architectures, "syscalls": rules})
 
 
-def _when(name: str, argument: int, operator: str, value: int) -> dict[str, Any]:
-    """Permit a call where one of its arguments compares so; MASKED_EQ: no bit of the value is set."""
+def _when(name: str, argument: int, operator: str, value: int, *, error: int | None = None) -> dict[str, Any]:
+    """Permit a call, or refuse it, where an argument compares so; MASKED_EQ: no bit of the value is set."""
     compared = {"index": argument, "value": value, "op": f"SCMP_CMP_{operator}"}
-    return {"names": [name], "action": "SCMP_ACT_ALLOW", "args": [compared]}
+    permitted = {"names": [name], "action": "SCMP_ACT_ALLOW"}
+    return (permitted if error is None else _refused(name, error=error)) | {"args": [compared]}
+
+
+def _refused(*names: str, error: int) -> dict[str, Any]:
+    return {"names": list(names), "action": "SCMP_ACT_ERRNO", "errnoRet": error}
