@@ -28,8 +28,9 @@ from astra_async.agents.shell import Ran
 from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
-from astra_async.testing.sandbox.execution import Command, Ended, delete, run_command, stopped
+from astra_async.testing.sandbox.execution import Command, Ended, run_command
 from astra_async.testing.sandbox.hardened import confined
+from astra_async.testing.sandbox.job import delete, stopped
 from astra_async.testing.sandbox.resultfiles import PROJECT
 from astra_async.testing.sandbox.tarstream import entries
 from astra_async.testing.sandbox.upload import upload_archive

@@ -1,42 +1,28 @@
-"""One started container from upload to reports: run the command inside its limits, say what happened.
+"""One command in a started container: run inside its limits until its end.
 
-The tests are an exec of their own user beside a first process of another one (see `keeper`); the engine knows
-the command's exit code. Whose fault is a container that died? Nothing of the tests can end the first process
-but the want of memory, and then the engine says so. All else came from outside (a restarted engine, `docker
-kill`) and is ContainerLost, as is every broken connection, and a host out of memory that took a process of
-the tests. Nothing that the tests print, write or leave as a status makes trouble of ours: what the engine
-cannot follow is a report not read.
-
-A report is read when nothing of the tests can change it any more: the command's shell ends by killing every
-process of its user; where the first process sees others all the same, the container is frozen.
+It is an exec beside the first process (see `keeper`); the engine knows its exit code, and the command's shell
+ends by killing every process of its user.
 """
 
 from __future__ import annotations
 
 import asyncio
-import glob
-import logging
 import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from astra_async.errors import ContainerLost, ImageError, SandboxError
-from astra_async.testing.sandbox.engine_errors import both_ends, engine_call
+from astra_async.errors import ContainerLost, SandboxError
+from astra_async.testing.sandbox.engine_errors import engine_call
 from astra_async.testing.sandbox.output import Output
-from astra_async.testing.sandbox.resultfiles import PROJECT, inside_project, read_reports
-from astra_async.testing.sandbox.upload import upload_archive
-from astra_async.types import Execution, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from aiodocker.stream import Stream
 
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.testing.sandbox.fitness import Fitness
-    from astra_async.testing.sandbox.keeper import Keeper, Seen
-    from astra_async.types import Job
+    from astra_async.types import Limits
 
 _LAST_OUTPUT_S = 10.0
 _BEGINNING_S = 60.0
@@ -46,13 +32,6 @@ _UNKNOWN_SIZES = 3
 _FREE_OUTPUT_BYTES = 128 * 1024**2
 _PACED_OUTPUT_BYTES = 4 * 1024**2
 _OUTPUT_PAUSE_S = 0.05
-_ENDING = (0.0, 0.01, 0.05)  # seconds until the first process is asked whether it is alone
-_FREEZING = (0.0, 0.2, 1.0)  # seconds before each try to freeze a container
-_DYING = (0.0, 0.2, 0.5, 1.0, 2.0)
-_KILLING_S = 60.0
-_ROOM_FOR_OURS = 16
-_log = logging.getLogger(__name__)
-_NOT_STOPPED = "processes that the tests left behind could not be stopped, so no report was read"
 _ARGUMENT_LIMIT = 128 * 1024  # MAX_ARG_STRLEN of Linux: one argument of a process
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -66,16 +45,6 @@ bash -c "$1" </dev/null
 status=$?
 kill -KILL -1 2>/dev/null
 exit "$status"
-"""
-_DELETE = r"""
-shopt -s globstar nullglob dotglob
-IFS=
-for pattern in "$@"; do
-  for path in $pattern; do
-    [ -L "$path" ] || { [ -e "$path" ] && [ ! -d "$path" ]; } || continue
-    rm -f -- "$path" || exit
-  done
-done
 """
 
 
@@ -112,53 +81,6 @@ class Ended:
     stopped: str | None
     duration_s: float
     output: Output
-
-
-async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, fitness: Fitness) -> Execution:
-    """Upload the job's project, run its tests and read their reports; the caller removes the container.
-
-    Raises:
-        ContainerLost: it ended through no doing of its own.
-        ImageError: the image cannot run it.
-        SandboxError: any other trouble of the engine.
-    """
-    command = Command(text=job.command, user=fitness.user, environment=job.environment)
-    gone = (*job.result_files, *map(glob.escape, job.deleted))
-    stale = [path for path in map(inside_project, gone) if path]
-    await engine.upload(container, "/", upload_archive(job.archive, fitness, stale=stale))
-    if stale and PROJECT not in fitness.contents:
-        await delete(engine, container, stale, image=job.image, limits=job.limits, user=fitness.user)
-    ended = await run_command(engine, container, command, job.limits, watched=fitness.layered)
-    seen = await _last_look(engine, container, keeper)
-    if seen is not None and seen.memory_kills and not seen.limit_reached:
-        raise ContainerLost(
-            "A process of the tests was killed because the Docker host ran out of memory, not the container;"
-            " run fewer containers at once (--sandboxes) or give the host more memory"
-        )
-    reports: Mapping[str, bytes] = {}
-    problems: Sequence[str] = ()
-    if seen is not None:
-        still = not (seen.others or ended.stopped) or await stopped(
-            engine, container, keeper, fitness, job.limits
-        )
-        problems = [_NOT_STOPPED]
-        if still:
-            reports, problems = await read_reports(
-                engine, container, job.result_files, job.limits.report_bytes
-            )
-    return Execution(
-        exit_code=ended.exit_code,
-        timed_out=ended.stopped == "time",
-        out_of_memory=seen is None or seen.memory_kills > 0,
-        failed_limit="disk" if ended.stopped == "disk" else None,
-        disk_watched=fitness.layered,
-        duration_s=ended.duration_s,
-        output=ended.output.text(),
-        stdout=ended.output.stdout.text(),
-        output_bytes=ended.output.total,
-        reports=reports,
-        report_problems=tuple(problems),
-    )
 
 
 async def run_command(
@@ -258,84 +180,6 @@ async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task
             return code
         if drain.done():
             await asyncio.sleep(_OUTPUT_PAUSE_S)
-
-
-async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | None:
-    """What the first process sees after the tests; None when it died for want of memory.
-
-    Raises:
-        ContainerLost: it died of anything else.
-    """
-    from astra_async.testing.sandbox.keeper import Seen
-
-    last = Seen(others=1, memory_kills=0, limit_reached=False)
-    for pause_s in _ENDING:
-        await asyncio.sleep(pause_s)
-        try:
-            seen = await keeper.ask()
-        except ContainerLost:
-            if await engine.ran_out_of_memory(container):
-                return None
-            raise ContainerLost(
-                "The container was killed from outside (engine restarted, host out of memory?)"
-            ) from None
-        if seen is None:
-            return last  # too busy with the tests' processes to answer: there are some
-        last = seen
-        if not seen.others:
-            break
-    return last
-
-
-async def stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitness, limits: Limits) -> bool:
-    """Whether every process of the tests is frozen, or else killed, now."""
-    for pause_s in _FREEZING:
-        await asyncio.sleep(pause_s)
-        try:
-            await engine.pause(container)
-        except ContainerLost:
-            raise
-        except SandboxError as error:  # no freezer (rootless engines), or very busy processes
-            _log.info("container %s is not frozen: %s", container[:12], error)
-            if isinstance(error.__cause__, TimeoutError):
-                return False  # it may yet be frozen: nothing more can be started there
-        else:
-            return True
-    # The command's shell, once more: all that it does after a command that does nothing is to kill.
-    nothing = Command(text="true", user=fitness.user)
-    try:
-        await engine.allow_processes(container, limits.processes + _ROOM_FOR_OURS)
-        await run_command(engine, container, nothing, Limits(timeout_s=_KILLING_S))
-    except ContainerLost:
-        raise
-    except SandboxError as error:
-        _log.info("the processes of container %s are not killed: %s", container[:12], error)
-    for pause_s in _DYING:
-        await asyncio.sleep(pause_s)
-        seen = await keeper.ask()
-        if seen is not None and not seen.others:
-            return True
-    return False
-
-
-async def delete(
-    engine: Engine, container: str, paths: Sequence[str], *, image: str, limits: Limits, user: str
-) -> None:
-    """Delete files, paths and globs below the project's folder, that the image holds and must not.
-
-    Nothing of the tests, or of an agent, has run yet. Raises ImageError.
-    """
-    process = await engine.prepare(
-        container, ["bash", "-c", _DELETE, "bash", *paths], user=user, environment={}
-    )
-    output = Output(limits.output_bytes)
-    async with engine.started(process) as stream, asyncio.timeout(limits.timeout_s):
-        await _drain(stream, output)
-    if await engine.exit_code(process):
-        shown = both_ends(output.text())
-        raise ImageError(
-            f"Image {image} holds a file that has to go and that the run's user cannot delete: {shown}"
-        )
 
 
 async def _disk_full(engine: Engine, container: str, limit: int) -> None:
