@@ -12,40 +12,38 @@ import io
 import json
 import os
 import time
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
-from urllib.parse import urlencode
-
-import orjson
+from typing import TYPE_CHECKING, Any, Self
 
 from astra_async.errors import EngineUnavailable, SandboxError
 from astra_async.testing.sandbox.engine_errors import PathUnreachable, engine_call, path_error
+from astra_async.testing.sandbox.engine_images import (
+    CALL_S,
+    NOT_FOUND,
+    PULL_S,
+    TRANSFER_S,
+    EngineImages,
+    gone_is_well,
+)
 from astra_async.testing.sandbox.ssh_tunnel import SshTunnel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     import aiodocker
     from aiodocker.stream import Stream
 
 _PING_S = 10.0
-_CALL_S = 60.0  # creating a container took 5 s on a host with 30 others starting; an order above that
-_TRANSFER_S = 120.0
-_PULL_S = 1800.0
-_BUILD_S = 3600.0
-_NOT_FOUND = 404
-_CONFLICT = 409
 _LATE_NEWS_S = 1.0
-_FAILED = 500
 _SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "~/.docker/run/docker.sock")
 
 
-class Engine:
+class Engine(EngineImages):
     """An open connection to one Docker Engine; an asynchronous context manager."""
 
     def __init__(self, docker: aiodocker.Docker, tunnel: SshTunnel | None = None) -> None:
-        self.docker = docker
+        super().__init__(docker)
         self._tunnel = tunnel
 
     @classmethod
@@ -108,18 +106,18 @@ class Engine:
 
     async def create(self, config: Mapping[str, Any], name: str) -> str:
         """Create a container; returns its id."""
-        async with engine_call("create a container", timeout_s=_CALL_S):
+        async with engine_call("create a container", timeout_s=CALL_S):
             return (await self.docker.containers.create(config, name=name)).id
 
     async def upload(self, container: str, folder: str, archive: bytes) -> None:
         """Unpack a tar archive into a folder of the container; owners are kept as the archive says."""
-        async with engine_call("upload the project", timeout_s=_TRANSFER_S, running=True):
+        async with engine_call("upload the project", timeout_s=TRANSFER_S, running=True):
             put_archive: Any = self.docker.containers.container(container).put_archive  # untyped there
             await put_archive(folder, io.BytesIO(archive))  # bytes above 1 MiB would be warned of
 
     async def unpack(self, container: str, folder: str, pieces: AsyncIterator[bytes]) -> None:
         """As `upload`, of an archive of any length, piece by piece."""
-        async with engine_call("take an archive", timeout_s=_PULL_S, running=True):
+        async with engine_call("take an archive", timeout_s=PULL_S, running=True):
             request, headers = f"containers/{container}/archive", {"content-type": "application/x-tar"}
             query = self.docker._query(request, "PUT", params={"path": folder}, data=pieces, headers=headers)  # noqa: SLF001 - aiodocker's own takes no pieces
             async with query as response:
@@ -130,20 +128,20 @@ class Engine:
         stream = self.docker.containers.container(container).attach(
             stdin=True, stdout=True, stderr=True, logs=False
         )
-        async with engine_call("attach to the container", timeout_s=_CALL_S, running=True):
+        async with engine_call("attach to the container", timeout_s=CALL_S, running=True):
             await stream.__aenter__()
         return stream
 
     async def start(self, container: str) -> None:
         """Start a created container; raises ImageError when the image has no bash."""
-        async with engine_call("start the container", timeout_s=_CALL_S, running=True):
+        async with engine_call("start the container", timeout_s=CALL_S, running=True):
             await self.docker.containers.container(container).start()
 
     async def prepare(
         self, container: str, command: Sequence[str], *, user: str, environment: Mapping[str, str]
     ) -> str:
         """Make a further process of a running container ready; returns its id."""
-        async with engine_call("prepare the command", timeout_s=_CALL_S, running=True):
+        async with engine_call("prepare the command", timeout_s=CALL_S, running=True):
             made = await self.docker.containers.container(container).exec(
                 list(command), user=user, environment=[f"{key}={value}" for key, value in environment.items()]
             )
@@ -159,7 +157,7 @@ class Engine:
 
         stream = Exec(self.docker, process, tty=False).start()
         try:
-            async with engine_call("start the command", timeout_s=_CALL_S, running=True):
+            async with engine_call("start the command", timeout_s=CALL_S, running=True):
                 await stream.__aenter__()
             yield stream
         finally:
@@ -170,7 +168,7 @@ class Engine:
         """The exit code of a started process, or None while it runs; its children do not count."""
         from aiodocker.execs import Exec
 
-        async with engine_call("ask for the command's end", timeout_s=_CALL_S, running=True):
+        async with engine_call("ask for the command's end", timeout_s=CALL_S, running=True):
             state = await Exec(self.docker, process).inspect()
         return None if state["Running"] else int(state["ExitCode"])
 
@@ -178,7 +176,7 @@ class Engine:
         """Whether a started process exists: an engine that is busy takes its time to make it."""
         from aiodocker.execs import Exec
 
-        async with engine_call("ask for the command's beginning", timeout_s=_CALL_S, running=True):
+        async with engine_call("ask for the command's beginning", timeout_s=CALL_S, running=True):
             state = await Exec(self.docker, process).inspect()
         return state.get("Pid") != 0  # one without a Pid, of an engine that tells none, has begun
 
@@ -188,12 +186,12 @@ class Engine:
         Never while one of them is being made: neither it nor the container could ever be ended again, and
         the engine's calls about the container would wait for ever (Docker 20.10, runc 1.0).
         """
-        async with engine_call("pause the container", timeout_s=_CALL_S, running=True):
+        async with engine_call("pause the container", timeout_s=CALL_S, running=True):
             await self.docker.containers.container(container).pause()
 
     async def allow_processes(self, container: str, limit: int) -> None:
         """Change how many processes a running container may have."""
-        async with engine_call("change the container's limits", timeout_s=_CALL_S, running=True):
+        async with engine_call("change the container's limits", timeout_s=CALL_S, running=True):
             await self.docker._query_json(  # noqa: SLF001 - aiodocker has no method for it
                 f"containers/{container}/update", method="POST", data={"PidsLimit": limit}
             )
@@ -205,17 +203,17 @@ class Engine:
         # The kernel's word may come after the end; it is then in the engine's diary alone.
         await asyncio.sleep(_LATE_NEWS_S)
         filters = json.dumps({"container": [container], "event": ["oom"]})
-        events = self._events(
+        events = self.events(
             "events", {"since": "0", "until": str(int(time.time()) + 1), "filters": filters}, "GET"
         )
-        async with engine_call("tell the container's end", timeout_s=_CALL_S, running=True), aclosing(events):
+        async with engine_call("tell the container's end", timeout_s=CALL_S, running=True), aclosing(events):
             async for _ in events:
                 return True
         return False
 
     async def info(self) -> Mapping[str, Any]:
         """The engine's own description: `ID`, `ServerVersion`, `Images`, `SecurityOptions` ..."""
-        async with engine_call("describe itself", timeout_s=_CALL_S):
+        async with engine_call("describe itself", timeout_s=CALL_S):
             about: Mapping[str, Any] = await self.docker.system.info()
         return about
 
@@ -237,24 +235,24 @@ class Engine:
 
     async def ended(self, container: str) -> None:
         """Return when a container has ended whose first process is about to."""
-        async with engine_call("end a container", timeout_s=_CALL_S):
+        async with engine_call("end a container", timeout_s=CALL_S):
             await self.docker.containers.container(container).wait()
 
     async def inspect(self, container: str, *, size: bool = False) -> Mapping[str, Any]:
         """The container's inspection document; with `size`, its `SizeRw` in bytes is in it."""
-        async with engine_call("inspect the container", timeout_s=_CALL_S, running=True):
+        async with engine_call("inspect the container", timeout_s=CALL_S, running=True):
             return await self.docker.containers.container(container).show(size=size)
 
     async def remove(self, container: str) -> None:
         """Remove a container and its anonymous volumes, running or not; no error if it is gone."""
-        async with engine_call("remove the container", timeout_s=_CALL_S):
-            with _gone_is_well():
+        async with engine_call("remove the container", timeout_s=CALL_S):
+            with gone_is_well():
                 await self.docker.containers.container(container).delete(force=True, v=True)
 
     async def containers(self, label: str | None = None) -> list[Mapping[str, Any]]:
         """Summaries (`Id`, `Names`, `Labels`, ...) of all containers, or those with a label, in any state."""
         filters = json.dumps({} if label is None else {"label": [label]})
-        async with engine_call("list containers", timeout_s=_CALL_S):
+        async with engine_call("list containers", timeout_s=CALL_S):
             found = await self.docker.containers.list(all=True, filters=filters)
         return [each._container for each in found]  # noqa: SLF001 - aiodocker has no other door to it
 
@@ -266,7 +264,7 @@ class Engine:
         """
         from aiodocker.exceptions import DockerError
 
-        async with engine_call("read archive", timeout_s=_TRANSFER_S, running=True):
+        async with engine_call("read archive", timeout_s=TRANSFER_S, running=True):
             try:
                 request = f"containers/{container}/archive"
                 query = self.docker._query(request, params={"path": path})  # noqa: SLF001 - streamed
@@ -277,7 +275,7 @@ class Engine:
                         if not response.content.at_eof():
                             response.close()  # the rest is not wanted: do not reuse the connection
             except DockerError as error:
-                if error.status == _NOT_FOUND and not error.message.lower().startswith("no such container"):
+                if error.status == NOT_FOUND and not error.message.lower().startswith("no such container"):
                     yield _nothing()
                 elif (unreachable := path_error(error.message)) is not None:
                     raise PathUnreachable(unreachable) from error
@@ -288,153 +286,27 @@ class Engine:
 
     async def volumes(self) -> list[Mapping[str, Any]]:
         """Summaries (`Name`, `CreatedAt`, `Labels`) of all volumes."""
-        async with engine_call("list volumes", timeout_s=_CALL_S):
+        async with engine_call("list volumes", timeout_s=CALL_S):
             found = await self.docker._query_json("volumes", method="GET")  # noqa: SLF001 - untyped there
         return list(found["Volumes"] or ())
 
     async def volume_sizes(self) -> Mapping[str, int]:
         """Bytes of each volume by its name; the engine walks their files."""
-        async with engine_call("measure volumes", timeout_s=_TRANSFER_S):
+        async with engine_call("measure volumes", timeout_s=TRANSFER_S):
             about = await self.docker._query_json("system/df", method="GET")  # noqa: SLF001 - aiodocker has no method for it
         return {str(each["Name"]): int(each["UsageData"]["Size"]) for each in about["Volumes"] or ()}
 
     async def remove_volume(self, name: str) -> bool:
         """Remove a volume; no error if it is gone or in use. Whether it is gone."""
-        async with engine_call(f"remove volume {name}", timeout_s=_TRANSFER_S):
-            with _gone_is_well():
+        async with engine_call(f"remove volume {name}", timeout_s=TRANSFER_S):
+            with gone_is_well():
                 await self.docker._query_json(f"volumes/{name}", method="DELETE")  # noqa: SLF001 - the same
         return all(each["Name"] != name for each in await self.volumes())
-
-    # --- images -----------------------------------------------------------------------------------
-
-    async def image(self, name: str) -> Mapping[str, Any] | None:
-        """An image's inspection document, or None when the engine has no such image."""
-        from aiodocker.exceptions import DockerError
-
-        async with engine_call(f"inspect image {name}", timeout_s=_CALL_S):
-            try:
-                return await self.docker.images.inspect(name)
-            except DockerError as error:
-                if error.status == _NOT_FOUND:
-                    return None
-                raise
-
-    async def images(self) -> list[Mapping[str, Any]]:
-        """Summaries (`Id`, `RepoTags`, `Created`, `Size`) of all images that have a name."""
-        async with engine_call("list images", timeout_s=_CALL_S):
-            found: list[Mapping[str, Any]] = await self.docker.images.list()
-        return found
-
-    async def tag(self, image: str, name: str) -> None:
-        """Give an image a further name, `repository:tag`."""
-        repository, _, tag = name.rpartition(":")
-        async with engine_call(f"tag {image}", timeout_s=_CALL_S):
-            await self.docker.images.tag(image, repository, tag=tag)
-
-    async def remove_image(self, image: str) -> None:
-        """Remove an untagged image and the untagged ones that only it needed; no error if one is in use."""
-        async with engine_call(f"remove image {image}", timeout_s=_TRANSFER_S):
-            with _gone_is_well():
-                await self.docker.images.delete(image)
-
-    async def pull(self, name: str, *, starts_within_s: float) -> None:
-        """Pull an image from its registry, which must begin to answer within so many seconds."""
-        repository, _, tag = name.rpartition(":")
-        if "/" in tag or not repository:
-            repository, tag = name, "latest"
-        async with (
-            engine_call(f"pull {name}", timeout_s=_PULL_S),
-            asyncio.timeout(starts_within_s) as patience,
-        ):
-            events = self._events("images/create", {"fromImage": repository, "tag": tag})
-            async with aclosing(events):
-                async for _ in events:
-                    patience.reschedule(None)
-
-    async def export(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
-        """Images with their names as one tar archive, piece by piece, with layers that they share once."""
-        async with engine_call("export images", timeout_s=_PULL_S):
-            wanted = urlencode([("names", name) for name in names])
-            query = self.docker._query(f"images/get?{wanted}")  # noqa: SLF001 - aiodocker takes one name
-            async with query as response:
-                try:
-                    async for piece in response.content.iter_chunked(1024 * 1024):
-                        yield piece
-                except BaseException:
-                    response.close()
-                    raise
-
-    async def load(self, pieces: AsyncIterator[bytes]) -> None:
-        """Take images that `export` gave."""
-        async with engine_call("load images", timeout_s=_PULL_S):
-            headers = {"content-type": "application/x-tar"}
-            events = self._events("images/load", {"quiet": "true"}, data=pieces, headers=headers)
-            async with aclosing(events):
-                async for _ in events:
-                    pass
-
-    async def build(
-        self, context: IO[bytes], *, tag: str | None, arguments: Mapping[str, str]
-    ) -> AsyncIterator[Mapping[str, Any]]:
-        """Build a Dockerfile from a tar `context`; yields the builder's events."""
-        params = {"rm": "true", "forcerm": "true", "buildargs": json.dumps(dict(arguments))}
-        if tag:
-            params["t"] = tag
-        async with engine_call("build the image", timeout_s=_BUILD_S):
-            events = self._events(
-                "build", params, data=context, headers={"content-type": "application/x-tar"}
-            )
-            async with aclosing(events):
-                async for event in events:
-                    yield event
-
-    async def _events(
-        self, request: str, params: Mapping[str, str], method: str = "POST", **rest: Any
-    ) -> AsyncGenerator[Mapping[str, Any], None]:
-        """JSON lines of a long answer. aiodocker's own readers leave the connection open when cancelled."""
-        query = self.docker._query(request, method, params=dict(params), **rest)  # noqa: SLF001 - streamed
-        async with query as response:
-            try:
-                async for line in response.content:
-                    yield _event(line)
-            except BaseException:
-                response.close()
-                raise
-
-    async def commit(self, container: str, name: str, config: Mapping[str, Any]) -> None:
-        """Make an image `repository:tag` of a dead container's files, with `config` as its configuration."""
-        repository, _, tag = name.rpartition(":")
-        async with engine_call(f"commit {name}", timeout_s=_PULL_S):
-            await self.docker.containers.container(container).commit(
-                repository=repository, tag=tag, config=dict(config)
-            )
-
-
-@contextmanager
-def _gone_is_well() -> Iterator[None]:
-    """For removals: what is not there is removed; 409: it is in use, or being removed already."""
-    from aiodocker.exceptions import DockerError
-
-    try:
-        yield
-    except DockerError as error:
-        if error.status not in (_NOT_FOUND, _CONFLICT):
-            raise
 
 
 async def _nothing() -> AsyncIterator[bytes]:
     for nothing in tuple[bytes, ...]():
         yield nothing
-
-
-def _event(line: bytes) -> Mapping[str, Any]:
-    """One line of a build or a pull; these report failure within an answer of status 200."""
-    from aiodocker.exceptions import DockerError
-
-    event: Mapping[str, Any] = orjson.loads(line)
-    if "error" in event:
-        raise DockerError(_FAILED, str(event["error"]))
-    return event
 
 
 def _client(docker_host: str | None) -> aiodocker.Docker:
