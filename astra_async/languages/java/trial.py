@@ -111,16 +111,12 @@ def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
     if "junit.framework" in imports and name == "assertEquals":
         return  # JUnit 3 has no opposite of it
     for each in renamed(text, at.start_byte, at.end_byte, opposites) if at is not None else ():
-        known = opposites is _FLUENT or holder or _is_at_hand(opposites[name], imports)
+        # An assertion can be called by its name alone where it is imported; JUnit 3's are inherited.
+        is_static = re.search(rf"import static [\w.]+\.(?:\*|{opposites[name]});", imports)
+        known = opposites is _FLUENT or holder or is_static or "junit.framework" in imports
         # Where a framework's assertions are that the file does not import.
         far = next((each for package, each in _ASSERTIONS.items() if package in imports), b"")
         yield replace(each, others=((b"" if known else far) + each.others[0],))
-
-
-def _is_at_hand(name: str, imports: str) -> bool:
-    """Whether an assertion can be called by its name alone; JUnit 3's are inherited."""
-    static = re.search(rf"import static [\w.]+\.(?:\*|{name});", imports)
-    return static is not None or "junit.framework" in imports
 
 
 def _made_of(call: Node) -> list[Node]:

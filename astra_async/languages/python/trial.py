@@ -6,7 +6,6 @@ import ast
 import re
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
@@ -67,26 +66,21 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     return tuple(_Reader(source).tests(tree.body))
 
 
-@dataclass(frozen=True)
 class _Reader:
     """Reads one module; places are in bytes."""
 
-    source: bytes
-    starts: list[int] = field(default_factory=list)
-    given: dict[str, Sequence[ast.expr]] = field(default_factory=dict)  # of the test that is being read
-
-    def __post_init__(self) -> None:
-        bom = 3 if self.source.startswith(b"\xef\xbb\xbf") else 0
-        self.starts.append(bom)
-        self.starts.extend(each.end() for each in re.finditer(rb"\r\n|\n|\r", self.source))
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        bom = 3 if source.startswith(b"\xef\xbb\xbf") else 0
+        self.starts = [bom, *(each.end() for each in re.finditer(rb"\r\n|\n|\r", source))]
+        self.given: dict[str, Sequence[ast.expr]] = {}  # of the test that is being read
 
     def tests(self, body: Sequence[ast.stmt]) -> Iterator[DeclaredTest]:
         """Test functions and methods, also those that stand under a condition."""
         for node in body:
             if isinstance(node, _Function):
                 if node.name.startswith("test") and not _is_fixture(node):
-                    self.given.clear()
-                    self.given.update(_given(node))
+                    self.given = dict(_given(node))
                     found = () if _leaves(node.body) else tuple(self.alterations(node.body))
                     yield DeclaredTest((node.name,), found)
             elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):

@@ -67,13 +67,10 @@ class RequireLookup:
                 return INSTALLED
             for other in self._project.protected:
                 late = feature not in _LOADED_BEFORE_RAILS or split(other)[0].startswith("app/")
-                if late and other.endswith(f"/{feature}.rb") and self._is_found(other, feature):
+                found_at = other.removesuffix(f"/{feature}.rb")
+                if late and found_at != other and found_at in {*self._roots, *_rails_roots(other)}:
                     return PROTECTED
         return None
-
-    def _is_found(self, path: str, feature: str) -> bool:
-        root = path.removesuffix(f"/{feature}.rb")
-        return root in self._roots or root in _rails_roots(path)
 
 
 def _rails_roots(path: str) -> list[str]:

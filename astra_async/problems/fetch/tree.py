@@ -163,15 +163,10 @@ def _distinct(entries: Iterable[Entry], warnings: list[str]) -> dict[str, Entry]
 
 
 def _unwrapped(kept: dict[str, Entry]) -> dict[str, Entry]:
-    while True:
-        top = _wrapper(kept)
-        if top is None:
-            return kept
-        kept = {
-            path.removeprefix(top + "/"): replace(entry, path=path.removeprefix(top + "/"))
-            for path, entry in kept.items()
-            if path != top
-        }
+    while (top := _wrapper(kept)) is not None:
+        inner = {path.removeprefix(f"{top}/"): entry for path, entry in kept.items() if path != top}
+        kept = {path: replace(entry, path=path) for path, entry in inner.items()}
+    return kept
 
 
 def _wrapper(kept: Mapping[str, Entry]) -> str | None:

@@ -175,19 +175,14 @@ def texts(value: Node, depth: int = 0) -> Iterator[str]:
 def weights(known: list[Found], warn: Callable[[str], None]) -> dict[str, float]:
     """Weight by test name, none below 0."""
     found: dict[str, float] = {}
-    for value in _values(known, "testcaseweights", "testcase_weights", warn):
-        for name, text in _pairs(value):
-            weight = number(text)
-            if weight is None or weight < 0:
-                warn(f"`testcase_weights`: {name[:80]} has no usable weight")
-            else:
-                found[name] = weight
+    values = _values(known, "testcaseweights", "testcase_weights", warn)
+    parts = (part for value in values for part in (value if isinstance(value, list) else [value]))
+    for name, text in (pair for part in parts if isinstance(part, dict) for pair in part.items()):
+        weight = number(text)
+        if weight is None or weight < 0:
+            warn(f"`testcase_weights`: {name[:80]} has no usable weight")
+        else:
+            found[name] = weight
     if found and abs(sum(found.values()) - 1) > 0.01:  # noqa: PLR2004 - rounded thirds are honest
         warn(f"`testcase_weights` sum to {sum(found.values()):g}, not to 1")
     return found
-
-
-def _pairs(value: Node) -> Iterator[tuple[str, Node]]:
-    for part in value if isinstance(value, list) else [value]:
-        if isinstance(part, dict):
-            yield from part.items()

@@ -177,16 +177,13 @@ def _plain(run_id: str) -> str:
 
 
 def _place() -> str:
-    return hashlib.sha256(_named_place().encode()).hexdigest()[:16]
-
-
-def _named_place() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())
+        named = f"{boot}:{namespace.strip('pid:[]')}"
     except OSError:  # no Linux: an owner is judged by its pid alone, on hosts of the same name
-        return os.uname().nodename
-    return f"{boot}:{namespace.strip('pid:[]')}"
+        named = os.uname().nodename
+    return hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 def _start_time(pid: int) -> str:
