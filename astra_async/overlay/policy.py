@@ -203,7 +203,8 @@ def path_policy(problem: Problem, project: Project) -> PathPolicy:
     protected = frozenset(path for path in files if policy.refusal(path) is not None)
     words = frozenset(re.findall(r"\w+", problem.statement))
     pristine = Pristine(texts=texts, protected=protected, tools=tools, statement=words)
-    return replace(policy, lookups=Lookups.in_project(pristine))
+    lookups = {each.name: each.lookup(pristine) for each in LANGUAGES if each.lookup}
+    return replace(policy, lookups=Lookups(of=lookups))
 
 
 def _place_refusal(path: str) -> str | None:

@@ -17,13 +17,14 @@ import orjson
 
 from astra_async.files import write_atomically
 from astra_async.languages import LANGUAGES
-from astra_async.overlay import Installed, project_archive
+from astra_async.overlay import project_archive
 from astra_async.types import Job, Project
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from astra_async.overlay import Installed
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Limits, Sandbox
 
@@ -63,8 +64,7 @@ class InstalledModules:
                     found = await self._ask(image)
                     self._cache.mkdir(parents=True, exist_ok=True)
                     await asyncio.to_thread(write_atomically, path, orjson.dumps(found))
-                held = {language: frozenset(names) for language, names in found.items()}
-                self._known[image] = Installed(names=held)
+                self._known[image] = {language: frozenset(names) for language, names in found.items()}
             return self._known[image]
 
     async def _ask(self, image: str) -> dict[str, list[str]]:

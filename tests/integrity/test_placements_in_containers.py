@@ -211,9 +211,9 @@ def test_images_say_what_they_hold(grader: Grader, wait: Await) -> None:
         "ruby": ("room-booking", {"time", "rspec/core"}, {"sinatra"}),
     }
     for language, (problem, there, absent) in known.items():
-        names = set(wait(held(problem)).names[language])
+        names = set(wait(held(problem))[language])
         assert (names & there, names & absent) == (there, set())
-    types = {package: names for package, *names in map(str.split, wait(held("box-office")).names["java"])}
+    types = {package: names for package, *names in map(str.split, wait(held("box-office"))["java"])}
     assert "Assertions" in types["org.junit.jupiter.api"]
     assert "List" in types["java.util"]
     assert "org.springframework.boot" not in types

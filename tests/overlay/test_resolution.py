@@ -133,25 +133,21 @@ LOCKED = (
     *("shop/locked.py", "plain/locked.py", "src/locked.js", "data/locked.json", "src/views/locked.jsx"),
     *("app/models/locked.rb", "src/main/java/shop/Locked.java"),
 )
-IMAGE = Installed(
-    names={
-        "python": frozenset(
-            {"pytest", "pygments", "jwt", "json", "tests", "in_this_image_alone", "xmlrunner"}
-        ),
-        "javascript": frozenset({"chai", "mocha", "jest", "in-this-image-alone", "@scope/tools", "react"}),
-        "ruby": frozenset(
-            {"rspec/core", "time", "json", "minitest", "minitest/spec", "in_this_image_alone", "capybara/dsl"}
-        ),
-        "java": frozenset(
-            {
-                "org.junit.jupiter.api Assertions Test",
-                "com.image.alone Tool",
-                "java.util List Stack",
-                "java.lang Math String Package",
-            }
-        ),
-    },
-)
+IMAGE: Installed = {
+    "python": frozenset({"pytest", "pygments", "jwt", "json", "tests", "in_this_image_alone", "xmlrunner"}),
+    "javascript": frozenset({"chai", "mocha", "jest", "in-this-image-alone", "@scope/tools", "react"}),
+    "ruby": frozenset(
+        {"rspec/core", "time", "json", "minitest", "minitest/spec", "in_this_image_alone", "capybara/dsl"}
+    ),
+    "java": frozenset(
+        {
+            "org.junit.jupiter.api Assertions Test",
+            "com.image.alone Tool",
+            "java.util List Stack",
+            "java.lang Math String Package",
+        }
+    ),
+}
 
 
 def policy_of(name: str, installed: Installed | None = None) -> tuple[Project, PathPolicy]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from astra_async.overlay import Installed
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.types import Execution, Job, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from astra_async.overlay import Installed
 
 
 class Told:
@@ -50,7 +51,7 @@ def test_an_image_is_asked_once_and_what_it_said_is_kept(tmp_path: Path) -> None
 
     first, *others = asyncio.run(ask())
     assert len(sandbox.jobs) == 1
-    assert first.names == {
+    assert first == {
         "python": {"json", "jwt"},
         "javascript": {"chai", "@scope/tools"},
         "java": {"org.junit.jupiter.api Assertions Test"},
@@ -63,7 +64,7 @@ def test_an_image_is_asked_once_and_what_it_said_is_kept(tmp_path: Path) -> None
 
 def test_an_image_that_says_nothing_is_unknown(tmp_path: Path) -> None:
     sandbox = Told({})
-    assert asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("bare")) == Installed()
+    assert asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("bare")) == {}
 
 
 def test_a_damaged_cache_is_asked_again(tmp_path: Path) -> None:
@@ -72,5 +73,5 @@ def test_a_damaged_cache_is_asked_again(tmp_path: Path) -> None:
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(b"[1")
     again = asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("flask"))
-    assert again.names["python"] == {"json", "jwt"}
+    assert again["python"] == {"json", "jwt"}
     assert len(sandbox.jobs) == 2
