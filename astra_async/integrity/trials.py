@@ -168,7 +168,8 @@ class Trials:
         if await self._is_due(entry, scored):
             found = await self._found(case, entry, scored.verdict, forms, early)
             found = replace(found, passed=scored.verdict.passed, forms=count if forms else 0)
-        self.draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
+        scored_s = scored.tested.execution.duration_s
+        self.draw.count(entry.solved, entry.model, scored_s=scored_s, trials_s=found.seconds)
         return scored, self.draw.remember(entry.solved, entry.model, found)
 
     async def _is_due(self, entry: Entry, scored: Examined) -> bool:

@@ -11,13 +11,13 @@ from astra_async.languages.dotnet import DOTNET
 from astra_async.languages.go import GO
 from astra_async.languages.java import JAVA
 from astra_async.languages.javascript import JAVASCRIPT
-from astra_async.languages.language import Images, Language
+from astra_async.languages.language import Language
 from astra_async.languages.php import PHP
 from astra_async.languages.python import PYTHON
 from astra_async.languages.ruby import RUBY
 from astra_async.languages.rust import RUST
 
-__all__ = ["LANGUAGES", "Images", "Language", "lacks", "language_of"]
+__all__ = ["LANGUAGES", "Language", "lacks", "language_of"]
 
 LANGUAGES: tuple[Language, ...] = (
     JAVASCRIPT,

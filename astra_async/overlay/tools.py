@@ -22,6 +22,8 @@ _MANIFESTS = re.compile(
     rf"(?:.*/)?(?:{'|'.join(each.tools.manifests for each in LANGUAGES if each.tools.manifests)})",
     re.IGNORECASE,
 )
+_SCRIPTS = [language.tools.scripts for language in LANGUAGES if language.tools.scripts]
+_DEVELOPMENT = [language.tools.development for language in LANGUAGES if language.tools.development]
 _ENTERED = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
 WORD = re.compile(r"[\w@./-]{2,300}")
 _DEPTH, _MOST_TEXT = 4, 200_000
@@ -39,7 +41,9 @@ def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]
         above_tests=frozenset({"", *(folder for path in tests for folder in above(path))}),
         command=command,
         commands=commands,
-        development=frozenset(_development(manifests)),
+        development=frozenset(
+            name for path, text in manifests.items() for read in _DEVELOPMENT for name in read(path, text)
+        ),
     )
 
 
@@ -90,19 +94,11 @@ def _scripts_in(text: str, texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _manifest_scripts(text: str, texts: Mapping[str, str]) -> dict[str, str]:
-    readers = [language.tools.scripts for language in LANGUAGES if language.tools.scripts]
     folders = dict.fromkeys(named_paths(["."], text))
     return {
         name: script
         for path in texts
         if (posixpath.dirname(path) or ".") in folders
-        for read in readers
+        for read in _SCRIPTS
         for name, script in read(path, texts[path], text).items()
     }
-
-
-def _development(manifests: Mapping[str, str]) -> Iterator[str]:
-    for path, text in manifests.items():
-        for language in LANGUAGES:
-            if language.tools.development:
-                yield from language.tools.development(path, text)

@@ -160,11 +160,10 @@ class Filler:
     async def fill(self, problems: Sequence[Problem]) -> Collected:
         """All files of all problems; what does not come is in `failed`."""
         wanted: dict[str, list[tuple[Problem, Field]]] = {}
-        names: tuple[Field, ...] = ("project", "reference")
         for problem in problems:
-            for which in names:
-                if getattr(problem, which):
-                    wanted.setdefault(getattr(problem, which), []).append((problem, which))
+            for which in FOLDERS:
+                if location := getattr(problem, which):
+                    wanted.setdefault(location, []).append((problem, which))
         for name in FOLDERS.values():
             (self.folder / name).mkdir(exist_ok=True)
         try:

@@ -22,8 +22,3 @@ class Examined:
     suspicions: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     trial: Decision | None = None
-
-    @property
-    def seconds(self) -> float:
-        """How long the scored run took."""
-        return self.tested.execution.duration_s

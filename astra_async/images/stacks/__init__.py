@@ -8,6 +8,6 @@ Pure: nothing here runs, fetches or writes anything.
 
 from astra_async.images.stacks.detect import detect
 from astra_async.images.stacks.image_sets import project_set, toolchain_set
-from astra_async.languages.needs import Stack, Toolchain
+from astra_async.languages.needs import Stack
 
-__all__ = ["Stack", "Toolchain", "detect", "project_set", "toolchain_set"]
+__all__ = ["Stack", "detect", "project_set", "toolchain_set"]

@@ -52,9 +52,8 @@ def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
     kept = _requirement_files(files, prefix, commands)
     top = [path for path in kept if not _is_included(path, kept)]
     if not kept:
-        listed = list(_from_pipfile(files.get(f"{prefix}Pipfile.lock")) or ()) or list(
-            _from_pyproject(files.get(f"{prefix}pyproject.toml"))
-        )
+        listed = [*_from_pipfile(files.get(f"{prefix}Pipfile.lock"))]
+        listed = listed or [*_from_pyproject(files.get(f"{prefix}pyproject.toml"))]
         if listed:
             top = [f"{prefix}.astra-requirements.txt"]
             kept = {top[0]: ("\n".join(listed) + "\n").encode()}

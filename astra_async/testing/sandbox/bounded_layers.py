@@ -140,15 +140,12 @@ class BoundedLayers:
             raise
         sources = {mount["Destination"]: mount["Source"] for mount in about["Mounts"]}
         tree = about["GraphDriver"]["Data"]["MergedDir"] if one_tree else ""
-        mounts = [
-            volume(place, "overlay", _options(sources.get(place, f"{tree}{place}"), sources[_HELD], at))
-            for at, place in enumerate(kind.places)
-        ]
+        mounts = []
+        for at, place in enumerate(kind.places):
+            lower, held = sources.get(place, f"{tree}{place}"), sources[_HELD]
+            options = f"nosuid,nodev,lowerdir={lower},upperdir={held}/upper{at},workdir={held}/work{at}"
+            mounts.append(volume(place, "overlay", options))
         return BoundedLayer(kind=kind, holder=holder, mounts=mounts)
-
-
-def _options(lower: str, held: str, number: int) -> str:
-    return f"nosuid,nodev,lowerdir={lower},upperdir={held}/upper{number},workdir={held}/work{number}"
 
 
 def _holder(
