@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from astra_async.integrity.draw import Draw
     from astra_async.problems.prepare import Prepared
-    from astra_async.testing.examined import Examined
+    from astra_async.testing.examined import Entry, Examined
     from astra_async.testing.expected import Expectations
-    from astra_async.types import Changed, Integrated, Limits, Sandbox, TrialState, Verdict
+    from astra_async.types import Changed, Limits, Sandbox, TrialState, Verdict
 
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
@@ -42,21 +42,6 @@ _Outcomes = dict[str, set[str]]  # of each expected test, by name
 
 
 Release = Callable[[], Awaitable[None]]  # gives back the turn to test that an examination holds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A solution that is examined: what it changes, of which problem in which image, and whose it is."""
-
-    prepared: Prepared
-    image: str
-    integrated: Integrated
-    model: str
-
-    @property
-    def solved(self) -> Solved:
-        """The solution, whoever wrote it."""
-        return Solved(self.prepared.problem.id, self.integrated.sha256)
 
 
 class _Seen(NamedTuple):

@@ -25,6 +25,7 @@ from astra_async.running.final_line import FinalLine
 from astra_async.running.log import now_utc
 from astra_async.running.turns import TurnPlan, characters_before, conversation, standing_files
 from astra_async.surrogates import without_surrogates
+from astra_async.testing.examined import Entry
 from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable, is_agent
 
 if TYPE_CHECKING:
@@ -162,9 +163,9 @@ async def grade_sample(
                 async with AsyncExitStack() as testing:
                     await testing.enter_async_context(passage.testing())
                     await reading.aclose()  # only now: what was read and waits for its test is bounded too
-                    examined = await grading.examiner(key).examine(
-                        prepared, image, integrated, expected.tests, model=key.model, release=testing.aclose
-                    )
+                    entry = Entry(prepared=prepared, image=image, integrated=integrated, model=key.model)
+                    examiner = grading.examiner(key)
+                    examined = await examiner.examine(entry, expected.tests, testing.aclose)
                 result = await _scored(line, outcome, examined, directory, grading.keep_output)
             directory.record_result(result)
     return result

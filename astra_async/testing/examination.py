@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.trials import Entry
 from astra_async.testing.examined import Examined
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.testing.verdict import judge, none_passed, run_tests
@@ -15,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astra_async.integrity.trials import Release, Trials
-    from astra_async.problems.prepare import Prepared
+    from astra_async.testing.examined import Entry
     from astra_async.testing.timeouts import Timeouts
     from astra_async.testing.verdict import Tested
-    from astra_async.types import ExpectedTest, Integrated, Limits, Sandbox
+    from astra_async.types import ExpectedTest, Limits, Sandbox
 
 DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; see docs/sandbox.md
 
@@ -32,24 +31,14 @@ class Examiner:
     trials: Trials | None = None
     timeouts: Timeouts | None = None
 
-    async def examine(
-        self,
-        prepared: Prepared,
-        image: str,
-        integrated: Integrated,
-        expected: Sequence[ExpectedTest],
-        *,
-        model: str,
-        release: Release,
-    ) -> Examined:
+    async def examine(self, entry: Entry, expected: Sequence[ExpectedTest], release: Release) -> Examined:
         """Run the tests and judge. Raises SandboxError, ExpectationError.
 
         `release` gives back the turn to test: all that is left is to wait for an equal solution's trial.
         """
-        scored = partial(self._scored, prepared, image, integrated, expected)
+        scored = partial(self._scored, entry, expected)
         if self.trials is None:
             return await scored()
-        entry = Entry(prepared=prepared, image=image, integrated=integrated, model=model)
         examined, found = await self.trials.examine(entry, scored, release)
         examined = replace(examined, trial=found, suspicions=examined.suspicions + found.evidence)
         if not (note := found.note):
@@ -58,33 +47,29 @@ class Examiner:
             return replace(examined, note="; ".join(filter(None, (examined.note, note))))
         return replace(examined, verdict=none_passed(examined.verdict), failure="tampered", note=note)
 
-    async def _scored(
-        self, prepared: Prepared, image: str, integrated: Integrated, expected: Sequence[ExpectedTest]
-    ) -> Examined:
+    async def _scored(self, entry: Entry, expected: Sequence[ExpectedTest]) -> Examined:
         """The scored run, as it would be without trials."""
-        tested, repairs = await self._tested(prepared, image, integrated)
+        tested, repairs = await self._tested(entry)
         verdict, failure, note = judge(tested, expected)
         return Examined(
             tested=tested,
             verdict=verdict,
             failure=failure,
             note=note or (DISK_WATCHED if tested.execution.disk_watched else ""),
-            suspicions=integrated.suspicions,
+            suspicions=entry.integrated.suspicions,
             repairs=repairs,
         )
 
-    async def _tested(
-        self, prepared: Prepared, image: str, integrated: Integrated
-    ) -> tuple[Tested, tuple[str, ...]]:
+    async def _tested(self, entry: Entry) -> tuple[Tested, tuple[str, ...]]:
         """The scored run, and `timeout_repeated` if it is the second one."""
-        files = integrated.files
-        tested = await run_tests(self.sandbox, prepared, image, files, self.limits)
-        execution, problem_id = tested.execution, prepared.problem.id
+        what = entry.prepared, entry.image, entry.integrated.files, self.limits
+        tested = await run_tests(self.sandbox, *what)
+        execution = tested.execution
         if not execution.timed_out or self.timeouts is None:
             return tested, ()
         if not self.timeouts.take_repetition(
-            problem_id, integrated.sha256, execution.duration_s, strained=execution.strained
+            *entry.solved, execution.duration_s, strained=execution.strained
         ):
             return tested, ()
         async with self.timeouts.exclusive.alone() as sandbox:
-            return await run_tests(sandbox, prepared, image, files, self.limits), (TIMEOUT_REPEATED,)
+            return await run_tests(sandbox, *what), (TIMEOUT_REPEATED,)
