@@ -177,7 +177,8 @@ def _serve(cpu_s: int, memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     parse_leniently('{"a.js": ', "json", "stop")  # imports json-repair, which each fork would do for itself
     gc.freeze()
-    while request := _read_frame():
+    pipe = sys.stdin.buffer
+    while request := pipe.read(int.from_bytes(pipe.read(_LENGTH_BYTES))):  # empty at the end of the input
         fork = os.fork()
         if fork == 0:
             _answer(request, cpu_s)
@@ -201,11 +202,6 @@ def _answer(request: bytes, cpu_s: int) -> NoReturn:
         code = _EXCEEDED
     finally:
         os._exit(code)
-
-
-def _read_frame() -> bytes:
-    """The next request; empty at the end of the input."""
-    return sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(_LENGTH_BYTES)))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ _LINE_START = re.compile(r"^[ \t]{0,40}<(solution|file)(?:\s[^<>]{0,500})?>", re
 
 def read_xml(text: str) -> Reading | None:
     """The files of an XML answer, or None when no file element with a path is found."""
-    start = _start(text)
+    # From a root at the beginning of a line on, if no file stands so before it.
+    line = _LINE_START.search(text)
+    start = line.start() if line and line.group(1) == "solution" else 0
     first = FILE_HEAD.search(text, start)
     if first is None:
         return None
@@ -53,12 +55,6 @@ def read_xml(text: str) -> Reading | None:
         if reading is not None:
             return reading
     return search_files(text, root, first.start())
-
-
-def _start(text: str) -> int:
-    """Where a root at the beginning of a line stands, if no file does so before it; else 0."""
-    line = _LINE_START.search(text)
-    return line.start() if line and line.group(1) == "solution" else 0
 
 
 def _root(text: str, start: int, first_file: int) -> Root | None:

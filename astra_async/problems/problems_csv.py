@@ -106,10 +106,15 @@ class _Reader:
     def problem(self, row: Row) -> Problem | None:
         """The row's problem; None when the row has a mistake."""
         before = len(self._mistakes)
-        self._check_width(row)
+        width = self._columns.width
+        if any(cell.strip() for cell in row.cells[width:]):
+            what = f"{len(row.cells)} cells and only {width} columns; put quotes round cells with separators"
+            self._mistakes.append(f"{self._name}, line {row.line}: {what}")
         cells = {field: self._cell(row, field) for field in COLUMNS}
-        if cells["id"] is not None:
-            self._check_unique(cells["id"], row)
+        if (ident := cells["id"]) is not None and (
+            first := self._lines.setdefault(ident, row.line)
+        ) != row.line:
+            self._mistake(row, self._columns.headers["id"], f"{ident!r} is also the id of line {first}")
         if len(self._mistakes) > before:
             return None
         return Problem(statement=cells.pop("problem_statement"), **cells)
@@ -136,17 +141,6 @@ class _Reader:
 
     def _mistake(self, row: Row, column: str, what: str) -> None:
         self._mistakes.append(f"{self._name}, line {row.line}, column {column}: {what}")
-
-    def _check_width(self, row: Row) -> None:
-        width = self._columns.width
-        if any(cell.strip() for cell in row.cells[width:]):
-            what = f"{len(row.cells)} cells and only {width} columns; put quotes round cells with separators"
-            self._mistakes.append(f"{self._name}, line {row.line}: {what}")
-
-    def _check_unique(self, ident: str, row: Row) -> None:
-        first = self._lines.setdefault(ident, row.line)
-        if first != row.line:
-            self._mistake(row, self._columns.headers["id"], f"{ident!r} is also the id of line {first}")
 
     def _project(self, cell: str) -> str:
         if not cell.strip():

@@ -39,19 +39,12 @@ _ATTRIBUTE = re.compile(r"\s*#\s*\[")
 _NEXT = re.compile(r"\S")
 
 
-def _items(text: str, *, within: bool = False) -> list[tuple[int, int]]:
-    """Where items for tests stand at the top of a file, from their attributes and comments to their end.
+def _for_tests(code: str, *, within: bool) -> Iterator[tuple[int, int]]:
+    """Where items for tests stand at the top of a file, from their attributes to their end.
 
     Attributes at the end of the file that no item follows are one, too: they would fall on what is put there.
     `within`: and those in modules within the file.
     """
-    if len(text) > MOST_CHARACTERS:
-        return []
-    code = masked(text, SKIPPED, nested=True)
-    return [(_with_docs(text, begin), end) for begin, end in _for_tests(code, within=within)]
-
-
-def _for_tests(code: str, *, within: bool) -> Iterator[tuple[int, int]]:
     at = 0
     while found := _TOKEN.search(code, at):
         begin, at = found.start(), found.end()
@@ -99,9 +92,11 @@ def tests_in(text: str) -> str:
 
 
 def _pieces(text: str, *, within: bool = False) -> tuple[list[str], list[str]]:
-    """What may change before each item for tests and after the last, and these items."""
+    """What may change before each item for tests and after the last, and these items with their comments."""
     rest, tests, at = [], [], 0
-    for begin, end in _items(text, within=within):
+    code = masked(text, SKIPPED, nested=True) if len(text) <= MOST_CHARACTERS else ""
+    for attributes, end in _for_tests(code, within=within):
+        begin = _with_docs(text, attributes)
         rest.append(text[at:begin])
         tests.append(text[begin:end])
         at = end

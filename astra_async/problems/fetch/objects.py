@@ -20,7 +20,7 @@ from astra_async.problems.fetch.retrying import Passing
 from astra_async.transport import proxy_for, trusted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     import aiohttp
@@ -128,10 +128,13 @@ class ObjectStore:
         from astra_async.problems.fetch.download import REDIRECTS
 
         url = URL(request.url, encoded=True)
+        signed = {
+            name: text if isinstance(text, str) else text.decode() for name, text in request.headers.items()
+        }
         response = await (await self._connections()).request(
             request.method,
             url,
-            headers={"Accept-Encoding": "identity", **_texts(request.headers)},
+            headers={"Accept-Encoding": "identity", **signed},
             data=request.body,
             proxy=proxy_for(url, os.environ),
             allow_redirects=False,
@@ -193,10 +196,6 @@ def _translated(where: S3Object, *, anonymous: bool) -> Iterator[None]:
         raise _from_library(where, error) from error
     except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
         raise from_client(error, str(where)) from error
-
-
-def _texts(headers: Mapping[str, str | bytes]) -> dict[str, str]:
-    return {name: each if isinstance(each, str) else each.decode() for name, each in headers.items()}
 
 
 def _request(where: S3Object, known: Known | None) -> dict[str, str]:

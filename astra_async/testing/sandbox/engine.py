@@ -315,7 +315,9 @@ def _client(docker_host: str | None) -> aiodocker.Docker:
     from aiodocker.exceptions import DockerError
 
     if docker_host is None and not os.environ.get("DOCKER_CONTEXT"):
-        docker_host = f"unix://{_socket()}"
+        # Not Path's own, which raises where the user has no home.
+        sockets = [Path(os.path.expanduser(each)) for each in _SOCKETS]  # noqa: PTH111
+        docker_host = f"unix://{next((path for path in sockets if path.is_socket()), sockets[0])}"
     if docker_host is not None and docker_host.startswith("unix://"):
         # Two connections for each container at work: aiohttp's limit of 100 would deadlock.
         connector = aiohttp.UnixConnector(docker_host.removeprefix("unix://"), limit=0)
@@ -327,9 +329,3 @@ def _client(docker_host: str | None) -> aiodocker.Docker:
     # Every container at work holds two connections: aiohttp's limit of 100 would deadlock fifty of them.
     docker.connector._limit = 0  # noqa: SLF001 - aiodocker makes it, with keys and contexts, and takes no limit
     return docker
-
-
-def _socket() -> Path:
-    # Not Path's own, which raises where the user has no home.
-    candidates = [Path(os.path.expanduser(each)) for each in _SOCKETS]  # noqa: PTH111
-    return next((path for path in candidates if path.is_socket()), candidates[0])
