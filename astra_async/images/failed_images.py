@@ -6,8 +6,7 @@ what the build or the installation itself said is kept, no trouble of the engine
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -44,19 +43,18 @@ class FailedImages:
         if self._retry and tag not in self._fresh:
             return None
         try:
-            return Failure(**json.loads(self._path(tag, "json").read_bytes()))
+            return Failure(**orjson.loads(self._path(tag, "json").read_bytes()))
         except (OSError, ValueError, TypeError):
             return None  # none, or not ours to read: the image is tried
 
-    def keep(self, tag: str, error: ImageError) -> Failure:
+    def keep(self, tag: str, error: ImageError) -> None:
         """Remember; raises StorageError."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._fresh.add(tag)
         output = self._path(tag, "txt")
         write_atomically(output, (error.output or str(error)).encode(errors="replace"))
         failure = Failure(at=now_utc(), why=str(error).partition("\n")[0].rstrip(":"), output=str(output))
-        write_atomically(self._path(tag, "json"), orjson.dumps(asdict(failure)))
-        return failure
+        write_atomically(self._path(tag, "json"), orjson.dumps(failure))
 
     def forget(self, tag: str) -> None:
         """The image was made after all."""

@@ -41,16 +41,11 @@ class InstalledModules:
         self._sandbox = sandbox
         self._limits = limits
         self._known: dict[str, Installed] = {}
-        self._fitted: dict[tuple[str, str], Prepared] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def fitted(self, prepared: Prepared, image: str) -> Prepared:
         """The problem with rules that know its image. Raises SandboxError."""
-        key = prepared.problem.id, image
-        if key not in self._fitted:
-            installed = await self.of(image)
-            self._fitted[key] = replace(prepared, policy=prepared.policy.knowing(installed))
-        return self._fitted[key]
+        return replace(prepared, policy=prepared.policy.knowing(await self.of(image)))
 
     async def of(self, image: str) -> Installed:
         """What the image holds; unknown where nothing could be learned. Raises SandboxError."""
