@@ -134,17 +134,15 @@ class Containers:
 
     async def start(self, made: Made) -> Keeper:
         """Start a created container and hold its first process. Raises SandboxError."""
-        if made.layer is None:
-            return await Keeper.start(self.engine, made.container)
+        layer = made.layer
         try:
             keeper = await Keeper.start(self.engine, made.container)
-        except ContainerLost:
-            raise
         except SandboxError as error:
-            if made.layer.held:
+            if layer is None or layer.held or isinstance(error, ContainerLost):
                 raise
             raise ContainerLost("The container's layer was lost before its start") from error
-        await self._layers.entered(made.layer)
+        if layer is not None:
+            await self._layers.entered(layer)
         return keeper
 
     async def fit(self, image: str) -> Fitness:

@@ -166,19 +166,19 @@ class Engine(EngineImages):
 
     async def exit_code(self, process: str) -> int | None:
         """The exit code of a started process, or None while it runs; its children do not count."""
-        from aiodocker.execs import Exec
-
-        async with engine_call("ask for the command's end", timeout_s=CALL_S, running=True):
-            state = await Exec(self.docker, process).inspect()
+        state = await self._state(process, "end")
         return None if state["Running"] else int(state["ExitCode"])
 
     async def has_begun(self, process: str) -> bool:
         """Whether a started process exists: an engine that is busy takes its time to make it."""
+        # One without a Pid, of an engine that tells none, has begun.
+        return (await self._state(process, "beginning")).get("Pid") != 0
+
+    async def _state(self, process: str, asked: str) -> Mapping[str, Any]:
         from aiodocker.execs import Exec
 
-        async with engine_call("ask for the command's beginning", timeout_s=CALL_S, running=True):
-            state = await Exec(self.docker, process).inspect()
-        return state.get("Pid") != 0  # one without a Pid, of an engine that tells none, has begun
+        async with engine_call(f"ask for the command's {asked}", timeout_s=CALL_S, running=True):
+            return await Exec(self.docker, process).inspect()
 
     async def pause(self, container: str) -> None:
         """Freeze every process of a running container.
