@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
 from astra_async.languages.altering import NUMBER, TEXT, TURNED, WITHIN, Alteration
@@ -97,11 +97,6 @@ class Form:
         }
 
 
-class _Place(NamedTuple):
-    path: str
-    alteration: Alteration
-
-
 class Forms:
     """The altered forms of one problem's tests; `names` are all expected tests, `alterable` by name.
 
@@ -118,10 +113,10 @@ class Forms:
         for number, (_, test) in enumerate(self._tests):
             if test.alterations:
                 self._groups.setdefault(test.titles[0] if test.titles else "", []).append(number)
-        self._pool: dict[str, list[_Place]] = {}
+        self._pool: dict[str, list[tuple[str, Alteration]]] = {}  # by kind, with the path
         for path, test in self._tests:
             for each in test.alterations:
-                self._pool.setdefault(each.kind, []).append(_Place(path, each))
+                self._pool.setdefault(each.kind, []).append((path, each))
         counts = Counter(clean_name(test.name) for test in expected)
         self.names = frozenset(counts)
         held = _held(self.names, (clean_name(title) for _, test in self._tests for title in test.titles))
