@@ -66,7 +66,7 @@ async def read_answer(
 
 
 class LenientParser:
-    """Runs `solution.parse_leniently` in a helper process, one answer at a time.
+    """Runs `parse_leniently` in a helper process, one answer at a time.
 
     To be closed; nothing is there to be closed while no answer needed it. Invariant: between two answers
     there is no helper that owes a reply, so that no answer is given another's.

@@ -98,7 +98,7 @@ def image_set_of(problem_id: str) -> str | None:
 
 
 def describe(problem_id: str) -> dict[str, Any]:
-    """A bundled problem's problem.toml as it stands; its keys are explained in `table.py`."""
+    """A bundled problem's problem.toml as it stands; its keys are explained in `write_csv`."""
     return tomllib.loads((_PROBLEMS / problem_id / "problem.toml").read_text(encoding="utf-8"))
 
 

@@ -2,7 +2,7 @@
 
 `detect` reads a pristine project and gives a `Stack`, or None. From it follow two image sets: the
 toolchain's (system packages, Node.js, browser, the runs' user), shared by all projects of a kind, and the
-project's, which holds its dependency files and nothing else of it. `sandbox.images` makes images of them.
+project's, which holds its dependency files and nothing else of it. `images.build` makes images of them.
 Pure: nothing here runs, fetches or writes anything.
 """
 

@@ -1,8 +1,8 @@
 """Docker's Engine API as this project uses it: one method for each request, each with a time-out.
 
-A thin layer over aiodocker. Every error that leaves it is a SandboxError (see `failures`). The few
+A thin layer over aiodocker. Every error that leaves it is a SandboxError (see `engine_errors`). The few
 requests that aiodocker has no method for, or answers only by reading everything into memory, go
-through its own request function, here and nowhere else.
+through its own request function, here, in `engine_images` and nowhere else.
 """
 
 from __future__ import annotations
