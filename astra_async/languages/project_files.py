@@ -25,10 +25,14 @@ def split(path: str) -> tuple[str, str, str]:
     return (folder, stem, suffix.lower()) if stem else (folder, name, "")
 
 
-def read_table(content: bytes | str | None) -> Mapping[str, Any] | None:
-    """The table that a JSON file holds; None where there is no file, or one that holds none."""
+def read_table(content: bytes | str | None, *, strict: bool = True) -> dict[str, Any] | None:
+    """The table that a JSON file holds; None where there is no file, or one that holds none.
+
+    Unless it is `strict`, texts may hold line breaks and other control characters as they are.
+    """
     try:
-        value = json.loads(content.removeprefix("\ufeff") if isinstance(content, str) else content or b"")
+        text = content.removeprefix("\ufeff") if isinstance(content, str) else content or b""
+        value = json.loads(text, strict=strict)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -41,6 +41,7 @@ from astra_async.overlay.lookups import Lookups
 from astra_async.overlay.merged_files import merge_of
 from astra_async.overlay.paths import name_refusal
 from astra_async.overlay.tools import tools_at_hand
+from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.problems.patterns import PathPatterns
 from astra_async.problems.source_text import source_text
 
@@ -134,7 +135,7 @@ class PathPolicy:
         )
 
     def _problem_refusal(self, path: str) -> str | None:
-        if path.lower() in {"hackerrank.yml", "hackerrank.yaml"}:
+        if path.lower() in MANIFEST_NAMES:
             return "manifest"
         if self.hidden.matches(path):
             return "hidden"

@@ -24,7 +24,7 @@ _MANIFESTS = re.compile(
 )
 _SCRIPTS = [language.tools.scripts for language in LANGUAGES if language.tools.scripts]
 _DEVELOPMENT = [language.tools.development for language in LANGUAGES if language.tools.development]
-_ENTERED = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
+ENTERED = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
 WORD = re.compile(r"[\w@./-]{2,300}")
 _DEPTH, _MOST_TEXT = 4, 200_000
 
@@ -33,7 +33,7 @@ def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]
     """From the test command and the text of the pristine files."""
     commands = "\n".join(_commands(command, texts))
     manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
-    places = {"", *(posixpath.dirname(path) for path in manifests), *_ENTERED.findall(commands)}
+    places = {"", *(posixpath.dirname(path) for path in manifests), *ENTERED.findall(commands)}
     return ToolsAtHand(
         names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
         places=frozenset(places),
@@ -49,7 +49,7 @@ def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]
 
 def named_paths(words: Iterable[str], commands: str) -> Iterator[str]:
     """What words of commands may name: a path from the root, or from a folder that a command enters."""
-    folders = ("", *_ENTERED.findall(commands))
+    folders = ("", *ENTERED.findall(commands))
     return (posixpath.normpath(posixpath.join(folder, word)) for word in words for folder in folders)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
 from astra_async.languages.needs import Commands
+from astra_async.overlay.tools import ENTERED
 from astra_async.problems.manifest import read_install_command
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _SEGMENT = re.compile(r"&&|\|\||[;|\n]")
 _COMMENT = re.compile(r"(?m)(?:^|\s)#[^!].*$")
 _SCRIPTS = [language.tools.scripts for language in LANGUAGES if language.tools.scripts]
 _PREFIXES = ("sudo", "exec", "time", "env", "(", "{")
-_FOLDERS = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
 
 
 def read_commands(problem: Problem, files: Mapping[str, bytes], manifest: bytes) -> Commands:
@@ -40,7 +40,7 @@ def read_commands(problem: Problem, files: Mapping[str, bytes], manifest: bytes)
         languages=frozenset(
             language.name for language in LANGUAGES if language.images and language.images.calls.search(text)
         ),
-        folders=tuple(dict.fromkeys(folder.strip("/") for folder in _FOLDERS.findall(text))),
+        folders=tuple(dict.fromkeys(folder.strip("/") for folder in ENTERED.findall(text))),
         installs=tuple(dict.fromkeys(_installs(text))),
     )
 

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from astra_async.languages.language import RUNNER, Merge
+from astra_async.languages.project_files import read_table
 from astra_async.types import Dropped
 
 _MERGED = ("dependencies", "devDependencies")
@@ -21,7 +22,7 @@ _VERSION = re.compile(r"[\w.+~^<>=|* -]{1,100}")
 
 
 def _merged(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dropped]]:
-    old, new = _object(pristine), _object(answer)
+    old, new = read_table(pristine, strict=False), read_table(answer, strict=False)
     if old is None or new is None:
         return None, [Dropped(path=path, reason="invalid_json")]
     dropped = [
@@ -35,14 +36,6 @@ def _merged(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dro
     if result == old:
         return None, dropped
     return json.dumps(result, indent=2, ensure_ascii=False) + "\n", dropped
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text.removeprefix("\ufeff"), strict=False)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _merge_section(
