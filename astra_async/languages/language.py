@@ -7,7 +7,7 @@ project names them and are searched for; those for tools see names in small lett
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Images:
     holds: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A program that runs tests, builds or installs.
 
@@ -61,22 +61,23 @@ class Tool:
 
     name: str
     sign: str
+    _: KW_ONLY
     runs_tests: bool = False
     brings: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Reads:
-    """Files that tools (one of `by`; any where that is empty) read by their names.
+    """Files that tools (one of `by`, between blanks; any where that is empty) read by their names.
 
-    `when` restricts it to test commands in which that pattern is found.
+    `names` is a pattern, `when` restricts it to test commands in which that pattern is found.
     """
 
     rule: Rule
     by: str
     reach: Reach
-    names: tuple[str, ...]
+    names: str
     when: str = ""
 
 

@@ -10,8 +10,8 @@ ELIXIR = Language(
     name="elixir",
     suffixes=frozenset({"ex", "exs"}),
     tools=Tools(
-        programs=(Tool(name="mix", sign=r"\bmix test\b", runs_tests=True),),
-        reads=(Reads(rule=BUILD, by="mix", reach="place", names=(r"mix\.(?:exs|lock)",)),),
+        programs=(Tool("mix", r"\bmix test\b", runs_tests=True),),
+        reads=(Reads(BUILD, "mix", "place", r"mix\.(?:exs|lock)"),),
     ),
     tests=TestFiles(paths=re.compile(r"_(?:test|spec)\.exs?$")),
     compiled=r"\.beam$",
@@ -35,16 +35,16 @@ BUILD_TOOLS = Language(
     name="build tools",
     tools=Tools(
         programs=(
-            Tool(name="make", sign=r"\bmake\b", scripts=("GNUmakefile", "makefile", "Makefile")),
-            Tool(name="cmake", sign=r"\bcmake\b|\bctest\b"),
-            Tool(name="just", sign=r"\bjust\b"),
-            Tool(name="task", sign=r"\btask\b"),
+            Tool("make", r"\bmake\b", scripts=("GNUmakefile", "makefile", "Makefile")),
+            Tool("cmake", r"\bcmake\b|\bctest\b"),
+            Tool("just", r"\bjust\b"),
+            Tool("task", r"\btask\b"),
         ),
         reads=(
-            Reads(rule=BUILD, by="make cmake", reach="place", names=(
-                r"(?:gnu)?makefile(?:\..*)?|.*\.mk|cmakelists\.txt|cmakepresets\.json",
+            Reads(BUILD, "make cmake", "place", (
+                r"(?:gnu)?makefile(?:\..*)?|.*\.mk|cmakelists\.txt|cmakepresets\.json"
             )),
-            Reads(rule=BUILD, by="just task", reach="place", names=(r"\.?justfile|taskfile\.ya?ml",)),
+            Reads(BUILD, "just task", "place", r"\.?justfile|taskfile\.ya?ml"),
         ),
         manifests=r"makefile",
     ),

@@ -30,9 +30,7 @@ def _any_of(patterns: Iterator[str]) -> str:
 
 
 _READS = tuple(
-    (reads, frozenset(reads.by.split()), re.compile("|".join(reads.names)))
-    for tools in _TOOLS
-    for reads in tools.reads
+    (reads, frozenset(reads.by.split()), re.compile(reads.names)) for tools in _TOOLS for reads in tools.reads
 )
 _EVERYDAY = re.compile(_any_of(tools.everyday for tools in _TOOLS))
 # `svgo.config.js` is read by the tool of that name: one that the project has for development.

@@ -14,15 +14,13 @@ DOTNET = Language(
     suffixes=frozenset({"cs", "fs", "vb"}),
     images=Images(find=find_dotnet, calls=re.compile(r"(?<![\w.-])dotnet(?![\w-])"), signs=("*.csproj",)),
     tools=Tools(
-        programs=(Tool(name="dotnet", sign=r"\bdotnet\b|\bxunit\b|\bnunit\b", runs_tests=True),),
+        programs=(Tool("dotnet", r"\bdotnet\b|\bxunit\b|\bnunit\b", runs_tests=True),),
         reads=(
-            Reads(rule=RUNNER, by="dotnet", reach="any", names=(
-                r"xunit\.runner\.json|.*\.runsettings|testconfig\.json",
+            Reads(RUNNER, "dotnet", "any", r"xunit\.runner\.json|.*\.runsettings|testconfig\.json"),
+            Reads(BUILD, "dotnet", "any", (
+                r".*\.(?:csproj|fsproj|vbproj|sln|slnx|props|targets|rsp)|nuget\.config|packages\.lock\.json"
             )),
-            Reads(rule=BUILD, by="dotnet", reach="any", names=(
-                r".*\.(?:csproj|fsproj|vbproj|sln|slnx|props|targets|rsp)|nuget\.config|packages\.lock\.json",
-            )),
-            Reads(rule=BUILD, by="dotnet", reach="place", names=(r"global\.json",)),
+            Reads(BUILD, "dotnet", "place", r"global\.json"),
         ),
         manifests=r"[^/]*\.csproj",
         everyday=r".*\.(?:props|targets|sln)",

@@ -22,11 +22,11 @@ GO = Language(
     suffixes=frozenset({"go"}),
     images=Images(find=find_go, calls=re.compile(r"(?<![\w./-])go(?![\w./-])"), signs=("go.mod",)),
     tools=Tools(
-        programs=(Tool(name="go", sign=r"\bgo test\b|\bgo vet\b|\bgotestsum\b", runs_tests=True),),
+        programs=(Tool("go", r"\bgo test\b|\bgo vet\b|\bgotestsum\b", runs_tests=True),),
         reads=(
-            Reads(rule=BUILD, by="go", reach="any", names=(r"go\.(?:mod|sum|work|work\.sum)",)),
+            Reads(BUILD, "go", "any", r"go\.(?:mod|sum|work|work\.sum)"),
             # With it, packages are taken from there and from nowhere else.
-            Reads(rule=BUILD, by="go", reach="path", names=(r"(?:.*/)?vendor/modules\.txt",)),
+            Reads(BUILD, "go", "path", r"(?:.*/)?vendor/modules\.txt"),
         ),
         manifests=r"go\.mod",
         variables=r"GO(?:FLAGS|PROXY|ROOT|PATH|ENV|TOOLCHAIN|WORK|EXPERIMENT|OS|ARCH|TMPDIR|DEBUG|CACHE|MODCACHE)|CGO_\w{0,80}",

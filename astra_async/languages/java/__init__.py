@@ -13,27 +13,25 @@ _TEST_FOLDER = r"^(?=(?:.*/)?src/test/)(?:.*/)?(?:java|kotlin|groovy|scala|resou
 _TOOLS = Tools(
     programs=(
         Tool(
-            name="junit",
-            sign=r"(?<![-=])\bjunit\b(?!\.xml|-reporter)|jupiter|\bmvnw?\b|gradle|surefire",
+            "junit",
+            r"(?<![-=])\bjunit\b(?!\.xml|-reporter)|jupiter|\bmvnw?\b|gradle|surefire",
             runs_tests=True,
             brings=("maven", "gradle"),
         ),
-        Tool(name="testng", sign=r"\btestng\b", runs_tests=True),
-        Tool(name="maven", sign=r"\bmvnw?\b"),
-        Tool(name="gradle", sign=r"gradle"),
-        Tool(name="sbt", sign=r"\bsbt\b"),
+        Tool("testng", r"\btestng\b", runs_tests=True),
+        Tool("maven", r"\bmvnw?\b"),
+        Tool("gradle", r"gradle"),
+        Tool("sbt", r"\bsbt\b"),
     ),
     reads=(
-        Reads(rule=RUNNER, by="junit", reach="place", names=(r"surefire.*",)),
-        Reads(rule=RUNNER, by="junit", reach="any", names=(r"junit-platform\.properties",)),
-        Reads(rule=RUNNER, by="testng", reach="place", names=(r"testng.*\.(?:xml|ya?ml)",)),
-        Reads(rule=BUILD, by="maven gradle sbt junit", reach="place", names=(
-            r"pom\.xml|build\.gradle.*|(?:settings|init)\.gradle.*|gradle\.properties|gradlew.*|mvnw.*",
-            r"build\.sbt|lombok\.config",
+        Reads(RUNNER, "junit", "place", r"surefire.*"),
+        Reads(RUNNER, "junit", "any", r"junit-platform\.properties"),
+        Reads(RUNNER, "testng", "place", r"testng.*\.(?:xml|ya?ml)"),
+        Reads(BUILD, "maven gradle sbt junit", "place", (
+            r"pom\.xml|build\.gradle.*|(?:settings|init)\.gradle.*|gradle\.properties|gradlew.*|mvnw.*"
+            r"|build\.sbt|lombok\.config"
         )),
-        Reads(rule=BUILD, by="gradle", reach="path", names=(
-            r"(?:.*/)?buildsrc/.*|gradle/[^/]*\.(?:gradle(?:\.kts)?|toml)",
-        )),
+        Reads(BUILD, "gradle", "path", r"(?:.*/)?buildsrc/.*|gradle/[^/]*\.(?:gradle(?:\.kts)?|toml)"),
     ),
     manifests=r"pom\.xml|build\.gradle(?:\.kts)?",
     variables=r"(?:MAVEN|JDK|GRADLE)_\w{0,80}|MAVEN(?:PATH|OPT|LIB|HOME)|JAVA(?:_\w{0,80}|PATH|OPT|LIB|HOME)",

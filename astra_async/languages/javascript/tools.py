@@ -15,33 +15,30 @@ if TYPE_CHECKING:
 _EXT = r"\.(?:[cm]?[jt]sx?|json[c5]?|ya?ml|toml|coffee)"
 _PROGRAMS = (
     Tool(
-        name="jest",
-        sign=r"\bjest\b(?!-dom|-axe)|react-scripts|@vue/cli-plugin-unit-jest|ng test",
+        "jest",
+        r"\bjest\b(?!-dom|-axe)|react-scripts|@vue/cli-plugin-unit-jest|ng test",
         runs_tests=True,
         brings=("babel", "typescript", "node"),
     ),
-    Tool(name="vitest", sign=r"\bvitest\b", runs_tests=True, brings=("vite", "typescript", "node")),
-    Tool(name="mocha", sign=r"\bmocha\b", runs_tests=True, brings=("node",)),
+    Tool("vitest", r"\bvitest\b", runs_tests=True, brings=("vite", "typescript", "node")),
+    Tool("mocha", r"\bmocha\b", runs_tests=True, brings=("node",)),
     Tool(
-        name="karma",
-        sign=r"\bkarma\b|\bng test\b|build-angular",
+        "karma",
+        r"\bkarma\b|\bng test\b|build-angular",
         runs_tests=True,
         brings=("webpack", "typescript", "angular", "jasmine", "node"),
     ),
-    *(Tool(name=name, sign=rf"\b{name}\b", runs_tests=True) for name in ("jasmine", "cypress", "playwright")),
-    Tool(name="tape", sign=r"\btape\b|\bnode --test\b|\btap\b", runs_tests=True),
-    Tool(name="nyc", sign=r"\bnyc\b|\bc8\b"),
-    Tool(name="vite", sign=r"\bvite\b"),
-    Tool(
-        name="webpack",
-        sign=r"\bwebpack\b|react-scripts|vue-cli-service|craco|\bnext\b|\bnuxt\b|build-angular",
-    ),
-    Tool(name="angular", sign=r"@angular/|\bng\b"),
-    Tool(name="babel", sign=r"\bbabel\b|@babel/"),
-    Tool(name="typescript", sign=r"\btypescript\b|\btsc\b|ts-node|ts-jest"),
-    Tool(name="tailwind", sign=r"\btailwindcss\b"),
+    *(Tool(name, rf"\b{name}\b", runs_tests=True) for name in ("jasmine", "cypress", "playwright")),
+    Tool("tape", r"\btape\b|\bnode --test\b|\btap\b", runs_tests=True),
+    Tool("nyc", r"\bnyc\b|\bc8\b"),
+    Tool("vite", r"\bvite\b"),
+    Tool("webpack", r"\bwebpack\b|react-scripts|vue-cli-service|craco|\bnext\b|\bnuxt\b|build-angular"),
+    Tool("angular", r"@angular/|\bng\b"),
+    Tool("babel", r"\bbabel\b|@babel/"),
+    Tool("typescript", r"\btypescript\b|\btsc\b|ts-node|ts-jest"),
+    Tool("tailwind", r"\btailwindcss\b"),
     *(
-        Tool(name=name, sign=rf"\b{name}\b")
+        Tool(name, rf"\b{name}\b")
         for name in (
             *("protractor", "wdio", "nightwatch", "codecept", "testcafe", "ava", "web-test-runner"),
             *("wallaby", "stryker", "cucumber", "rollup", "esbuild", "gulp", "grunt", "nest", "eslint"),
@@ -50,49 +47,41 @@ _PROGRAMS = (
     ),
 )
 _READS = (
-    Reads(rule=RUNNER, by="jest", reach="place", names=(
-        rf"jest(?:[-.].*)?\.config{_EXT}|jest\.(?:unit|e2e|setup|preset|transform).*|jest-.*",
-        rf"(?:jest-?)?setup-?(?:tests?|jest)(?:[-.].*)?{_EXT}",
-        r"junitproperties\.js|jesthtmlreporter\.config\.json",
+    Reads(RUNNER, "jest", "place", (
+        rf"jest(?:[-.].*)?\.config{_EXT}|jest\.(?:unit|e2e|setup|preset|transform).*|jest-.*"
+        rf"|(?:jest-?)?setup-?(?:tests?|jest)(?:[-.].*)?{_EXT}"
+        r"|junitproperties\.js|jesthtmlreporter\.config\.json"
     )),
-    Reads(rule=RUNNER, by="jest", reach="above", names=(rf"setup-?tests?{_EXT}",)),
-    Reads(rule=RUNNER, by="vitest", reach="place", names=(
-        rf"vitest[-.].*|vitest{_EXT}|(?:vitest[-_.]?)?setup-?vitest.*",
+    Reads(RUNNER, "jest", "above", rf"setup-?tests?{_EXT}"),
+    Reads(RUNNER, "vitest", "place", rf"vitest[-.].*|vitest{_EXT}|(?:vitest[-_.]?)?setup-?vitest.*"),
+    Reads(RUNNER, "mocha", "place", r"mocha\.opts|mocharc.*|(?:setup-?mocha|mocha[-_.]?setup).*"),
+    Reads(RUNNER, "karma", "place", r"karma[-.].*"),
+    Reads(RUNNER, "jasmine", "place", r"jasmine.*\.(?:json|js|mjs)"),
+    Reads(RUNNER, "nyc", "place", r"nyc\.config.*"),
+    Reads(RUNNER, "cypress", "place", r"cypress\.(?:config.*|json|env\.json)"),
+    Reads(RUNNER, "playwright", "place", r"playwright.*\.config.*"),
+    Reads(RUNNER, "protractor wdio nightwatch codecept testcafe", "place", (
+        r"protractor.*|wdio\..*|nightwatch\..*|codecept\..*|\.?testcaferc.*"
     )),
-    Reads(rule=RUNNER, by="mocha", reach="place", names=(
-        r"mocha\.opts|mocharc.*|(?:setup-?mocha|mocha[-_.]?setup).*",
+    Reads(RUNNER, "ava web-test-runner wallaby stryker cucumber", "place", (
+        r"ava\.config.*|web-test-runner.*|wallaby\..*|stryker\..*|cucumber\..*"
     )),
-    Reads(rule=RUNNER, by="karma", reach="place", names=(r"karma[-.].*",)),
-    Reads(rule=RUNNER, by="jasmine", reach="place", names=(r"jasmine.*\.(?:json|js|mjs)",)),
-    Reads(rule=RUNNER, by="nyc", reach="place", names=(r"nyc\.config.*",)),
-    Reads(rule=RUNNER, by="cypress", reach="place", names=(r"cypress\.(?:config.*|json|env\.json)",)),
-    Reads(rule=RUNNER, by="playwright", reach="place", names=(r"playwright.*\.config.*",)),
-    Reads(rule=RUNNER, by="protractor wdio nightwatch codecept testcafe", reach="place", names=(
-        r"protractor.*|wdio\..*|nightwatch\..*|codecept\..*|\.?testcaferc.*",
+    Reads(BUILD, "babel", "above", rf"babel\.config{_EXT}|babel-plugin-macros\.config.*"),
+    Reads(BUILD, "typescript", "above", r"tsconfig.*\.json|jsconfig.*\.json"),
+    Reads(BUILD, "vite", "place", r"vite\.config.*|svelte\.config.*"),
+    Reads(BUILD, "vite webpack", "above", rf"postcss\.config{_EXT}"),
+    Reads(BUILD, "tailwind", "place", r"tailwind\.config.*"),
+    Reads(BUILD, "webpack", "place", (
+        rf"webpack[-.].*|vue\.config.*|craco\.config.*|config-overrides{_EXT}|rspack\..*"
+        r"|next\.config.*|nuxt\.config.*|metro\.config.*"
     )),
-    Reads(rule=RUNNER, by="ava web-test-runner wallaby stryker cucumber", reach="place", names=(
-        r"ava\.config.*|web-test-runner.*|wallaby\..*|stryker\..*|cucumber\..*",
+    Reads(BUILD, "angular", "place", r"\.?angular(?:-cli)?\.json|ng-package\.json|project\.json|nx\.json"),
+    Reads(BUILD, "rollup esbuild gulp grunt nest eslint turbo lerna bun deno", "place", (
+        r"rollup\.config.*|esbuild.*\.(?:js|mjs|cjs|ts)|gulpfile.*|gruntfile.*|nest-cli\.json"
+        r"|eslint\.config.*|turbo\.json|lerna\.json|bunfig\.toml|deno\.jsonc?"
     )),
-    Reads(rule=BUILD, by="babel", reach="above", names=(
-        rf"babel\.config{_EXT}|babel-plugin-macros\.config.*",
-    )),
-    Reads(rule=BUILD, by="typescript", reach="above", names=(r"tsconfig.*\.json|jsconfig.*\.json",)),
-    Reads(rule=BUILD, by="vite", reach="place", names=(r"vite\.config.*|svelte\.config.*",)),
-    Reads(rule=BUILD, by="vite webpack", reach="above", names=(rf"postcss\.config{_EXT}",)),
-    Reads(rule=BUILD, by="tailwind", reach="place", names=(r"tailwind\.config.*",)),
-    Reads(rule=BUILD, by="webpack", reach="place", names=(
-        rf"webpack[-.].*|vue\.config.*|craco\.config.*|config-overrides{_EXT}|rspack\..*",
-        r"next\.config.*|nuxt\.config.*|metro\.config.*",
-    )),
-    Reads(rule=BUILD, by="angular", reach="place", names=(
-        r"\.?angular(?:-cli)?\.json|ng-package\.json|project\.json|nx\.json",
-    )),
-    Reads(rule=BUILD, by="rollup esbuild gulp grunt nest eslint turbo lerna bun deno", reach="place", names=(
-        r"rollup\.config.*|esbuild.*\.(?:js|mjs|cjs|ts)|gulpfile.*|gruntfile.*|nest-cli\.json",
-        r"eslint\.config.*|turbo\.json|lerna\.json|bunfig\.toml|deno\.jsonc?",
-    )),
-    Reads(rule=BUILD, by="node", reach="place", names=(
-        r"package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-.*\.yaml|bun\.lockb?|deno\.lock",
+    Reads(BUILD, "node", "place", (
+        r"package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-.*\.yaml|bun\.lockb?|deno\.lock"
     )),
 )  # fmt: skip
 _CALL = re.compile(r"\b(?:npm|yarn|pnpm)\s+(?:run(?:-script)?\s+)?([\w:.-]+)")

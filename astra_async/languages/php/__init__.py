@@ -20,21 +20,19 @@ PHP = Language(
     tools=Tools(
         programs=(
             Tool(
-                name="phpunit",
-                sign=r"\bphpunit\b|\bpest\b|\bcodecept|\bparatest\b",
+                "phpunit",
+                r"\bphpunit\b|\bpest\b|\bcodecept|\bparatest\b",
                 runs_tests=True,
                 brings=("composer", "php"),
             ),
-            Tool(name="composer", sign=r"\bcomposer\b"),
-            Tool(name="php", sign=r"\bphp\b"),
+            Tool("composer", r"\bcomposer\b"),
+            Tool("php", r"\bphp\b"),
         ),
         reads=(
-            Reads(rule=RUNNER, by="phpunit", reach="place", names=(
-                r"phpunit.*|codeception.*|behat\..*|pest\.php",
-            )),
-            Reads(rule=RUNNER, by="php", reach="any", names=(r"php(?:-cli)?\.ini|\.user\.ini",)),
-            Reads(rule=BUILD, by="phpunit composer", reach="place", names=(r"composer\.(?:json|lock)",)),
-            Reads(rule=BUILD, by="phpunit composer", reach="path", names=(r"(?:.*/)?vendor/.*",)),
+            Reads(RUNNER, "phpunit", "place", r"phpunit.*|codeception.*|behat\..*|pest\.php"),
+            Reads(RUNNER, "php", "any", r"php(?:-cli)?\.ini|\.user\.ini"),
+            Reads(BUILD, "phpunit composer", "place", r"composer\.(?:json|lock)"),
+            Reads(BUILD, "phpunit composer", "path", r"(?:.*/)?vendor/.*"),
         ),
         manifests=r"composer\.json",
         everyday=r"composer\.json|phpunit.*\.php",

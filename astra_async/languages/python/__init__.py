@@ -11,40 +11,32 @@ from astra_async.languages.python.trial import read_tests
 
 _TOOLS = Tools(
     programs=(
-        Tool(name="pytest", sign=r"\bpy\.?test\b", runs_tests=True, brings=("python",)),
+        Tool("pytest", r"\bpy\.?test\b", runs_tests=True, brings=("python",)),
         Tool(
-            name="unittest",
-            sign=r"\bunittest\b|\bxmlrunner\b|manage\.py|\bdjango\b",
+            "unittest",
+            r"\bunittest\b|\bxmlrunner\b|manage\.py|\bdjango\b",
             runs_tests=True,
             brings=("python",),
         ),
-        Tool(name="pip", sign=r"\bpip3?\b|\bpoetry\b|\buv\b|\bpipenv\b"),
-        Tool(name="nose", sign=r"\bnose"),
-        Tool(name="tox", sign=r"\btox\b"),
-        Tool(name="nox", sign=r"\bnox\b"),
+        Tool("pip", r"\bpip3?\b|\bpoetry\b|\buv\b|\bpipenv\b"),
+        Tool("nose", r"\bnose"),
+        Tool("tox", r"\btox\b"),
+        Tool("nox", r"\bnox\b"),
     ),
     reads=(
-        Reads(rule=RUNNER, by="pytest", reach="above", names=(
-            r"pytest\.(?:ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml",
-        )),
-        Reads(rule=RUNNER, by="pytest", reach="any", names=(r"conftest\.py",)),
-        Reads(rule=RUNNER, by="python", reach="any", names=(
-            r"sitecustomize\.py|usercustomize\.py|pyvenv\.cfg",
-        )),
-        Reads(rule=RUNNER, by="nose", reach="place", names=(r"nose\.cfg|setup\.cfg",)),
-        Reads(rule=RUNNER, by="unittest", reach="place", names=(r"unittest\.cfg",)),
+        Reads(RUNNER, "pytest", "above", r"pytest\.(?:ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml"),
+        Reads(RUNNER, "pytest", "any", r"conftest\.py"),
+        Reads(RUNNER, "python", "any", r"sitecustomize\.py|usercustomize\.py|pyvenv\.cfg"),
+        Reads(RUNNER, "nose", "place", r"nose\.cfg|setup\.cfg"),
+        Reads(RUNNER, "unittest", "place", r"unittest\.cfg"),
         # A file that comes before Django's own command.
-        Reads(rule=RUNNER, by="unittest", reach="path", names=(r"(?:.*/)?management/commands/test\.py",)),
-        Reads(rule=RUNNER, by="tox nox", reach="place", names=(
-            r"noxfile\.py|tox\.ini|pyproject\.toml|setup\.cfg",
-        )),
-        Reads(rule=BUILD, by="pytest pip", reach="above", names=(r"setup\.py",)),
-        Reads(rule=BUILD, by="pytest pip", reach="place", names=(
-            r"manifest\.in|pipfile(?:\.lock)?|poetry\.lock|uv\.lock",
-        )),
-        Reads(rule=BUILD, by="", reach="path", when=r"\bpip3?\b", names=(
-            r"(?:.*/)?(?:requirements[\w.-]*\.txt|requirements/[\w.-]+\.txt|constraints\.txt)",
-        )),
+        Reads(RUNNER, "unittest", "path", r"(?:.*/)?management/commands/test\.py"),
+        Reads(RUNNER, "tox nox", "place", r"noxfile\.py|tox\.ini|pyproject\.toml|setup\.cfg"),
+        Reads(BUILD, "pytest pip", "above", r"setup\.py"),
+        Reads(BUILD, "pytest pip", "place", r"manifest\.in|pipfile(?:\.lock)?|poetry\.lock|uv\.lock"),
+        Reads(BUILD, "", "path", (
+            r"(?:.*/)?(?:requirements[\w.-]*\.txt|requirements/[\w.-]+\.txt|constraints\.txt)"
+        ), when=r"\bpip3?\b"),
     ),
     manifests=r"requirements[^/]*\.txt|pyproject\.toml|pipfile|setup\.cfg|tox\.ini",
     everyday=r"setup\.py",

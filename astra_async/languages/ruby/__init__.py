@@ -12,21 +12,17 @@ from astra_async.languages.ruby.trial import read_tests
 
 _TOOLS = Tools(
     programs=(
-        Tool(name="rspec", sign=r"\brspec\b", runs_tests=True),
-        Tool(
-            name="minitest",
-            sign=r"\bminitest\b|\brails\s+test\b|\bruby\b[^\n]{0,200}\btest",
-            runs_tests=True,
-        ),
-        Tool(name="rake", sign=r"\brake\b|\brails\b", scripts=("rakefile", "Rakefile")),
-        Tool(name="bundler", sign=r"\bbundle\b|\bgem ['\"]"),
+        Tool("rspec", r"\brspec\b", runs_tests=True),
+        Tool("minitest", r"\bminitest\b|\brails\s+test\b|\bruby\b[^\n]{0,200}\btest", runs_tests=True),
+        Tool("rake", r"\brake\b|\brails\b", scripts=("rakefile", "Rakefile")),
+        Tool("bundler", r"\bbundle\b|\bgem ['\"]"),
     ),
     reads=(
-        Reads(rule=RUNNER, by="rake rspec minitest", reach="place", names=(r"rakefile(?:\.rb)?|guardfile",)),
-        Reads(rule=RUNNER, by="rake", reach="path", names=(r"(?:.*/)?rakelib/[^/]+\.rake",)),
-        Reads(rule=RUNNER, by="", reach="path", names=(r".*config/environments/test\.rb",)),
-        Reads(rule=BUILD, by="bundler rake rspec minitest", reach="place", names=(
-            r"gemfile(?:\.lock)?|gems\.(?:rb|locked)|.*\.gemspec",
+        Reads(RUNNER, "rake rspec minitest", "place", r"rakefile(?:\.rb)?|guardfile"),
+        Reads(RUNNER, "rake", "path", r"(?:.*/)?rakelib/[^/]+\.rake"),
+        Reads(RUNNER, "", "path", r".*config/environments/test\.rb"),
+        Reads(BUILD, "bundler rake rspec minitest", "place", (
+            r"gemfile(?:\.lock)?|gems\.(?:rb|locked)|.*\.gemspec"
         )),
     ),
     manifests=r"gemfile",

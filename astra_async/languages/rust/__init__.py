@@ -22,12 +22,12 @@ RUST = Language(
         find=find_rust, calls=re.compile(r"(?<![\w./-])(?:cargo|rustc)(?![\w./-])"), signs=("Cargo.toml",)
     ),
     tools=Tools(
-        programs=(Tool(name="cargo", sign=r"\bcargo\b", runs_tests=True),),
+        programs=(Tool("cargo", r"\bcargo\b", runs_tests=True),),
         reads=(
-            Reads(rule=BUILD, by="cargo", reach="any", names=(r"cargo\.(?:toml|lock)",)),
-            Reads(rule=BUILD, by="cargo", reach="place", names=(r"build\.rs|rust-toolchain(?:\.toml)?",)),
-            Reads(rule=BUILD, by="cargo", reach="any", names=(r"clippy\.toml|rustfmt\.toml",)),
-            Reads(rule=RUNNER, by="cargo", reach="path", names=(r"(?:.*/)?\.config/nextest\.toml",)),
+            Reads(BUILD, "cargo", "any", r"cargo\.(?:toml|lock)"),
+            Reads(BUILD, "cargo", "place", r"build\.rs|rust-toolchain(?:\.toml)?"),
+            Reads(BUILD, "cargo", "any", r"clippy\.toml|rustfmt\.toml"),
+            Reads(RUNNER, "cargo", "path", r"(?:.*/)?\.config/nextest\.toml"),
         ),
         manifests=r"cargo\.toml",
         settings=r"build|path|harness",
