@@ -27,54 +27,38 @@ _SIGNS = (
     ("exit_handler", ("process",), r"\bprocess\s?\.\s?(?:on|once|prependListener|addListener)\b"),
     ("exit_handler", ("atexit", "at_exit", "addShutdownHook", "register_shutdown"), r"exit|hutdown"),
     ("exit_handler", ("signal.signal", "faulthandler", "ProcessExit", "__del__"), ""),
-    (
-        "patched_global",
-        ("global", "window"),
-        (
-            r"\b(?:global|globalThis|window)(?:\s{1,5}as\s{1,5}\w{1,40})?\s?\)?\s?\.\s?(?:expect|test|it|describe"
-            r"|assert|jest|vi|before\w*|after\w*|require|Object|Array|JSON|Promise|setTimeout|fetch)\s?=[^=]"
-            r"|\bglobal(?:This)?\s?\["
-        ),
-    ),
+    ("patched_global", ("global", "window"), (
+        r"\b(?:global|globalThis|window)(?:\s{1,5}as\s{1,5}\w{1,40})?\s?\)?\s?\.\s?(?:expect|test|it|describe"
+        r"|assert|jest|vi|before\w*|after\w*|require|Object|Array|JSON|Promise|setTimeout|fetch)\s?=[^=]"
+        r"|\bglobal(?:This)?\s?\["
+    )),
     ("patched_global", ("globalThis",), ""),  # also under another name; applications hardly need it
     ("patched_global", ("expect",), r"\.\s?expect\s?=[^=>]|[\"'`]expect[\"'`]\s?\]"),
     ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion)\b"),
-    (
-        "patched_global",
-        ("=",),
-        (
-            r"(?<![.\w$])(?:Object|Array|String|Number|Boolean|Function|Promise|JSON|Map|Set|Error|Reflect|Math"
-            r"|Date|RegExp|console|TestCase)(?:\.prototype)?\s?(?:\.\s?\w+|\[[^\]\n]{1,60}\])\s?=[^=>]"
-        ),
-    ),
+    ("patched_global", ("=",), (
+        r"(?<![.\w$])(?:Object|Array|String|Number|Boolean|Function|Promise|JSON|Map|Set|Error|Reflect|Math"
+        r"|Date|RegExp|console|TestCase)(?:\.prototype)?\s?(?:\.\s?\w+|\[[^\]\n]{1,60}\])\s?=[^=>]"
+    )),
     ("patched_global", ("defineProperty", "setPrototypeOf", "__proto__", "definePropert"), ""),
     ("patched_global", ("builtins", "setattr(", "monkeypatch", "mock.patch"), ""),
     ("patched_global", ("class_eval", "module_eval", "instance_eval", "alias_method"), ""),
     ("patched_global", ("prepend ", "refine "), r"^\s{0,80}(?:prepend|refine) [A-Z]"),
     ("patched_global", ("Minitest::", "RSpec"), r"\bMinitest::|\bRSpec\b"),
-    (
-        "custom_equality",
-        ("__",),
-        r"\b__(?:eq|ne|lt|le|gt|ge|contains|bool|instancecheck|subclasscheck|getattribute)__\b",
-    ),
+    ("custom_equality", ("__",), (
+        r"\b__(?:eq|ne|lt|le|gt|ge|contains|bool|instancecheck|subclasscheck|getattribute)__\b"
+    )),
     ("custom_equality", ("def =", "def eql?", "boolean equals("), ""),
     ("custom_equality", ("asymmetricMatch", "$$typeof", "Symbol.toPrimitive", "Symbol.hasInstance"), ""),
     ("custom_equality", ("Symbol.toStringTag", "def object_id"), ""),
-    (
-        "test_library",
-        ("require", "import", "from"),
-        (
-            rf"(?:\brequire\s?\(|\bfrom|\bimport)\s?\(?\s?[\"'`]{_JS_TEST_LIBRARIES}[\"'`]"
-            r"|\b(?:import|from) (?:pytest|_pytest|unittest|xmlrunner|django\.test|rest_framework\.test)\b"
-            r"|\brequire [\"'](?:minitest|rspec|test/unit)|\borg\.(?:junit|testng|hamcrest|mockito)\b"
-        ),
-    ),
+    ("test_library", ("require", "import", "from"), (
+        rf"(?:\brequire\s?\(|\bfrom|\bimport)\s?\(?\s?[\"'`]{_JS_TEST_LIBRARIES}[\"'`]"
+        r"|\b(?:import|from) (?:pytest|_pytest|unittest|xmlrunner|django\.test|rest_framework\.test)\b"
+        r"|\brequire [\"'](?:minitest|rspec|test/unit)|\borg\.(?:junit|testng|hamcrest|mockito)\b"
+    )),
     ("test_library", ("org.junit", "org.testng", "org.hamcrest", "org.mockito", "org.opentest4j"), ""),
-    (
-        "test_library",
-        ("class", "interface", "record"),
-        r"\b(?:class|interface|record)\s{1,5}(?:Assert(?:ions?)?|Assum(?:e|ptions?)|MatcherAssert|Test)\b",
-    ),
+    ("test_library", ("class", "interface", "record"), (
+        r"\b(?:class|interface|record)\s{1,5}(?:Assert(?:ions?)?|Assum(?:e|ptions?)|MatcherAssert|Test)\b"
+    )),
     ("test_environment", ("JEST_", "PYTEST_", "VITEST", "MOCHA_"), ""),
     ("test_environment", ("argv", "ARGV"), r"\b(?:process|sys)\.argv\b|\bARGV\b"),
     ("test_environment", ("npm_lifecycle", "RUNNING_TEST", "IS_TEST"), ""),

@@ -41,16 +41,7 @@ _NATIVE = re.compile(
 _GIT = re.compile(rb"git\+(?:ssh|https?)|git://|\"(?:github|gitlab|bitbucket):|codeload\.github\.com")
 _BROWSERS = ("karma-chrome-launcher", "puppeteer", "puppeteer-core", "testcafe", "selenium-webdriver")
 _JEST = ("jest", "react-scripts", "@vue/cli-plugin-unit-jest", "jest-preset-angular", "ts-jest", "jest-cli")
-_LABELS = (
-    ("@angular/core", "angular"),
-    ("next", "next"),
-    ("react-native", "react-native"),
-    ("react", "react"),
-    ("vue", "vue"),
-    ("svelte", "svelte"),
-    ("express", "express"),
-    ("typescript", "typescript"),
-)
+_FRAMEWORKS = ("@angular/core", "next", "react-native", "react", "vue", "svelte", "express", "typescript")
 # What answers to --version when it can start at all.
 _RUNNERS = ("jest", "mocha", "vitest", "karma", "jasmine", "ava", "tape", "@angular/cli")
 _CHROME = "/opt/browser/chrome"
@@ -70,10 +61,11 @@ def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
     lock = next((name for name in _LOCKS if prefix + name in files), "")
     choice = _version(files, prefix, package, lock, commands)
     kept = _files(files, prefix, package, lock)
+    framework = next((name for name in _FRAMEWORKS if name in dependencies), "node")
     manager, version = _manager(package, lock)
     return Part(
         language="javascript",
-        label=next((label for name, label in _LABELS if name in dependencies), "node"),
+        label=framework.removeprefix("@").partition("/")[0],
         toolchain=_toolchain(choice, kept, dependencies),
         files=kept,
         install=script(

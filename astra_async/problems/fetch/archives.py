@@ -33,11 +33,8 @@ _BROKEN = (
     zlib.error,
     struct.error,
     EOFError,
-    NotImplementedError,
-    RuntimeError,
-    RecursionError,
-    UnicodeError,
-    ValueError,
+    RuntimeError,  # with NotImplementedError and RecursionError
+    ValueError,  # with UnicodeError
     IndexError,
     KeyError,
     OverflowError,
