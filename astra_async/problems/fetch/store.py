@@ -60,7 +60,7 @@ class Store:
         self.hub = hub or Hub()
         self._objects = ObjectStore(self._settings)
         self._session = session
-        self._own_session: aiohttp.ClientSession | None = None
+        self._is_own = session is None
         self._sleep = sleep
         self._running: dict[tuple[str, str], asyncio.Task[Any]] = {}
 
@@ -95,8 +95,8 @@ class Store:
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
         await self._objects.close()
-        if self._own_session is not None:
-            await self._own_session.close()
+        if self._session is not None and self._is_own:
+            await self._session.close()
 
     async def _once(self, kind: str, location: str, load: Callable[[str], Coroutine[Any, Any, T]]) -> T:
         key = (kind, location)
@@ -202,15 +202,13 @@ class Store:
                 ) from error
 
     def _web(self) -> aiohttp.ClientSession:
-        if self._session is not None:
-            return self._session
-        if self._own_session is None:
+        if self._session is None:
             import aiohttp
 
-            self._own_session = aiohttp.ClientSession(
+            self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=trusted(os.environ)), middlewares=(self.hub.middleware(),)
             )
-        return self._own_session
+        return self._session
 
 
 async def _in_thread(location: str, work: Callable[[], T]) -> T:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -129,10 +130,8 @@ class Keeper:
 
     async def close(self) -> None:
         """Let go of it: the container ends."""
-        try:
+        with suppress(AssertionError):  # aiodocker's, when the connection has gone already
             await self._stream.close()
-        except AssertionError:  # aiodocker's, when the connection has gone already
-            return
 
     @property
     def gone(self) -> bool:
