@@ -34,10 +34,9 @@ async def entries(
     """
     source = _Source(chunks, most_bytes)
     fields: dict[str, str | int] = {}  # by extended headers of the next entry
-    while True:
-        block = await source.take(_BLOCK) if await source.begins() else b""
-        if not any(block):
-            return
+    if not await source.begins():
+        return
+    while any(block := await source.take(_BLOCK)):
         info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         if info.type in _EXTENDED:
             if info.size > _MOST_BEFORE:
@@ -87,15 +86,11 @@ class _Source:
         self._chunks = chunks
         self._held = bytearray()
         self._left = most_bytes
-        self._begun = False
 
     async def begins(self) -> bool:
         """Whether there is anything at all."""
-        if not self._begun:
-            chunk = await anext(self._chunks, b"")
-            self._held += chunk
-            self._begun = bool(chunk)
-        return self._begun
+        self._held += await anext(self._chunks, b"")
+        return bool(self._held)
 
     async def take(self, size: int) -> bytes:
         while len(self._held) < size:
