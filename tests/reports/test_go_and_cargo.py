@@ -118,3 +118,43 @@ def test_long_names_are_cut_and_deep_ones_read_in_time() -> None:
     assert len(read(text).cases) <= 200
     [case] = read("running 1 test\ntest " + "x" * 990 + " ... ok\n").cases
     assert len(case.name) == 990
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["deposit test a ... ok", "test b - should panic ... ok"], {".a": "passed", ".b": "passed"}),
+        (["test a ... deposit ok", "test b ... one ... FAILED"], {".a": "passed", ".b": "failed"}),
+        (["test a ... status ok", "FAILED", "test b ... ok"], {".a": "failed", ".b": "passed"}),
+        (["a test b ... c test a ... FAILED", "test b ... ok"], {".a": "failed", ".b": "passed"}),
+        (["test a ... stuck", "test b ... ok"], {".b": "passed"}),
+        (["test a ... said", "ok", "test b ... ok"], {".a": "passed", ".b": "passed"}),
+    ],
+)
+def test_what_a_test_of_rust_writes_without_a_line_end_costs_no_case(
+    lines: list[str], expected: dict[str, str]
+) -> None:
+    text = "\n".join(["running 2 tests", *lines, "", "test result: FAILED. 1 passed"])
+    assert outcomes(read(text)) == expected
+
+
+@pytest.mark.parametrize(("section", "outcome"), [("failures", "failed"), ("successes", "passed")])
+def test_a_test_of_rust_with_details_of_its_failure_has_failed(section: str, outcome: str) -> None:
+    text = f"running 1 test\ntest a ... said\nok\nFAILED\n\n{section}:\n\n---- a stdout ----\nsaid\n"
+    assert outcomes(read(text)) == {".a": outcome}
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"), [("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped"), ("MAYBE", "error")]
+)
+def test_what_a_test_of_go_prints_without_a_line_end_costs_no_case(end: str, outcome: str) -> None:
+    printed = f"renting     --- {end}: TestA/one (0.00s)\n"
+    lines = [
+        {"Action": "run", "Test": "TestA/one"},
+        {"Action": "output", "Test": "TestA/one", "Output": printed},
+        {"Action": "run", "Test": "TestB"},
+        {"Action": "pass", "Test": "TestB"},
+    ]
+    common = {"Time": "t", "Action": "", "Package": "shop"}
+    text = "".join(json.dumps(common | each, separators=(",", ":")) + "\n" for each in lines)
+    assert outcomes(read(text)) == {"shop.TestB": "passed", "shop.TestA/one": outcome}

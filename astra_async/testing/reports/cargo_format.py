@@ -1,7 +1,8 @@
 """What `cargo test` prints: the text of Rust's own test harness, and which target it is of.
 
 `Running tests/cart.rs (target/...)` stands on standard error: a report that holds both has the target as the
-cases' class. Output of tests between the lines is passed over.
+cases' class. Output of tests between the lines is passed over, and so is what a test writes without a line
+end before its name or its result: the line's end is the result, unless a line of its own follows.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _TARGET = re.compile(r"\s{1,12}(?:Running (?:unittests )?(\S{1,300}).*|(Doc-test
 _PLAN = re.compile(r"running ([0-9]{1,9}) tests?")
 _CASE = re.compile(r"test (\S.{0,999}?)(?: - should panic)? \.\.\. (.{0,300})")
 _RESULT = re.compile(r"(ok|FAILED|ignored)(?:, (.*))?")
+_DOTS = " ... "
+_LAST = re.compile(r"(?:ok|FAILED|ignored)\Z")
 _DETAILS = re.compile(r"---- (\S.{0,999}) stdout ----")
 _OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
 
@@ -48,7 +51,10 @@ class _Harness:
         self._found: list[tuple[str, str, Outcome, str]] = []  # target, name, outcome, remark
         self._details: dict[tuple[str, str], list[str]] = {}
         self._current: list[str] | None = None  # where lines of a failure go
-        self._unended = ""  # a test whose result stands on a later line, after its output
+        # A test whose output stands where its result should, and what may be that at the end of the line.
+        self._unended, self._perhaps = "", ""
+        self._failures = False  # among the details of failed tests, not of others
+        self._failed: set[tuple[str, str]] = set()
         self._planned = self._reported = 0
         self._problems: list[str] = []
 
@@ -60,13 +66,18 @@ class _Harness:
             self._end_target()
             self._planned = int(found[1])
         elif found := _CASE.fullmatch(line):
-            self._case(clean_name(found[1]), found[2])
-        elif self._unended and (found := _RESULT.fullmatch(line)):
+            self._case(found[1], found[2])
+        elif self._unended and _RESULT.fullmatch(line):
             self._case(self._unended, line)
+        elif name := _behind_output(line):
+            self._case(name, line.rpartition(_DOTS)[2])
         elif found := _DETAILS.fullmatch(line):
-            self._current = self._details.setdefault((self._target, clean_name(found[1])), [])
-        elif line.startswith(("failures:", "test result:")):
-            self._current = None
+            key = self._target, clean_name(found[1])
+            self._current = self._details.setdefault(key, [])
+            self._failed |= {key} if self._failures else set()
+        elif line.startswith(("failures:", "successes:", "test result:")):
+            self._settle()
+            self._current, self._failures = None, line.startswith("failures:")
         elif self._current is not None and len(self._current) < MAX_KEPT_LINES:
             self._current.append(line)
 
@@ -77,7 +88,7 @@ class _Harness:
             TestCase(
                 name=name,
                 classname=target,
-                outcome=outcome,
+                outcome="failed" if outcome == "passed" and (target, name) in self._failed else outcome,
                 message=message_of(note, "\n".join(self._details.get((target, name), ()))),
             )
             for target, name, outcome, note in self._found
@@ -85,18 +96,36 @@ class _Harness:
         return cases, self._problems
 
     def _case(self, name: str, text: str) -> None:
+        if name != self._unended:
+            self._settle()
         result = _RESULT.fullmatch(text)
-        self._unended = "" if result else name
         if result is None:
+            last = _LAST.search(text)
+            self._unended, self._perhaps = name, last[0] if last else ""
             return
+        self._unended, name = "", clean_name(name)
         self._reported += 1
         self._found.append((self._target, name, _OUTCOMES[result[1]], result[2] or ""))
         if len(self._found) > MAX_CASES:
             raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
 
+    def _settle(self) -> None:
+        """No line of its own has come for a result: it is what the test's line ended with, if that is one."""
+        if self._unended and self._perhaps:
+            self._case(self._unended, self._perhaps)
+        self._unended = ""
+
     def _end_target(self) -> None:
+        self._settle()
         if self._reported < self._planned:
             where = one_line(self._target, length=100) or "a target"
             self._problems.append(f"{where}: {self._planned} tests were to run, {self._reported} reported")
         self._planned = self._reported = 0
-        self._unended, self._current = "", None
+        self._current, self._failures = None, False
+
+
+def _behind_output(line: str) -> str:
+    """The name in a line that begins with what a test has written, and ends with a test's result."""
+    head, _, result = line.rpartition(_DOTS)
+    found = _RESULT.fullmatch(result) and head.rpartition("test ")
+    return found[2].removesuffix(" - should panic") if found and found[1] else ""

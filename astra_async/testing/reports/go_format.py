@@ -1,7 +1,8 @@
 """What `go test -json` writes: an event on each line (`go doc test2json`).
 
 A test that has subtests is no test of its own: its subtests are the cases, unless it failed although all of
-them passed. A test that began and never ended did not pass.
+them passed. A test that began and never ended did not pass. Before Go 1.20 a test that prints without a line
+end takes the line of its result with it: there is no event of its end, and the line stands in its output.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _ACTIONS = "start|run|pause|cont|pass|bench|fail|output|skip|build-output|build-
 GO_SIGN = re.compile(rf'^\{{(?:"Time":"[^"\n]{{1,50}}",)?"Action":"(?:{_ACTIONS})"', re.MULTILINE)
 _OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 _FRAME = re.compile(r"\s*(?:===|---) ")
+_END_BEHIND_OUTPUT = re.compile(r"--- (PASS|FAIL|SKIP): (\S{1,1000}) \([0-9.]{1,20}s\)\n?\Z")
 
 _Key = tuple[str, str]
 
@@ -60,17 +62,28 @@ class _Stream:
     def take(self, event: dict[str, Any]) -> None:
         key = str(event.get("Package", "")), clean_name(str(event.get("Test", "")))
         action = event.get("Action")
-        if action == "output" and len(self._output[key]) < MAX_KEPT_LINES:
-            self._output[key].append(str(event.get("Output", "")))
+        if action == "output":
+            self._print(key, str(event.get("Output", "")))
         elif action == "run" and key[1]:
             self._open[key] = None
         elif action in _OUTCOMES and key[1]:
-            self._open.pop(key, None)
-            self._ended.append((key, _OUTCOMES[action]))
+            self._end(key, _OUTCOMES[action])
         elif action == "fail":
             self._failed.append(key[0])
         if len(self._ended) + len(self._open) > MAX_CASES:
             raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+
+    def _print(self, key: _Key, line: str) -> None:
+        if len(self._output[key]) < MAX_KEPT_LINES:
+            self._output[key].append(line)
+        if not _FRAME.match(line) and (found := _END_BEHIND_OUTPUT.search(line)):
+            ended = key[0], clean_name(found[2])
+            if ended in self._open:
+                self._end(ended, _OUTCOMES[found[1].lower()])
+
+    def _end(self, key: _Key, outcome: Outcome) -> None:
+        self._open.pop(key, None)
+        self._ended.append((key, outcome))
 
     def finished(self) -> tuple[list[TestCase], list[str]]:
         """The cases in the order in which they ended."""
