@@ -28,6 +28,8 @@ PROJECTS: dict[str, tuple[str, dict[str, str]]] = {
             "shop/prices.py": "x\n",
             "shop/locked.py": "x\n",
             "plain/locked.py": "x\n",
+            "pages/locked.py": "x\n",
+            "pages/quote.py": "x\n",
             "tests/helpers.py": "x\n",
             "tests/test_prices.py": "import helpers\n" + PY_TEST,
         },
@@ -130,7 +132,14 @@ PROJECTS: dict[str, tuple[str, dict[str, str]]] = {
     "make": ("make test", {"Makefile": "test:\n\t./run-tests *.c\n", "main.c": "x\n"}),
 }
 LOCKED = (
-    *("shop/locked.py", "plain/locked.py", "src/locked.js", "data/locked.json", "src/views/locked.jsx"),
+    *(
+        "shop/locked.py",
+        "plain/locked.py",
+        "pages/locked.py",
+        "src/locked.js",
+        "data/locked.json",
+        "src/views/locked.jsx",
+    ),
     *("app/models/locked.rb", "src/main/java/shop/Locked.java"),
 )
 IMAGE: Installed = {
@@ -301,6 +310,7 @@ def test_what_would_be_loaded_in_place_of_something_is_refused(name: str, path: 
         ("pytest", "shop/locked.pyi"),
         ("pytest", "shop/locked/data.json"),
         ("pytest", "examples/conf.py"),
+        ("pytest", "pages/__init__.py"),  # whose modules are the answer's, too
         ("unittest", "app/pytest.ini"),
         ("unittest", "lib/json.py"),
         ("mocha", "chai.js"),

@@ -75,11 +75,12 @@ class ImportLookup:
         is_package = stem == "__init__"
         module = folder if is_package else posixpath.join(folder, stem)
         if is_package:
-            # A package comes before the module of its name, and changes from where tests import.
-            holds_tests = any(
-                posixpath.dirname(each) == folder for each in project.protected if each.endswith(".py")
-            )
-            if f"{module}.py" in project.protected or holds_tests:
+            # A package comes before the module of its name, and changes from where tests import. Beside a
+            # protected module it does no more than those of the answer that lie there, too.
+            beside = {each for each in project.texts if split(each)[0] == folder and each.endswith(".py")}
+            tests = {each for each in beside if each in project.tools.tests or split(each)[1] == "conftest"}
+            locked = beside & project.protected
+            if f"{module}.py" in project.protected or tests & locked or (locked and locked == beside):
                 return PROTECTED
         elif module in project.protected_folders and f"{module}/__init__.py" not in project.texts:
             return PROTECTED
