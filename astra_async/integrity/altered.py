@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import NUMBER, TEXT, TURNED, WITHIN, Alteration
+from astra_async.languages.altering import NUMBER, SYMBOL, TEXT, TURNED, WITHIN, Alteration
 from astra_async.overlay.merged_files import staying, with_staying
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
@@ -304,7 +304,7 @@ def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
     letters = [
         at for at in range(1, len(text)) if text[at - 1 : at + 1].isalpha() and text[at - 1] != text[at]
     ]
-    if kind not in {TEXT, WITHIN} or not letters:
+    if kind not in {TEXT, SYMBOL, WITHIN} or not letters:
         return text if kind != TEXT else text + b"s"
     at = rng.choice(letters)  # two letters change places
     return text[: at - 1] + text[at : at + 1] + text[at - 1 : at] + text[at + 1 :]

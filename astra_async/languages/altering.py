@@ -30,10 +30,13 @@ from dataclasses import dataclass, replace
 
 # Texts that mean themselves between the quotes of every language: no escape, quote or interpolation.
 _PLAIN_TEXT = re.compile(rb"[^'\"\\`#$%{}\r\n]*")
-_PLAIN_NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
-TEXT, NUMBER, TRUTH, TURNED = "text", "number", "truth", "turned"
+_PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
+TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED = "within", "subject", "listed"
 _FEWEST_LETTERS = 5
+# In an expression: another alternative, or a set of letters, may be found all the same.
+_ALTERNATIVES = re.compile(rb"[|\[]")
+_FIRST_DIGIT = re.compile(rb"[1-9]")
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
 
 
@@ -95,10 +98,20 @@ def otherwise(source: bytes, place: tuple[int, int], *patterns: bytes) -> Altera
 
 
 def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
-    """Numbers, as others that no answer comes near to: where a neighbour may be within what is tolerated."""
+    """Numbers, as others as long with another first digit: a neighbour may be within what is tolerated."""
+    for each in found:
+        first = _FIRST_DIGIT.search(source, each.begin, each.end) if each.kind == NUMBER else None
+        if first:
+            digits = {(int(first[0]) + step) % 9 + 1 for step in (2, 5)}
+            before, after = source[each.begin : first.start()], source[first.end() : each.end]
+            yield replace(each, others=tuple(b"%b%d%b" % (before, digit, after) for digit in sorted(digits)))
+
+
+def not_held(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
+    """Numbers that are looked for among others, as such that none holds by chance."""
     for each in found:
         if each.kind == NUMBER:
-            number = source[each.begin : each.end]
+            number = source[each.begin : each.end].lstrip(b"-")
             yield replace(each, others=(b"7301" + number, b"9467" + number))
 
 
@@ -110,6 +123,7 @@ def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:
         if each.kind == TEXT
         and each.end - each.begin >= _FEWEST_LETTERS
         and _TWO_LETTERS.search(source, each.begin, each.end)
+        and not _ALTERNATIVES.search(source, each.begin, each.end)
     )
 
 

@@ -40,10 +40,11 @@ FUNCTIONS = frozenset({"arrow_function", "function_expression"})
 _NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
 _NEAR = ("toBeCloseTo", "closeTo", "approximately")
 # Matchers with which no value agrees for two constants: by the place of the argument that is expected.
+# Not `toHaveBeenCalledWith`: a function may have been called with both.
 _EXACT = dict.fromkeys((
     "toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes",
     "toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes",
-    "toHaveBeenCalledWith", *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "status",
+    *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "status",
 ), 0) | dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1)  # fmt: skip
 _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
@@ -308,7 +309,7 @@ def _turned(member: Node) -> Iterator[Alteration]:
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
     """The constants of which a value is made, if it is made of constants, lists and objects of them."""
     for node in (meant(each, FUNCTIONS) for each in nodes):
-        if node.type in {"string", "number", "true", "false"}:
+        if node.type in {"string", "number", "unary_expression", "true", "false"}:
             yield from constant(text, node.start_byte, node.end_byte, asked)
         elif node.type == "array":
             yield from _constants(node.named_children, text, asked)

@@ -178,7 +178,7 @@ class _Reader:
             spans = [self._span(each) for each in given if isinstance(each, ast.Constant)]
             rows = dict.fromkeys(self.source[begin:end] for begin, end in spans)
             yield Alteration(*self._span(node), "rows", tuple(rows), asked)
-        elif isinstance(node, ast.Constant) and node.lineno == node.end_lineno:
+        elif isinstance(_unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self._span(node), asked)
         elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.BinOp):
             for each in [node.left, node.right] if isinstance(node, ast.BinOp) else node.elts:
@@ -258,6 +258,11 @@ def _columns(names: ast.expr, rows: ast.expr) -> Iterator[tuple[str, Sequence[as
 def _is_fixture(node: _Function) -> bool:
     names = (each for decorator in node.decorator_list for each in ast.walk(decorator))
     return any("fixture" in (getattr(each, "attr", "") or getattr(each, "id", "")) for each in names)
+
+
+def _unsigned(node: ast.expr) -> ast.expr:
+    """A number without the sign before it."""
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
 
 
 def _called(node: ast.expr) -> str:

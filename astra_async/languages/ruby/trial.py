@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     SUBJECT,
+    SYMBOL,
     Alteration,
     DeclaredTest,
     both_ways,
     constant,
     far,
     listed,
+    not_held,
     renamed,
     within,
 )
@@ -183,11 +185,11 @@ _negated = _written(b"!(%b)", b"!!!(%b)")
 def _held(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
     """A text or number that is looked for among others."""
     yield from within(text, node.start_byte, node.end_byte)
-    yield from _far(node, text, asked)
+    yield from not_held(text, constant(text, node.start_byte, node.end_byte, asked))
 
 
 def _far(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
-    """A number by one that no answer comes near to, nor holds by chance."""
+    """A number by one that no answer comes near to."""
     yield from far(text, constant(text, node.start_byte, node.end_byte, asked))
 
 
@@ -228,8 +230,10 @@ _ASKED: dict[_Rule, dict[str, int]] = {
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
     """The constants of which a value is made, if it is made of constants, lists and hashes of them."""
     for node in (meant(each, _SCOPES) for each in nodes):
-        if node.type in {"string", "integer", "float", "true", "false"}:
+        if node.type in {"string", "integer", "float", "unary", "true", "false"}:
             yield from constant(text, node.start_byte, node.end_byte, asked)
+        elif node.type == "simple_symbol":
+            yield Alteration(node.start_byte + 1, node.end_byte, SYMBOL, asked=asked)
         elif node.type in {"array", "hash"}:
             yield from _constants(node.named_children, text, asked)
         elif node.type == "pair":
