@@ -59,32 +59,34 @@ class SharedOptions:
     samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
     until: Annotated[
         Until | None,
-        Setting("Ask in rounds of 2, 4, 8 ... samples, and stop each model as soon as this is known."),
+        Setting("Ask in rounds of 2, 4, 8 ... samples; stop each model once it is decided or precise."),
     ] = None
     target_se: Annotated[
         Positive, Setting("Standard error of a mean score, for --until precise.", "POINTS")
     ] = None
-    margin: Annotated[float, Gt(0), Setting("Difference that --until decided calls none.", "POINTS")] = 2.0
+    margin: Annotated[
+        float, Gt(0), Setting("Largest difference that --until decided calls equivalent.", "POINTS")
+    ] = 2.0
     agents_at_once: Annotated[
-        Whole, Setting("Agents' containers at once (by the memory that is left).", "N")
+        Whole, Setting("Agents' containers at once; as memory allows if not set.", "N")
     ] = None
-    projects: Annotated[Word, Setting("Folder or URL of relative projects.", "ROOT")] = None
+    projects: Annotated[Word, Setting("Where relative projects start: a folder or URL.", "ROOT")] = None
     skills: Annotated[Word, Setting("CSV of skills by id: id, main_skill, sub_skills.", "CSV")] = None
     only: Annotated[tuple[str, ...], Setting("Only this problem; may be repeated.", "ID")] = ()
     skill: Annotated[Word, Setting("Only problems with this main or sub-skill.", "NAME")] = None
     limit: Annotated[Whole, Setting("Only the first N problems, this time.", "N")] = None
-    budget_usd: Annotated[Positive, Setting("Stop before this sum is passed.", "USD")] = None
-    seed: Annotated[int | None, Setting("Sent to the model, a different one for each sample.", "N")] = None
+    budget_usd: Annotated[Positive, Setting("Stop before costs pass this sum.", "USD")] = None
+    seed: Annotated[int | None, Setting("Seed sent to the model, varied for each sample.", "N")] = None
     image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
     retry_images: Annotated[
-        bool, Setting("Make images again that could not be made before from the same inputs.")
+        bool, Setting("Try again to make images that failed before from the same inputs.")
     ] = False
-    trials: Annotated[TrialMode, Setting("Which samples are tried by altered tests.")] = "drawn"
+    trials: Annotated[TrialMode, Setting("Which solutions are run against altered tests.")] = "drawn"
     reuse_identical: Annotated[
         bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
     ] = False
     keep_output: Annotated[
-        KeepOutput, Setting("Whose test output is kept in outputs.jsonl, 64 KB of each at most.")
+        KeepOutput, Setting("Samples whose test output is kept in outputs.jsonl, at most 64 KB each.")
     ] = "failed"
     cluster: Annotated[
         str | None,
@@ -96,7 +98,7 @@ class SharedOptions:
     ] = 0
     feedback: Annotated[
         FeedbackMode | None,
-        Setting("What a turn is told of tests; `count` where files are hidden, else `full`, if not set."),
+        Setting("What a turn is told of tests. If not set: `count` where files are hidden, else `full`."),
     ] = None
 
 
@@ -117,7 +119,7 @@ class Options(SharedOptions):
         Setting("Agent that works on each problem, `none` for a single answer; may be repeated.", "NAME"),
     ] = ()
     agent_minutes: Annotated[
-        float, Gt(0), Setting("Most minutes of an agent's work, without those of model calls.", "M")
+        float, Gt(0), Setting("Most minutes of an agent's work, not counting model calls.", "M")
     ] = 30.0
     agent_steps: Annotated[int, Ge(1), Setting("Most model calls of one agent's work.", "N")] = 250
     agent_usd: Annotated[
@@ -127,8 +129,8 @@ class Options(SharedOptions):
         tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
     ] = ()
     base_url: Annotated[Address, Setting("Server of every model on this command line.", "URL")] = None
-    max_in_flight: Annotated[Whole, Setting("Most calls at once for each model (256).", "N")] = None
-    sandboxes: Annotated[Whole, Setting("Containers at once (by cores and memory).", "N")] = None
+    max_in_flight: Annotated[Whole, Setting("Most calls at once for each model; 256 if not set.", "N")] = None
+    sandboxes: Annotated[Whole, Setting("Containers at once; by cores and memory if not set.", "N")] = None
     batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
         False
     )

@@ -96,10 +96,10 @@ def variables() -> str:
 def repairs() -> str:
     """What is mended in an answer, by the name in the record."""
     repeated = {
-        TIMEOUT_REPEATED: "no mending: the tests ran into their time limit on a busy machine, and ran again"
+        TIMEOUT_REPEATED: "no repair: the tests reached their time limit on a busy machine, and ran again"
     }
     every = {**REPAIRS, **PATH_REPAIRS, **repeated}
-    return _table(("repair", "what was mended"), [(f"`{name}`", text) for name, text in every.items()])
+    return _table(("repair", "what was repaired"), [(f"`{name}`", text) for name, text in every.items()])
 
 
 def events() -> str:

@@ -32,7 +32,7 @@ _SHARED = ("extra_headers", "extra_body")  # masked in the record
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of the run."
 )
 @click.option("--cancel", is_flag=True, help="End them; what is finished can still be collected.")
-@click.option("--forget", metavar="ID", help="Write one off that its provider does not know any more.")
+@click.option("--forget", metavar="ID", help="Write off a batch that its provider no longer knows.")
 def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: str | None) -> int:
     """List a run's batches: state, counts, age, cost, as their providers say it now."""
     require_run(directory)

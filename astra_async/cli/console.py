@@ -75,7 +75,7 @@ def json_option(what: str, default: Path | None = None) -> Callable[[Command], C
         type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
         metavar="FILE",
         default=default,
-        help=f"{what}; `-` is standard output, and people read standard error then{place}.",
+        help=f"{what}; `-` is standard output; text for people then goes to standard error{place}.",
     )
 
 

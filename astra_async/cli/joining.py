@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("scheduler")
 @click.option(
-    "--sandboxes", type=click.IntRange(min=1), metavar="N", help="Containers at once (by cores and memory)."
+    "--sandboxes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Containers at once; by cores and memory if not set.",
 )
 @click.option("--name", metavar="NAME", help="What records call this machine [default: its host name].")
 @click.option("--host", metavar="ADDRESS", help="Own address, where it has several.")
@@ -28,9 +31,9 @@ if TYPE_CHECKING:
 @click.option(
     "--contact-address", metavar="ADDRESS", help="Where others reach it (tcp://HOST:PORT), behind NAT."
 )
-@click.option("--tls-ca-file", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
-@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
+@click.option("--tls-ca-file", type=click.Path(exists=True, dir_okay=False), help="As for dask worker.")
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False), help="As for dask worker.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="As for dask worker.")
 def worker(
     *,
     scheduler: str,
@@ -42,7 +45,7 @@ def worker(
 ) -> int:
     """Join the Dask cluster of SCHEDULER (tcp://HOST:PORT) and run tests on this machine's Docker Engine.
 
-    Joins again when the scheduler was lost; ends with a signal. Tests under way are run by others then.
+    Joins again when the scheduler was lost. A signal ends it; other nodes then run its tests.
     """
     if scheduler.startswith("local:") or not is_cluster(scheduler):
         raise ConfigError(

@@ -43,7 +43,7 @@ def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool,
 )
 @json_option("Where the tables go with all digits")
 def compare(directories: tuple[Path, ...], *, models: tuple[str, str] | None, json_path: Path | None) -> None:
-    """Compare two runs of the same problems, or two models of one: what is better, and what of it is real."""
+    """Compare two runs of the same problems, or two models of one: what is better, and how sure that is."""
     from astra_async.report.compare import compare_runs
     from astra_async.report.text import print_findings
 
@@ -74,7 +74,7 @@ def _sides(directories: Sequence[Path], models: tuple[str, str] | None) -> tuple
 @click.option("--target-se", type=float, required=True, metavar="POINTS", help="Standard error wanted.")
 @json_option("Where the tables go with all digits")
 def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
-    """Say from a pilot run how many samples or problems a wanted precision of the mean score takes."""
+    """Say from a pilot run how many samples or problems a precise mean score takes."""
     from astra_async.report.precision import plan_run
     from astra_async.report.text import print_findings
 

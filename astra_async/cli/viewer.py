@@ -33,12 +33,18 @@ _NICENESS = 5  # the run comes first
 @click.command()
 @click.argument("directories", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="[default: free, from 7575]")
-@click.option("--host", default="127.0.0.1", metavar="H", show_default=True, help="Others need a token.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    metavar="H",
+    show_default=True,
+    help="Address to listen on; any but 127.0.0.1 needs a token.",
+)
 @click.option("--token", "asks", is_flag=True, help="Ask for a token on this machine too.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--with-run", is_flag=True, hidden=True, help="Of a run that holds standard input.")
 def view(directories: tuple[Path, ...], *, host: str, port: int | None, asks: bool, **flags: bool) -> None:
-    """Look into runs: how they stand, every sample, what happens just now. Reads only; Ctrl-C stops it."""
+    """Show runs in a browser: progress, every sample, what happens now. Reads only; Ctrl-C stops it."""
     from astra_async.view.access import Access, is_loopback
     from astra_async.view.serving import Viewer
 

@@ -64,7 +64,7 @@ COLUMNS: Mapping[str, CsvColumn] = {
         read=read_list,
     ),
     "family": CsvColumn(
-        help="Problems drawn together, as two forms of one task; a framework is no family.",
+        help="Problems that are versions of one task, drawn together; a framework is no family.",
         names=("family", "problemfamily", "taskfamily"),
     ),
     "test_command": CsvColumn(

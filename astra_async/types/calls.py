@@ -50,7 +50,7 @@ class ModelSettings:
         Whole, Asked("Longest answer; the model's own maximum, 32,768 at most, if not set.")
     ] = None
     reasoning_effort: Annotated[Word, Asked("As the provider spells it: low, medium, high ...")] = None
-    thinking: Annotated[Thinking | None, Asked("Claude, Gemini, Nova: leave it to the model, or off.")] = None
+    thinking: Annotated[Thinking | None, Asked("Claude, Gemini, Nova: left to the model, or off.")] = None
     thinking_budget: Annotated[int | None, Ge(0), Asked("Claude, Gemini: tokens for thinking.")] = None
     system_prompt: Annotated[str | None, Asked("Sent as the system's message.")] = None
     top_p: Annotated[float | None, Interval(ge=0, le=1), Asked("Share of likely tokens to sample from.")] = (
@@ -71,9 +71,9 @@ class ModelSettings:
         default_factory=dict
     )
     context_length: Annotated[Whole, Setting("Tokens of prompt and answer together.")] = None
-    requests_per_minute: Annotated[Positive, Setting("Limit that calls keep to.")] = None
-    input_tokens_per_minute: Annotated[Positive, Setting("Limit that prompts keep to.")] = None
-    output_tokens_per_minute: Annotated[Positive, Setting("Limit that answers keep to.")] = None
+    requests_per_minute: Annotated[Positive, Setting("Most requests a minute.")] = None
+    input_tokens_per_minute: Annotated[Positive, Setting("Most input tokens a minute.")] = None
+    output_tokens_per_minute: Annotated[Positive, Setting("Most output tokens a minute.")] = None
     max_in_flight: Annotated[int, Ge(1), Setting("Most calls at once.")] = 256
     timeout_s: Annotated[float, Gt(0), Setting("Longest silence of one call, in seconds.")] = 600.0
     batch: Annotated[bool, Setting("Send its calls as batches: half the price, within a day.")] = False
@@ -81,7 +81,7 @@ class ModelSettings:
         Whole, Setting("Most input tokens in batches at once; learned from refusals if not set.")
     ] = None
     batch_settled_s: Annotated[
-        float, Gt(0), Setting("Seconds after which a batch that cannot be found was never created.")
+        float, Gt(0), Setting("Seconds of looking, then a batch that is not found was never created.")
     ] = 60.0
     batch_s3: Annotated[Word, Setting("Bedrock: s3://bucket/prefix for what goes in and comes out.")] = None
     batch_role: Annotated[Word, Setting("Bedrock: ARN of the role that reads and writes there.")] = None

@@ -19,12 +19,12 @@ _HEAD = """\
 # Attacks, and how they end
 
 Made from the tests by `tests/integrity/attacks_page.py`: each line is a test in a real container under
-`--trials all`. What the words mean: [integrity](integrity.md). Each solution honestly passes 2 of 4 tests.
+`--trials all`. [Integrity](integrity.md) explains the words. Each solution honestly passes 2 of 4 tests.
 
-- **prevented**: it gains nothing;
+- **prevented**: the solution gains nothing;
 - **proven**: the sample is `tampered`, 0 of T;
-- **unproven**: its trials are silent; proven, or counted beside the score as unproven;
-- **documented**: it earns more than it should.
+- **unproven**: its trials are silent: the sample is `tampered`, or counted as unproven beside the score;
+- **documented**: it gains a score that it should not have.
 """
 _STACK_ENDS = {"forged": "proven", "patched": "proven", "configured": "prevented", "skipped": "prevented"}
 
