@@ -38,7 +38,7 @@ _NICENESS = 5  # the run comes first
     default="127.0.0.1",
     metavar="H",
     show_default=True,
-    help="Address to listen on; any but 127.0.0.1 needs a token.",
+    help="Address to listen on; others than loopback need a token.",
 )
 @click.option("--token", "asks", is_flag=True, help="Ask for a token on this machine too.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
