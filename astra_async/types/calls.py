@@ -42,7 +42,7 @@ class ModelSettings:
     provider: str
     model: str
     base_url: Annotated[Address, Setting("Address of its server.")] = None
-    api_key_env: Annotated[Word, Setting("Name of the variable that holds its key.")] = None
+    api_key_env: Annotated[Word, Setting("Variable that holds its API key.")] = None
     endpoint: Annotated[Word, Setting("Azure: the resource's address.")] = None
     api_version: Annotated[Word, Asked("Azure, Anthropic, Gemini: the interface's version.")] = None
     temperature: Annotated[float | None, Ge(0), Asked("Sampling temperature.")] = None

@@ -55,7 +55,7 @@ class SimulationSettings:
     fault_rate: Annotated[
         float,
         Interval(ge=0, le=1),
-        Setting("Chance that an attempt is faulty; a key's third attempt never is.", "P"),
+        Setting("Chance that an attempt is faulty; a sample's third attempt never is.", "P"),
     ] = 0.02
     fault_kinds: Annotated[
         tuple[FaultKind, ...], Setting("Faults to draw from, all equally likely.", "KIND")
@@ -81,5 +81,5 @@ class SimulationSettings:
     )
     denied: Annotated[
         Mapping[str, Denial],
-        Setting("Models whose key is refused (`key`) or whose quota is used up (`quota`).", "MODEL=WHY"),
+        Setting("Models whose API key is refused (`key`) or whose quota is used up (`quota`).", "MODEL=WHY"),
     ] = field(default_factory=dict)
