@@ -174,5 +174,5 @@ class S3Settings:
     endpoint_url: Annotated[Address, Setting("Server of one's own (MinIO, Ceph); Amazon's if not set.")] = (
         None
     )
-    region: Annotated[Word, Setting("As the location, else as the environment says, if not set.")] = None
+    region: Annotated[Word, Setting("If not set: as in the location, or in the environment.")] = None
     anonymous: Annotated[bool, Setting("Send unsigned requests, for public buckets.")] = False
