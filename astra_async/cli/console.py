@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,6 +54,11 @@ def tell(text: object) -> None:
 def tell_record(line: bytes) -> None:
     """One line of JSON on standard error, for programs; what a terminal would obey is escaped."""
     click.echo(line.decode().translate(_ESCAPES), err=True)
+
+
+def is_terminal() -> bool:
+    """Whether somebody watches standard error."""
+    return sys.stderr.isatty()
 
 
 def open_console(*, stderr: bool = False) -> Console:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
-from astra_async.cli.console import tell
+from astra_async.cli.console import is_terminal, tell
 from astra_async.cli.display import Display
 from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
@@ -101,7 +101,7 @@ def start(
     import uvloop
 
     config = replace(config, command=("astra", *sys.argv[1:]))
-    style: Style = "json" if log_json else ("live" if sys.stderr.isatty() else "lines")
+    style: Style = "json" if log_json else ("live" if is_terminal() else "lines")
     call = Call(
         config=config,
         display=Display(style),
