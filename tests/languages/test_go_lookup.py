@@ -9,6 +9,8 @@ from astra_async.types import Problem, Project, ProjectFile
 
 TESTS = """package shop
 
+type limits struct{ max, cap int }
+
 func TestA(t *testing.T) {
 	if len(All()) != 2 || Err() != nil {
 		t.Fatal("min")
@@ -54,6 +56,7 @@ def test_what_the_tests_use_is_not_declared_anew(text: str) -> None:
     "text",
     [
         "func min(a, b int) int { return a }\nfunc close() {}\nvar copy = 1\n",  # which the tests do not use
+        "func max(a, b int) int { return a }\nfunc cap() {}\n",  # names of their fields
         "type (\n\tstore interface {\n\t\tlen() int\n\t}\n\tlimits struct {\n\t\tnil int\n\t}\n)\n",
         "func (s Shop) len() int { return 2 }\n",
         "func All() []int {\n\tlen := 2\n\tvar nil = 3\n\treturn make([]int, len, nil)\n}\n",

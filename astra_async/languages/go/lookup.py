@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
     from astra_async.languages.pristine import Pristine
 
-_UNIVERSE = (
+_VALUES_AND_TYPES = (
     "any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune"
-    " string uint uint8 uint16 uint32 uint64 uintptr true false iota nil append cap clear close complex copy"
-    " delete imag len make max min new panic print println real recover"
+    " string uint uint8 uint16 uint32 uint64 uintptr true false iota nil"
 )
+_FUNCTIONS = (  # used where they are called: fields and variables of these names are none of them
+    "append cap clear close complex copy delete imag len make max min new panic print println real recover"
+)
+_CALLED = frozenset(f"{each}(" for each in (*_VALUES_AND_TYPES.split(), *_FUNCTIONS.split()))
+_UNIVERSE = _CALLED | frozenset(_VALUES_AND_TYPES.split())
 _NAMES = r"\w+(?:\s*,\s*\w+)*"
 _BEGIN = r"(?<![^\n;(])[ \t]*"  # of a declaration at the top of a file, or in a group of them
 _DECLARATION = re.compile(
@@ -26,6 +30,7 @@ _DECLARATION = re.compile(
 )
 _GROUPED = re.compile(_BEGIN + rf"(?P<names>{_NAMES})")
 _WORD = re.compile(r"(?<![.\w])[a-z]\w*")
+_USE = re.compile(r"(?<![.\w])[a-z]\w*+\(?")
 SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|`[^`]*`|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,10}'", re.DOTALL)
 
 
@@ -37,10 +42,9 @@ class UniverseLookup:
         self._used: dict[str, set[str]] = {}  # by the tests of each folder
         for path in project.protected:
             if path.endswith("_test.go"):
-                words = _WORD.findall(masked(project.texts[path], SKIPPED))
-                self._used.setdefault(split(path)[0], set()).update(
-                    set(_UNIVERSE.split()).intersection(words)
-                )
+                uses = _USE.findall(masked(project.texts[path], SKIPPED))
+                words = {each.removesuffix("(") for each in _UNIVERSE.intersection(uses)}
+                self._used.setdefault(split(path)[0], set()).update(words)
 
     def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
         """As `Lookup.refusal`."""
