@@ -36,7 +36,7 @@ WITHIN, SUBJECT, LISTED = "within", "subject", "listed"
 _FEWEST_LETTERS = 5
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
-_FIRST_DIGIT = re.compile(rb"[1-9]")
+_FIRST_DIGIT = re.compile(rb"[1-9]|[0-9](?![0-9.]*[1-9])")
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
 
 

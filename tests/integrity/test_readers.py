@@ -48,6 +48,8 @@ PYTHON = {
     "try:\n        assert f() == 5\n    except Exception: pass": "",
     "with suppress(AssertionError):\n        assert f() == 5": "",
     "assert f() == approx(5)": "5->2 ==->!=",
+    "self.assertAlmostEqual(f(), 0.0)": "0.0->3.0",
+    "self.assertAlmostEqual(f(), 0.05)": "0.05->0.02",
     "assert f() == approx(200 * 0.2)": "200->500 0.2->0.5 ==->!=",
     "assert f() == date(2024, 5, 17)": "<2024> <5> <17> ==->!=",
     "assert f() == Money.of(180)": "<180> ==->!=",

@@ -12,7 +12,7 @@ TESTS = """package shop
 type limits struct{ max, cap int }
 
 func TestA(t *testing.T) {
-	if len(All()) != 2 || Err() != nil {
+	if len (All()) != 2 || Err() != nil {
 		t.Fatal("min")
 	}
 }

@@ -30,7 +30,7 @@ _DECLARATION = re.compile(
 )
 _GROUPED = re.compile(_BEGIN + rf"(?P<names>{_NAMES})")
 _WORD = re.compile(r"(?<![.\w])[a-z]\w*")
-_USE = re.compile(r"(?<![.\w])[a-z]\w*+\(?")
+_USE = re.compile(r"(?<![.\w])[a-z]\w*+(?:[ \t]*+\()?")
 SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|`[^`]*`|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,10}'", re.DOTALL)
 
 
@@ -43,7 +43,8 @@ class UniverseLookup:
         for path in project.protected:
             if path.endswith("_test.go"):
                 uses = _USE.findall(masked(project.texts[path], SKIPPED))
-                words = {each.removesuffix("(") for each in _UNIVERSE.intersection(uses)}
+                used = {re.sub(r"[ \t]", "", each) for each in uses} & _UNIVERSE
+                words = {each.removesuffix("(") for each in used}
                 self._used.setdefault(split(path)[0], set()).update(words)
 
     def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
