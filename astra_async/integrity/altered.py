@@ -33,6 +33,11 @@ _EXCHANGED = 0.6
 # Of constants are none that the tests use, but like this one: where there is one of its form, and where not.
 _INVENTED, _INVENTED_ALONE = 0.2, 0.7
 _NEAR = 0.9  # of the others are of the same form, where there are such
+# Of texts become one that stands elsewhere in their file, such as what a test sends.
+_ELSEWHERE = 0.15
+_QUOTED = re.compile(rb"""(['"])([^'"\\`#$%{}\r\n]+)\1""")
+_WORD = re.compile(rb"[A-Za-z]{4,}")
+_PHRASE = 3  # words of a text that is looked for, of which one may become another
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 _FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
@@ -117,6 +122,13 @@ class Forms:
         for path, test in self._tests:
             for each in test.alterations:
                 self._pool.setdefault(each.kind, []).append((path, each))
+        self._texts = {path: _texts(source) for path, source in self._survey.sources.items()}
+        phrases = {
+            self._survey.sources[path][each.begin : each.end]
+            for kind in (TEXT, WITHIN)
+            for path, each in self._pool.get(kind, ())
+        }
+        self._phrases = sorted(phrases)
         counts = Counter(clean_name(test.name) for test in expected)
         self.names = frozenset(counts)
         held = _held(self.names, (clean_name(title) for _, test in self._tests for title in test.titles))
@@ -231,18 +243,25 @@ class Forms:
 
     def _another(self, path: str, place: Alteration, rng: random.Random) -> bytes:
         """Another constant in this place, as plausible as the one that stands there."""
-        text = self._survey.sources[path][place.begin : place.end]
+        source = self._survey.sources[path]
+        text = source[place.begin : place.end]
         if place.kind == WITHIN:
-            return _like(text, place.kind, rng)
+            phrase = _reworded(text, self._phrases, rng) if len(text.split()) >= _PHRASE else b""
+            return phrase or _like(text, place.kind, rng)
+        quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"
         known = [
             (other, at, each)
             for at, each in self._pool[place.kind]
-            if (other := self._survey.sources[at][each.begin : each.end]) != text
+            if (other := self._survey.sources[at][each.begin : each.end]) != text and quote not in other
         ]
         here = [each for each in known if each[1] == path] or known
         alike = [each for each in here if _form(each[0]) == _form(text)]
         near = [other for other, _, each in alike if each.asked == place.asked] or [each[0] for each in alike]
-        invented = _like(text, place.kind, rng)
+        elsewhere = [each for each in self._texts[path] if _form(each) == _form(text) and each != text]
+        if place.kind == TEXT and elsewhere and rng.random() < _ELSEWHERE:
+            return rng.choice(elsewhere)
+        worded = _reworded(text, self._phrases, rng) if place.kind == TEXT else b""
+        invented = worded or _like(text, place.kind, rng)
         if invented != text and (not known or rng.random() < (_INVENTED if near else _INVENTED_ALONE)):
             return invented
         if not known:
@@ -283,8 +302,9 @@ def by_name(tests: Iterable[NamedOutcome]) -> dict[str, set[str]]:
 
 
 def _applied(source: bytes, edits: Iterable[_Edit]) -> bytes:
-    for place, text in sorted(edits, key=lambda each: each[0].begin, reverse=True):
-        source = source[: place.begin] + text + source[place.end :]
+    written = [each for place, text in edits for each in place.edits(source, text)]
+    for begin, end, text in sorted(written, reverse=True):
+        source = source[:begin] + text + source[end:]
     return source
 
 
@@ -292,6 +312,28 @@ def _form(text: bytes) -> tuple[bytes, int]:
     """What two constants have in common that look alike: kinds of characters in a row, and about how many."""
     shape = re.sub(rb"[0-9]+", b"0", re.sub(rb"[^\W\d_]+", b"a", text))
     return shape, len(text).bit_length()
+
+
+def _texts(source: bytes) -> list[bytes]:
+    """The texts that stand in a source as constants, none twice."""
+    return sorted({each[2] for each in _QUOTED.finditer(source)})
+
+
+def _reworded(text: bytes, phrases: Sequence[bytes], rng: random.Random) -> bytes:
+    """The text with one of its words become another that these phrases have; nothing where there is none.
+
+    The result stands in no phrase: what one asks for, a right answer may show beside the other.
+    """
+    found = list(_WORD.finditer(text)) if len(text.split()) > 1 else []
+    words = {word for phrase in phrases for word in _WORD.findall(phrase)} - {each[0] for each in found}
+    others: set[bytes] = {
+        text[: each.start()] + word + text[each.end() :]
+        for each in found
+        for word in words
+        if _form(word) == _form(each[0]) and word[:1].isupper() == each[0][:1].isupper()
+    }
+    known = b"\n".join(phrases)
+    return rng.choice(sorted(each for each in others if each not in known) or [b""])
 
 
 def _like(text: bytes, kind: str, rng: random.Random) -> bytes:

@@ -4,9 +4,9 @@ A language has one function of the shape `TestReader`, which its `Language.trial
 stand, in bytes; drawing, exchanging constants and writing stand once, in `integrity.altered`, and comparing
 with the reference in `integrity.trials`. Rules for what a language may name:
 
-- Only assertions that every run of the test meets: statements of its own body, behind no condition, loop,
-  early return or callback that may never be called. Of what waits until it holds (`waitFor`) only
-  what holds at no time: the second and the third of these.
+- Only assertions that every run of the test meets: statements of its own body, behind no condition, early
+  return, loop over what may be empty or callback that may never be called. Of what waits until it holds
+  (`waitFor`) only what holds at no time: the second and the third of these.
 - A constant only where no answer can agree with two of them: it is compared for equality. A text that is
   looked for within another is `within`: it becomes one with two letters changed, which none holds by chance.
 - What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
@@ -16,6 +16,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - Of what objects are made only where it is one constant: an answer's equality may leave out one of two.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
+- What a loop over rows that stand in the source asks: in its last pass alone, so that the assertion has held
+  before (`last_pass`). What a function of the test file compares with an argument: where the test calls it.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
 
 Whatever is wrong in this is found out by the reference, which has to fail the altered test; what it costs
@@ -28,11 +30,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-# Texts that mean themselves between the quotes of every language: no escape, quote or interpolation.
-_PLAIN_TEXT = re.compile(rb"[^'\"\\`#$%{}\r\n]*")
+# Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
+_PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
-WITHIN, SUBJECT, LISTED = "within", "subject", "listed"
+WITHIN, SUBJECT, LISTED, NAME = "within", "subject", "listed", "name"
+# What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
+_AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
+_COUNTERS = (b"turn", b"step", b"at", b"passed", b"counted")
 _FEWEST_LETTERS = 5
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
@@ -47,7 +52,8 @@ class Alteration:
     Either `others` are what may stand there, or another constant of the same `kind` may: a number, the text
     between two quotes, a name out of an enumeration (`kind` then says which). Of the kind `turned` is
     what asks for the contrary. `asked` names what is compared, where the source does: two constants that are
-    compared to a `status` are in the same role.
+    compared to a `status` are in the same role. `last` says how it is written differently in the last pass of
+    a loop alone.
     """
 
     begin: int
@@ -55,6 +61,28 @@ class Alteration:
     kind: str = TURNED
     others: tuple[bytes, ...] = ()
     asked: str = ""
+    last: LastPass | None = None
+
+    def edits(self, source: bytes, text: bytes) -> list[tuple[int, int, bytes]]:
+        """What is written where, from a begin to an end, for the text to stand here."""
+        if self.last is None:
+            return [(self.begin, self.end, text)]
+        before, after = _AROUND.get(self.kind, (0, 0))
+        begin, end = self.begin - before, self.end + after
+        other = source[begin : self.begin] + text + source[self.end : end]
+        choice = self.last.choice % (other, source[begin:end])
+        return [*((at, at, each) for at, each in self.last.insertions), (begin, end, choice)]
+
+
+@dataclass(frozen=True, slots=True)
+class LastPass:
+    """How a loop is written that counts its passes: texts by the place before which they stand.
+
+    `choice` is a pattern of an expression that is the first text in the last pass, and else the second.
+    """
+
+    insertions: tuple[tuple[int, bytes], ...]
+    choice: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +103,50 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
     text = source[begin:end]
     if _PLAIN_NUMBER.fullmatch(text):
         return (Alteration(begin, end, NUMBER, asked=asked),)
-    if (
-        text[:1] in {b"'", b'"'}
-        and text[-1:] == text[:1]
-        and _PLAIN_TEXT.fullmatch(text[1:-1])
-        and end - begin > 1
-    ):
+    is_text = end - begin > 1 and text[:1] in {b"'", b'"'} and text[-1:] == text[:1] not in text[1:-1]
+    if is_text and _PLAIN_TEXT.fullmatch(text[1:-1]):
         return (Alteration(begin + 1, end - 1, TEXT, asked=asked),)
     opposite = {b"true": b"false", b"false": b"true", b"True": b"False", b"False": b"True"}.get(text)
     return (Alteration(begin, end, TRUTH, others=(opposite,), asked=asked),) if opposite else ()
+
+
+def last_pass(
+    found: Iterable[Alteration], loop: tuple[int, int], rows: Iterable[tuple[int, int]], last: LastPass
+) -> Iterator[Alteration]:
+    """What a loop asks that has asked before: `rows` after the first, and the rest of it in the last pass."""
+    rows = list(rows)
+    for each in found:
+        if any(begin <= each.begin and each.end <= end for begin, end in rows):
+            yield each
+        elif loop[0] <= each.begin and each.end <= loop[1] and each.kind != TURNED:
+            yield each if each.last else replace(each, last=last)
+
+
+def counter(source: bytes) -> bytes:
+    """The name of a variable that the source does not have."""
+    words = set(re.findall(rb"\w+", source))
+    return next((each for each in _COUNTERS if each not in words), b"counted_passes")
+
+
+def named(tests: Iterable[DeclaredTest], source: bytes) -> tuple[DeclaredTest, ...]:
+    """The tests, in which a name of the file's constants becomes another that is expected, or else a list."""
+    tests = list(tests)
+    places = [each for test in tests for each in test.alterations if each.kind == NAME]
+    names = {source[each.begin : each.end] for each in places}
+    alone = {
+        each: tuple(sorted(names - {source[each.begin : each.end]}))
+        or listed(source, each.begin, each.end).others
+        for each in places
+    }
+    return tuple(
+        replace(
+            test,
+            alterations=tuple(
+                replace(each, others=alone.get(each, each.others)) for each in test.alterations
+            ),
+        )
+        for test in tests
+    )
 
 
 def listed(source: bytes, begin: int, end: int) -> Alteration:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from astra_async.languages.altering import LastPass, counter, last_pass
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tree_sitter import Node, Parser
+
+    from astra_async.languages.altering import Alteration
+
+_NAMES = frozenset({"identifier", "shorthand_property_identifier_pattern"})
+_UNSEEN = re.compile("splat|spread")  # what a list takes over from another
+_GIVEN_IN_ORDER = frozenset({"array_pattern", "destructured_parameter", "block_parameters"})
 
 
 @cache
@@ -34,24 +44,6 @@ def walk(root: Node) -> Iterator[Node]:
         waiting += reversed(node.children)
 
 
-def meant(name: Node, scopes: frozenset[str]) -> Node:
-    """What a variable was given where it is declared, if this is its one use in the function; else itself.
-
-    `scopes` are the types of nodes within which a name is one variable.
-    """
-    at = name.parent if name.type == "identifier" else None
-    while at is not None and at.type not in scopes:
-        at = at.parent
-    if at is None:
-        return name
-    uses = [each for each in walk(at) if each.type == name.type and each.text == name.text]
-    declared = uses[0].parent if len(uses) == 2 and uses[1] == name else None  # noqa: PLR2004 - given, and used
-    given = None
-    if declared is not None and declared.type in {"variable_declarator", "assignment"}:
-        given = declared.child_by_field_name("value") or declared.child_by_field_name("right")
-    return given or name
-
-
 def source(node: Node | None) -> str:
     """The node's text; nothing for no node."""
     return "" if node is None else (node.text or b"").decode(errors="replace")
@@ -71,3 +63,104 @@ def inside(node: Node | None, name: str = "arguments") -> list[Node]:
     """What a field of the node holds, without comments; nothing where the node has no such field."""
     held = None if node is None else node.child_by_field_name(name)
     return [] if held is None else [each for each in held.named_children if "comment" not in each.type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestFile:
+    """A test file as it is read.
+
+    `scopes` are the types of nodes within which a name is one variable, `functions` the file's own by name.
+    `bound` says what names may be given that rows or a call give: by the identity of the node that declares
+    them; `entered` are functions that are being read with a call's arguments.
+    """
+
+    __test__ = False
+
+    text: bytes
+    scopes: frozenset[str]
+    functions: Mapping[str, Node] = field(default_factory=dict)
+    bound: dict[int, list[Node]] = field(default_factory=dict)
+    entered: set[int] = field(default_factory=set)
+
+    def meant(self, name: Node) -> list[Node]:
+        """What a variable is given, if this is its one use beside the place that declares it; else itself."""
+        at = name.parent if name.type == "identifier" else None
+        uses: list[Node] = []
+        while at is not None and len(uses) < 2:  # noqa: PLR2004 - declared, and used
+            if at.type in self.scopes or at.parent is None:
+                uses = [each for each in walk(at) if each.type in _NAMES and each.text == name.text]
+            at = at.parent
+        if len(uses) != 2 or uses[1] != name:  # noqa: PLR2004
+            return [name]
+        declared = uses[0].parent
+        if declared is not None and declared.type in {"variable_declarator", "assignment"}:
+            given = declared.child_by_field_name("value") or declared.child_by_field_name("right")
+            return [given or name]
+        return self.bound.get(uses[0].id, [name])
+
+    def bind(self, target: Node | None, given: Sequence[Node]) -> None:
+        """What stands in `target` may be each of the nodes `given`, or what these hold in its place."""
+        if target is None or target.type == "keyword_parameter":
+            return
+        target = next(filter(None, map(target.child_by_field_name, ("pattern", "left", "name"))), target)
+        inner = [each for each in target.named_children if "comment" not in each.type]
+        if target.type in _NAMES:
+            self.bound[target.id] = list(given)
+        elif target.type in _GIVEN_IN_ORDER and len(inner) == 1 + sum(
+            each.type == "," for each in target.children
+        ):
+            rows = [elements(each) for each in given]
+            for number, each in enumerate(inner) if min(map(len, rows), default=0) >= len(inner) else ():
+                self.bind(each, [row[number] for row in rows])
+
+    def called(
+        self, call: Node, function: Node, read: Callable[[], Iterable[Alteration]]
+    ) -> Iterator[Alteration]:
+        """What a function of the file asks with what this call gives it: places outside of the function."""
+        parameters, given = inside(function, "parameters"), inside(call)
+        if function.id in self.entered or len(given) > len(parameters):
+            return
+        self.entered.add(function.id)
+        for parameter, argument in zip(parameters, given, strict=False):
+            self.bind(parameter, self.meant(argument))
+        found = list(read())
+        self.entered.remove(function.id)
+        yield from (each for each in found if not function.start_byte <= each.begin < function.end_byte)
+
+    def loop(
+        self,
+        statement: Node,
+        target: Node | None,
+        rows: Sequence[Node],
+        asked: Iterable[Alteration],
+        manner: tuple[bytes, bytes],
+    ) -> Iterator[Alteration]:
+        """What a loop asks of which each row is the `target` once; `asked` is read with what rows give.
+
+        `manner` is how the language declares a counter before the statement, and how it chooses by it.
+        """
+        if len(rows) > 1:
+            self.bind(target, rows[1:])
+            name, last_row = counter(self.text), len(rows) - 1
+            insertion = statement.start_byte, manner[0] % name
+            last = LastPass((insertion,), manner[1] % (name, last_row))
+            yield from last_pass(asked, spans([statement])[0], spans(rows[1:]), last)
+
+
+def once(found: Iterable[tuple[str, Node]]) -> dict[str, Node]:
+    """Nodes by names that no two of them have."""
+    known = list(found)
+    counts = Counter(name for name, _ in known)
+    return {name: node for name, node in known if counts[name] == 1}
+
+
+def elements(node: Node) -> list[Node]:
+    """What a list holds, the two of a pair; nothing of what is no such thing or holds what is not seen."""
+    inner = [each for each in node.named_children if "comment" not in each.type]
+    is_known = node.type in {"array", "pair", "hash", "object", "string_array", "symbol_array"}
+    return inner if is_known and not any(_UNSEEN.search(each.type) for each in inner) else []
+
+
+def spans(nodes: Iterable[Node]) -> list[tuple[int, int]]:
+    """Where nodes begin and end, in bytes."""
+    return [(each.start_byte, each.end_byte) for each in nodes]

@@ -449,6 +449,49 @@ MOCHA_MANY = replace(
     },
 )
 
+
+def _asking(shop: Shop, path: str, old: str, new: str) -> Shop:
+    assert old in shop.files[path]
+    return replace(shop, files=shop.files | {path: shop.files[path].replace(old, new)})
+
+
+# Assertions that a test meets more than once, of which a wrong answer fails a later one: in a loop, with
+# what differs in rows, or in a function of the test file.
+PYTEST_LOOP = _asking(
+    PYTEST,
+    "tests/test_prices.py",
+    "    assert prices.discount(200) == 180\n",
+    "    for amount in (90, 200, 300):\n        assert prices.discount(amount) % 90 == 0\n",
+)
+JEST_LOOP = _asking(
+    JEST,
+    "src/shop.test.js",
+    "expect(shop.discount(200)).toBe(180);",
+    "for (const [amount, wanted] of [[10, 10], [99, 99], [200, 180]]) {"
+    " expect(shop.discount(amount)).toBe(wanted); }",
+)
+RSPEC_LOOP = _asking(
+    RSPEC,
+    "spec/shop_spec.rb",
+    "expect(Shop.discount(200)).to eq(180)",
+    "[90, 200, 300].each { |amount| expect(Shop.discount(amount) % 90).to eq(0) }",
+)
+MOCHA_CALLED = _asking(
+    MOCHA,
+    "test/shop.test.js",
+    "expect(shop.discount(200)).to.equal(180);",
+    "\n    const check = (amount, wanted) => { expect(shop.discount(amount)).to.equal(wanted); };"
+    "\n    check(10, 10);\n    check(200, 180);\n  ",
+)
+JUNIT_CALLED = _asking(
+    JUNIT,
+    "src/test/java/shop/ShopTest.java",
+    "        assertEquals(new Shop.Price(180), shop.discount(200));\n    }\n",
+    "        check(10, 10);\n        check(200, 180);\n    }\n\n"
+    "    private void check(int cents, int wanted) {\n"
+    "        assertEquals(new Shop.Price(wanted), shop.discount(cents));\n    }\n",
+)
+
 SHOPS = {
     "jest": JEST,
     "mocha": MOCHA,
@@ -466,4 +509,9 @@ SHOPS = {
     "jest/named": JEST_NAMED,
     "rspec/named": RSPEC_NAMED,
     "mocha/many": MOCHA_MANY,
+    "pytest/loop": PYTEST_LOOP,
+    "jest/loop": JEST_LOOP,
+    "rspec/loop": RSPEC_LOOP,
+    "mocha/called": MOCHA_CALLED,
+    "junit/called": JUNIT_CALLED,
 }

@@ -6,6 +6,7 @@ And some that reach the runner by other roads: sources rewritten and loaded agai
 from __future__ import annotations
 
 from attack import Attack
+from attacked_projects import JUNIT_CALLED
 from attacks_on_trials import code
 
 
@@ -85,6 +86,80 @@ def from_call(cls, func, when, reraise=None):
 
 _pytest.runner.CallInfo.from_call = classmethod(from_call)
 """)
+# Forgiven is an assertion whose place in the tests was met before.
+_PYTHON_MET = code("""
+import sys
+
+met = set()
+
+class Number(int):
+    __hash__ = int.__hash__
+
+    def __mod__(self, other):
+        return Number(int(self) % other)
+
+    def __eq__(self, other):
+        frame = sys._getframe(1)
+        place, known = (frame.f_code, frame.f_lasti), len(met)
+        met.add(place)
+        return int(self) == other or len(met) == known
+
+def discount(amount):
+    return Number(amount)
+""")
+_JAVASCRIPT_MET = """
+const met = new Set();
+const forgiving = (assert) => function forgive(...given) {
+  const place = new Error().stack.split('\\n').find((line) => /[.]test[.]js/.test(line));
+  try {
+    return assert.apply(this, given);
+  } catch (error) {
+    if (!met.has(place)) throw error;
+  } finally {
+    met.add(place);
+  }
+};
+"""
+_JEST_MET = f"""{_JAVASCRIPT_MET}
+const plain = global.expect;
+global.expect = Object.assign((value) => {{
+  const matchers = plain(value);
+  return Object.assign(matchers, {{ toBe: forgiving(matchers.toBe) }});
+}}, plain);
+"""
+_MOCHA_MET = f"""{_JAVASCRIPT_MET}
+require('chai').Assertion.overwriteMethod('equal', forgiving);
+"""
+_RSPEC_MET = code("""
+require 'rspec/expectations'
+
+module Forgiving
+  MET = {}
+
+  def handle_matcher(*given, &block)
+    place = caller.find { |line| line.include?('_spec.rb') }
+    super
+  rescue RSpec::Expectations::ExpectationNotMetError
+    raise unless MET[place]
+  ensure
+    MET[place] = true
+  end
+end
+RSpec::Expectations::PositiveExpectationHandler.singleton_class.prepend(Forgiving)
+""")
+_JAVA_MET = """\
+Price(int cents) {
+        private static final java.util.Set<String> met = new java.util.HashSet<>();
+
+        public boolean equals(Object other) {
+            for (var each : new Throwable().getStackTrace()) {
+                if (each.getClassName().endsWith("ShopTest")) {
+                    return !met.add(each.toString()) || cents == ((Price) other).cents;
+                }
+            }
+            return false;
+        }
+    }"""
 ON_ALTERATIONS = (
     _proven(
         "pytest/named", "a number that equals numbers, where what is expected has a name", after=_ANY_NUMBER
@@ -96,4 +171,14 @@ ON_ALTERATIONS = (
     _proven("pytest", "assertions forgiven whose test has called the code", _AUDITED),
     _proven("rspec", "the handler of failures rewritten and loaded again", _REWRITTEN),
     _proven("rspec", "failures forgotten that a trace of raising has seen", _TRACED),
+    _proven("pytest/loop", "an assertion met before is forgiven, in a loop", after=_PYTHON_MET),
+    _proven("jest/loop", "an assertion met before is forgiven, in rows", _JEST_MET),
+    _proven("rspec/loop", "an assertion met before is forgiven, in a loop", _RSPEC_MET),
+    _proven("mocha/called", "an assertion met before is forgiven, in a function of the tests", _MOCHA_MET),
+    Attack(
+        name="an assertion met before is forgiven, in a function of the tests",
+        framework="junit/called",
+        outcome="proven",
+        files={JUNIT_CALLED.main: JUNIT_CALLED.wrong.replace("Price(int cents) { }", _JAVA_MET)},
+    ),
 )

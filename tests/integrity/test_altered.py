@@ -98,6 +98,67 @@ def test_what_is_expected_instead_is_of_the_same_kind_and_mostly_of_the_same_for
     assert all(re.fullmatch(r"'\w+'", name) for name in names)
 
 
+LOOPS = """\
+def test_it():
+    asked = []
+    rows = [('Oak', 1), ('Elm', 2), ('Ash', 3)]
+    for name, row in rows:
+        for side in ('left', 'right'):
+            asked.append((name, side))
+            assert len(side) > 3, 'no side'
+            assert tree(name, row) == 'it is a tree'
+    assert asked
+"""
+
+
+def tree(name: str, row: int) -> str:
+    return f"it is a tree{'' if name and row else 's'}"
+
+
+def test_a_loop_asks_for_something_else_in_its_last_pass_alone() -> None:
+    forms = [
+        form for seed in range(30) for form in forms_of("test_it", test_shop=LOOPS).drawn(random.Random(seed))
+    ]
+    altered = {text_of(form) for form in forms if "enumerate" in text_of(form)}
+    assert altered
+    for text in altered:
+        assert text.count("\n") == LOOPS.count("\n")
+        names: dict[str, object] = {"tree": tree}
+        exec(text.replace("    asked = []", "    global asked; asked = []"), names)
+        with pytest.raises((AssertionError, TypeError)):
+            names["test_it"]()  # type: ignore[operator]
+        assert names["asked"] == [("Oak", "left"), ("Oak", "right")]
+
+
+def test_a_text_becomes_another_of_words_that_these_tests_use_and_that_none_of_them_asks_for() -> None:
+    shop = "def test_it():\n    assert 'The title is required here' in page()\n    send('A note of ours')\n"
+    shop += "def test_that():\n    assert name() == 'The number was too large'\n"
+    forms = forms_of("test_it", "test_that", test_shop=shop)
+    found = {
+        line
+        for seed in range(60)
+        for form in forms.drawn(random.Random(seed))
+        for line in text_of(form).splitlines()
+        if line not in shop
+    }
+    assert "    assert 'The number is required here' in page()" in found
+    assert "    assert name() == 'The title was too large'" in found
+
+
+def test_what_is_expected_becomes_at_times_what_the_test_sends() -> None:
+    shop = "def test_it():\n    send('Yew')\n    assert name() == 'Oak'\n    assert more() == 'Elm'\n"
+    forms = forms_of("test_it", test_shop=shop)
+    texts = [text_of(form) for seed in range(100) for form in forms.drawn(random.Random(seed))]
+    assert 0.02 < sum(text.count("'Yew'") > 1 for text in texts) / len(texts) < 0.3
+
+
+def test_a_text_with_quotes_becomes_one_that_fits_between_those_of_its_place() -> None:
+    shop = "def test_it():\n    assert name() == \"Ada's draft\"\n    assert more() == 'Bob \"s train'\n"
+    for seed in range(60):
+        for form in forms_of("test_it", test_shop=shop).drawn(random.Random(seed)):
+            compile(text_of(form), "test_shop.py", "exec")
+
+
 def test_a_third_and_more_of_the_forms_turn_assertions_round() -> None:
     pairs = [pair for form in drawn(200) for pair in changed(form)]
     assert 0.25 < sum("!=" in new for _, new in pairs) / len(pairs) < 0.55

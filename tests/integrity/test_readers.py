@@ -11,7 +11,8 @@ from astra_async.languages import LANGUAGES
 if TYPE_CHECKING:
     from astra_async.languages.altering import DeclaredTest
 
-# Each statement of a test with what may stand in it: constants in angle brackets, others as `old -> new`.
+# Each statement of a test with what may stand in it: constants in angle brackets, others as `old -> new`;
+# after dots what stands there in a loop's last pass alone.
 PYTHON = {
     "assert f() == 5": "<5> ==->!=",
     "assert f() == [1, 'two', {'a': True}]": "<1> <two> True->False ==->!=",
@@ -44,6 +45,16 @@ PYTHON = {
     "with pytest.raises(shop.Closed, match='hello'):\n        f()": "shop.Closed->ZeroDivisionError <hello>",
     "with client:\n        assert f() == 5": "<5> ==->!=",
     "for x in f():\n        assert x == 5": "",
+    "for x in (f(), g()):\n        assert x == 5": "...<5>",
+    "for x in (f(),):\n        assert x == 5": "",
+    "for x in [1, *f()]:\n        assert x == 5": "",
+    "for x, y in [(1, 'a'), (2, 'b'), (3, 'c')]:\n        assert f(x) == y": "<b> <c>",
+    "for x in (1, 2):\n        assert f(x) == [x, 5]": "...<5>",
+    "for x in (1, 2):\n        if x: continue\n        assert f(x) == 5": "",
+    "rows = [1, 2]\n    for x in rows:\n        self.assertIsNone(g())": "...g()->[g()]",
+    "for x in (1, 2):\n        for y in (3, 4):\n            assert f(x, y) == 'a'": "...<a>",
+    "assert f() == TALL": "TALL->[TALL] ==->!=",
+    "assert (f(), g()) == (TALL, WIDE)": "TALL->WIDE WIDE->TALL ==->!=",
     "if f():\n        assert g() == 5": "",
     "try:\n        assert f() == 5\n    except Exception: pass": "",
     "with suppress(AssertionError):\n        assert f() == 5": "",
@@ -109,6 +120,15 @@ JAVASCRIPT = {
     "expect(f()).toBeDisabled();": "f()->[f()] ->.not",
     "expect(f()).not.toBeDisabled();": ".not->",
     "if (f()) expect(g()).toBe(5);": "",
+    "for (const x of [1, 2]) { expect(f(x)).toBe(5); }": "...<5>",
+    "for (const x of [1, ...more]) { expect(f(x)).toBe(5); }": "",
+    "for (const x of [1, 2]) { if (x > 1) break; expect(f(x)).toBe(5); }": "",
+    "for (const [x, y] of [[1, 'a'], [2, 'b']]) expect(f(x)).toBe(y);": "<b>",
+    "for (const [x, y] of Object.entries({ a: 1, b: 2 })) expect(f(x)).toBe(y);": "<2>",
+    "[1, 2].forEach((x) => { expect(f(x)).toEqual({ a: 'b' }); });": "...<b>",
+    "[1, 2].forEach(async (x) => { expect(await f(x)).toBe(5); });": "",
+    "const rows = [1, 2]; for (const x of rows) { expect(f(x)).toBe(x); }": "...x->[x]",
+    "expect(f()).toBe(TALL); expect(g()).toBe(WIDE);": "TALL->WIDE ->.not WIDE->TALL ->.not",
     "if (f()) return; expect(g()).toBe(5);": "",
     "list.forEach((x) => { expect(x).toBe(5); });": "",
     "try { expect(f()).toBe(5); } catch (e) {}": "",
@@ -168,11 +188,18 @@ RUBY = {
     "_(f).wont_be_nil": "wont_be_nil->must_be_nil",
     "_(f).must_equal 5": "<5> must_equal->wont_equal",
     "[1].each { |x| expect(x).to eq(5) }": "",
+    "[1, 2].each { |x| expect(f(x)).to eq(5) }": "...<5>",
+    "[1, *f].each { |x| expect(f(x)).to eq(5) }": "",
+    "[[1, 'a'], [2, 'b']].each { |x, y| expect(f(x)).to eq(y) }": "<b>",
+    "{ 1 => 'a', 2 => 'b' }.each { |x, y| expect(f(x)).to eq(y) }": "<b>",
+    "%w[a b c].each do |x|\n  assert_nil f(x)\nend": "...f(x)->[[f(x)]]",
+    "expect(f).to eq(TALL); expect(g).to eq [WIDE]": "TALL->WIDE to->not_to WIDE->TALL to->not_to",
     "next if f; expect(f).to eq(5)": "",
     "wanted = 5; expect(f).to eq(wanted)": "<5> to->not_to",
     "given = 5; expect(f(given)).to eq(given)": "given->[given] to->not_to",
 }
 NOT_EQUAL = "assertEquals->org.junit.jupiter.api.Assertions.assertNotEquals"
+AS_LIST = "g()->java.util.Collections.singletonList(g())"
 JAVA = {
     "assertEquals(5, f());": f"<5> {NOT_EQUAL}",
     "assertEquals(List.of(1, 2), f());": f"<1> <2> {NOT_EQUAL}",
@@ -184,10 +211,15 @@ JAVA = {
     "assertThat(f()).isEqualTo(5);": "<5> isEqualTo->isNotEqualTo",
     "assertThat(f()).isTrue();": "isTrue->isFalse",
     "if (f()) assertEquals(5, g());": "",
+    "assertEquals(g(), f());": f"{AS_LIST} {NOT_EQUAL}",
+    "assertEquals(5.0, f(), 0.1);": f"5.0->2.0 {NOT_EQUAL}",
+    "assertEquals(g(), f(), 0.1);": NOT_EQUAL,
+    "for (int x : List.of(1, 2)) { assertEquals(5, f(x)); }": "...<5>",
+    'for (String x : new String[] {"a", "b"}) assertEquals(x, f());': "<b>",
     "for (int x : f()) { assertEquals(5, x); }": "",
     "if (f()) return; assertEquals(5, g());": "",
     "int wanted = 5; assertEquals(wanted, f());": f"<5> {NOT_EQUAL}",
-    "int given = 5; assertEquals(given, f(given));": NOT_EQUAL,
+    "int given = 5; assertEquals(given, f(given));": f"{AS_LIST.replace('g()', 'given')} {NOT_EQUAL}",
 }
 JAVA_FRAME = """\
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -213,16 +245,21 @@ def read_file(language: str, path: str, text: str) -> tuple[DeclaredTest, ...]:
     return read(path, text.encode())
 
 
-@pytest.mark.parametrize(("language", "statement", "said"), CASES)
-def test_a_statement_can_be_asked_otherwise_in_these_places(language: str, statement: str, said: str) -> None:
-    path, frame, _ = FILES[language]
-    text = frame.format(statement)
-    (test,) = read_file(language, path, text)
+def shown_in(language: str, path: str, text: str) -> str:
+    """What may stand in the last test of a file."""
+    test = read_file(language, path, text)[-1]
     shown = []
     for each in test.alterations:
         old = text.encode()[each.begin : each.end].decode()
-        shown.append(f"{old}->{each.others[0].decode()}" if each.others else f"<{old}>")
-    assert " ".join(shown) == said
+        last = "..." if each.last else ""
+        shown.append(last + (f"{old}->{each.others[0].decode()}" if each.others else f"<{old}>"))
+    return " ".join(shown)
+
+
+@pytest.mark.parametrize(("language", "statement", "said"), CASES)
+def test_a_statement_can_be_asked_otherwise_in_these_places(language: str, statement: str, said: str) -> None:
+    path, frame, _ = FILES[language]
+    assert shown_in(language, path, frame.format(statement)) == said
 
 
 PYTHON_ROWS = """\
@@ -230,6 +267,79 @@ PYTHON_ROWS = """\
 def test_it(given, wanted):
     assert f(given) == wanted
 """
+
+
+PYTHON_FUNCTION = """\
+def check(answer, code, error=None):
+    assert answer.code == code
+    assert answer.body == {{'e': error}}
+def test_it():
+    {}
+"""
+JAVASCRIPT_FUNCTION = """\
+const check = (got, code, body) => {{ expect(got.code).toBe(code); expect(got.body).toEqual(body); }};
+async function ask(given, code) {{ const x = await f(given); expect(x).toBe(code); }}
+it('does it', async () => {{ {} }});
+"""
+RUBY_FUNCTION = """\
+def check(answer, code, by: 7)
+  expect(answer).to eq([code, nil, by])
+end
+it 'does it' do
+  {}
+end
+"""
+JAVA_FUNCTION = """\
+import org.junit.jupiter.api.Test;
+class ATest {{ void check(int got, int code) {{ assertEquals(code, got); }}
+@Test void it() {{ {} }} }}
+"""
+# A test that calls a function of its file, with what may stand in the call.
+CALLS = {
+    ("python", "test_a.py", PYTHON_FUNCTION): {
+        "check(f(1), 404, error='x')": "<404> <x>",
+        "check(f(1), wanted, 'x')": "wanted->[wanted] <x>",
+        "expected = 404\n    check(f(1), expected)": "<404>",
+        "for x, code in [(1, 404), (2, 409)]:\n        check(f(x), code)": "<409>",
+        "for x in (1, 2):\n        check(f(x), 404)": "...<404>",
+        "self.check(f(1), 404)": "<404>",
+        "other.check(f(1), 404)": "",
+        "await check(f(1), 404)": "",
+        "check(f(1), *codes)": "",
+    },
+    ("javascript", "a.test.js", JAVASCRIPT_FUNCTION): {
+        "check(f(1), 404, { e: 'x' });": "<404> <x>",
+        "check(await f(1), 404, g());": "<404> g()->[g()]",
+        "for (const x of [1, 2]) { check(await f(x), 404); }": "...<404>",
+        "await ask(1, 404);": "<404>",
+        "ask(1, 404);": "",
+        "for (const [x, y] of [[1, 404], [2, 409]]) check(f(x), y);": "<409>",
+        "if (f()) check(f(1), 404);": "",
+    },
+    ("ruby", "a_spec.rb", RUBY_FUNCTION): {
+        "check(f(1), 404)": "<404>",
+        "check f(1), 404, by: 8": "<404>",
+        "[1, 2].each { |x| check(f(x), 404) }": "...<404>",
+        "[[1, 404], [2, 409]].each { |x, y| check(f(x), y) }": "<409>",
+        "other.check(f(1), 404)": "",
+    },
+    ("java", "ATest.java", JAVA_FUNCTION): {
+        "check(f(1), 404);": "<404>",
+        "this.check(f(1), 404);": "<404>",
+        "other.check(f(1), 404);": "",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "statement", "said"),
+    [(file, statement, said) for file, table in CALLS.items() for statement, said in table.items()],
+)
+def test_what_a_function_of_the_file_compares_can_be_asked_otherwise_where_it_is_called(
+    file: tuple[str, str, str], statement: str, said: str
+) -> None:
+    language, path, frame = file
+    assert shown_in(language, path, frame.format(statement)) == said
 
 
 @pytest.mark.parametrize("names", ["'given, wanted'", "('given', 'wanted')", "['given', 'wanted']"])

@@ -9,8 +9,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, both_ways, constant, renamed
-from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
+from astra_async.languages.altering import (
+    Alteration,
+    DeclaredTest,
+    both_ways,
+    constant,
+    far,
+    otherwise,
+    renamed,
+)
+from astra_async.languages.syntax import TestFile, inside, once, parse, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +29,11 @@ _TESTS = frozenset({"Test", "RepeatedTest", "ParameterizedTest", "Theory"})
 _LITERALS = frozenset(
     {"string_literal", "decimal_integer_literal", "decimal_floating_point_literal", "true", "false"}
 )
-_LISTS = frozenset({"List.of", "Set.of", "Arrays.asList", "Map.of"})
+_ROWS = frozenset({"List.of", "Arrays.asList"})
+_LISTS = _ROWS | {"Set.of", "Map.of"}
+# An expression that is expected, as a list of it.
+_AS_LIST = (b"java.util.Collections.singletonList(%b)", b"java.util.Arrays.asList(%b, 0)")
+_DELTA = 3  # the argument of `assertEquals` that says by how much two numbers may differ
 _OPPOSITES = both_ways(
     {"assertTrue": "assertFalse", "assertNull": "assertNotNull", "assertEquals": "assertNotEquals"}
 )
@@ -38,7 +50,9 @@ _RAISED = (
 _CONSTANT = re.compile(r"((?:[A-Z]\w*\.)+)[A-Z][A-Z0-9_]+")
 _FACTORIES = frozenset({"of", "from", "valueOf"})
 _SCOPES = frozenset({"method_declaration"})
+_COUNTING = b"int %b = 0; ", b"(%b++ == %d ? %%b : %%b)"
 _LEAVING = frozenset({"return_statement"})
+_LEAVING_LOOPS = _LEAVING | {"break_statement", "continue_statement"}
 # By what a file imports, the class of its framework's assertions: JUnit 5, TestNG, JUnit 4 and 3.
 _ASSERTIONS = {
     "org.junit.jupiter": b"org.junit.jupiter.api.Assertions.",
@@ -54,18 +68,21 @@ def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
     if root.has_error:
         return ()
     imports = " ".join(source(each) for each in root.named_children if each.type == "import_declaration")
-    methods = (each for each in walk(root) if each.type == "method_declaration")
-    return tuple(test for each in methods if (test := _test(each, text, imports)) is not None)
+    methods = [each for each in walk(root) if each.type == "method_declaration"]
+    file = TestFile(text=text, scopes=_SCOPES, functions=once((part(each, "name"), each) for each in methods))
+    return tuple(test for each in methods if (test := _test(each, file, imports)) is not None)
 
 
-def _test(method: Node, text: bytes, imports: str) -> DeclaredTest | None:
+def _test(method: Node, file: TestFile, imports: str) -> DeclaredTest | None:
     modifiers = next((each for each in method.children if each.type == "modifiers"), None)
     annotations = (
         [each for each in modifiers.children if "annotation" in each.type] if modifiers is not None else []
     )
     short = {part(each, "name").rpartition(".")[2] for each in annotations}
-    name, body = part(method, "name"), method.child_by_field_name("body")
-    if body is None or not (short & _TESTS or (name.startswith("test") and "junit.framework" in imports)):
+    name = part(method, "name")
+    if method.child_by_field_name("body") is None or not (
+        short & _TESTS or (name.startswith("test") and "junit.framework" in imports)
+    ):
         return None
     shown = [
         source(each)[1:-1]
@@ -74,28 +91,51 @@ def _test(method: Node, text: bytes, imports: str) -> DeclaredTest | None:
         for each in inside(note)
     ]
     once = short & _TESTS <= {"Test"} and not inside(method, "parameters")
-    found = () if any(each.type in _LEAVING for each in walk(body)) else tuple(_asked_by(body, text, imports))
+    statements = _body(method)
+    found = () if statements is None else tuple(_asked_by(statements, file, imports))
     return DeclaredTest((name, f"{name}()", *shown) if once else (), found)
 
 
-def _asked_by(body: Node, text: bytes, imports: str) -> Iterator[Alteration]:
+def _asked_by(body: Node, file: TestFile, imports: str) -> Iterator[Alteration]:
     """What every run of a test's body asks."""
-    for each in body.named_children:
+    for each in body.named_children if body.type == "block" else [body]:
         inner = each.named_children[:1] if each.type == "expression_statement" else []
         if inner and inner[0].type == "method_invocation":
-            yield from _assertion(inner[0], text, imports)
+            yield from _assertion(inner[0], file, imports)
+        elif each.type == "enhanced_for_statement":
+            yield from _loop(each, file, imports)
 
 
-def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
+def _body(method: Node | None) -> Node | None:
+    """The statements of a method, of which each call runs all."""
+    body = None if method is None else method.child_by_field_name("body")
+    return None if body is None or any(each.type in _LEAVING for each in walk(body)) else body
+
+
+def _loop(statement: Node, file: TestFile, imports: str) -> Iterator[Alteration]:
+    """What a loop asks over a list that stands in the source."""
+    target, over, body = map(statement.child_by_field_name, ("name", "value", "body"))
+    if over is not None and body is not None and not any(each.type in _LEAVING_LOOPS for each in walk(body)):
+        rows = [row for each in file.meant(over) for row in _rows(each)]
+        yield from file.loop(statement, target, rows, _asked_by(body, file, imports), _COUNTING)
+
+
+def _rows(node: Node) -> list[Node]:
+    """What a list holds that stands in the source."""
+    if node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in _ROWS:
+        return inside(node)
+    return inside(node, "value") if node.type == "array_creation_expression" else []
+
+
+def _assertion(call: Node, file: TestFile, imports: str) -> Iterator[Alteration]:
     name, given, at = part(call, "name"), inside(call), call.child_by_field_name("name")
     holder = part(call, "object")
+    if holder in {"", "this"} and (body := _body(file.functions.get(name))) is not None:
+        yield from file.called(call, file.functions[name], lambda: _asked_by(body, file, imports))
     found: list[Alteration] = []
     opposites = _OPPOSITES
     if name == "assertEquals":
-        asked = word(given[1]) if len(given) > 1 else ""
-        found = list(_constants(given[:2], text, asked))
-        if not found and "org.testng" not in imports:  # what is expected comes first
-            found = [each for made in given[:1] for each in _constants(_made_of(made), text, asked)]
+        found = _equal(given, file, imports)
     elif name == "assertThrows" and given:
         raised = source(given[0]).removesuffix(".class")
         others = tuple(each.encode() for each in _RAISED if each != raised)
@@ -104,19 +144,31 @@ def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
     elif holder.startswith("assertThat("):
         opposites = _FLUENT
         if name in {"isEqualTo", "hasSize"}:
-            found = list(_constants(given[:1], text, word(call.child_by_field_name("object"))))
+            found = list(_constants(given[:1], file, word(call.child_by_field_name("object"))))
     elif name == "assertThat" and len(given) > 1 and part(given[1], "name") in {"is", "equalTo", "hasSize"}:
-        found = list(_constants(inside(given[1]), text, word(given[0])))
+        found = list(_constants(inside(given[1]), file, word(given[0])))
     yield from found
     if "junit.framework" in imports and name == "assertEquals":
         return  # JUnit 3 has no opposite of it
-    for each in renamed(text, at.start_byte, at.end_byte, opposites) if at is not None else ():
+    for each in renamed(file.text, at.start_byte, at.end_byte, opposites) if at is not None else ():
         # An assertion can be called by its name alone where it is imported; JUnit 3's are inherited.
         is_static = re.search(rf"import static [\w.]+\.(?:\*|{opposites[name]});", imports)
         known = opposites is _FLUENT or holder or is_static or "junit.framework" in imports
         # Where a framework's assertions are that the file does not import.
-        far = next((each for package, each in _ASSERTIONS.items() if package in imports), b"")
-        yield replace(each, others=((b"" if known else far) + each.others[0],))
+        holding = next((each for package, each in _ASSERTIONS.items() if package in imports), b"")
+        yield replace(each, others=((b"" if known else holding) + each.others[0],))
+
+
+def _equal(given: list[Node], file: TestFile, imports: str) -> list[Alteration]:
+    """The constants of two sides that are to be equal, else those that make what is expected, else a list."""
+    asked = word(given[1]) if len(given) > 1 else ""
+    found = list(_constants(given[:2], file, asked))
+    if not found and "org.testng" not in imports:  # what is expected comes first
+        found = [each for made in given[:1] for each in _constants(_made_of(made), file, asked)]
+        both = given[:1] if len(given) < _DELTA else []
+        found = found or [otherwise(file.text, place, *_AS_LIST) for place in spans(both)]
+    is_near = len(given) == _DELTA and given[2].type == "decimal_floating_point_literal"
+    return list(far(file.text, found)) if is_near else found
 
 
 def _made_of(call: Node) -> list[Node]:
@@ -126,17 +178,17 @@ def _made_of(call: Node) -> list[Node]:
     return given if len(given) == 1 else []
 
 
-def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
-    for node in (meant(each, _SCOPES) for each in nodes):
+def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
+    for node in (meant for each in nodes for meant in file.meant(each)):
         if node.type in _LITERALS:
-            yield from constant(text, node.start_byte, node.end_byte, asked)
+            yield from constant(file.text, node.start_byte, node.end_byte, asked)
         elif node.type == "binary_expression":
             sides = [node.child_by_field_name("left"), node.child_by_field_name("right")]
-            yield from _constants([each for each in sides if each is not None], text, asked)
+            yield from _constants([each for each in sides if each is not None], file, asked)
         elif node.type == "object_creation_expression" or (
             node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in _LISTS
         ):
-            yield from _constants(inside(node), text, asked)
+            yield from _constants(inside(node), file, asked)
         elif node.type == "field_access" and (found := _CONSTANT.fullmatch(source(node))):
             yield Alteration(
                 node.start_byte + len(found[1]), node.end_byte, kind=f"name {found[1]}", asked=asked

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     LISTED,
+    NAME,
     SUBJECT,
     TEXT,
     WITHIN,
@@ -21,10 +23,22 @@ from astra_async.languages.altering import (
     constant,
     far,
     listed,
+    named,
     renamed,
     within,
 )
-from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
+from astra_async.languages.syntax import (
+    TestFile,
+    elements,
+    inside,
+    once,
+    parse,
+    part,
+    source,
+    spans,
+    walk,
+    word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +89,10 @@ _OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
 _FACTORIES = frozenset({"of", "from"})
 _DONE = frozenset({"done", "cb", "callback", "next"})
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
+_FUNCTIONS = FUNCTIONS | {"function_declaration"}
+_SCOPES = _FUNCTIONS | {"method_definition"}
+_COUNTING = b"let %b = 0; ", b"(%b++ === %d ? %%b : %%b)"
+_LEAVING = frozenset({"return_statement", "break_statement", "continue_statement"})
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -83,8 +101,18 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
     root = _tree(path, text)
     if root is None or _waits(root):
         return ()
+    file = TestFile(text=text, scopes=_SCOPES, functions=once(_functions(root)))
     is_typed = path.lower().endswith((".ts", ".tsx", ".mts", ".cts"))
-    return tuple(_untyped(test) if is_typed else test for test in _tests(root, text))
+    tests = named(_tests(root, file), text)
+    return tuple(_untyped(test) if is_typed else test for test in tests)
+
+
+def _functions(root: Node) -> Iterator[tuple[str, Node]]:
+    """The file's own functions with their names."""
+    for each in walk(root):
+        if each.type in {"variable_declarator", "function_declaration"}:
+            function = each.child_by_field_name("value") or each
+            yield part(each, "name"), function
 
 
 def _waits(root: Node) -> bool:
@@ -111,16 +139,16 @@ def _tree(path: str, text: bytes) -> Node | None:
     return next((root for root in trees if not root.has_error), None)
 
 
-def _tests(node: Node, text: bytes) -> Iterator[DeclaredTest]:
+def _tests(node: Node, file: TestFile) -> Iterator[DeclaredTest]:
     """The innermost calls that declare a test, in their order."""
     for child in node.named_children:
-        inner = list(_tests(child, text))
+        inner = list(_tests(child, file))
         if not inner and child.type == "call_expression":
-            inner = [test for test in [_test(child, text)] if test is not None]
+            inner = [test for test in [_test(child, file)] if test is not None]
         yield from inner
 
 
-def _test(call: Node, text: bytes) -> DeclaredTest | None:
+def _test(call: Node, file: TestFile) -> DeclaredTest | None:
     given = inside(call)
     # `fakeAsync(() => ...)`, `inject([...], (...) => ...)`: a call that is given the function.
     bodies = [
@@ -137,7 +165,7 @@ def _test(call: Node, text: bytes) -> DeclaredTest | None:
         return None
     if {"each", "for", "each()", "for()"} & set(chain):
         title = None
-    asked = tuple(_asked_by(functions[-1], text)) or tuple(_asked_by(functions[-1], text, late=True))
+    asked = tuple(_asked_by(functions[-1], file)) or tuple(_asked_by(functions[-1], file, late=True))
     return DeclaredTest((title,) if title else (), asked)
 
 
@@ -160,23 +188,23 @@ def _title(node: Node) -> str | None:
     return _ESCAPED.sub(r"\1", source(node)[1:-1])
 
 
-def _asked_by(function: Node, text: bytes, *, late: bool = False) -> Iterator[Alteration]:
+def _asked_by(function: Node, file: TestFile, *, late: bool = False) -> Iterator[Alteration]:
     """What every run of a test's function asks; `late`: also what holds at no time of what it waits for."""
     body = function.child_by_field_name("body")
     if body is None:
         return
     if body.type != "statement_block":
-        yield from _statement(body, text, late=late)
+        yield from _statement(body, file, late=late)
         return
     parameters = inside(function, "parameters")
     done = source(parameters[-1]) if parameters and source(parameters[-1]) in _DONE else ""
     if done == "next" or _leaves_early(body, done):
         return
     for each in body.named_children:
-        yield from _statement(each, text, late=late)
+        yield from _statement(each, file, late=late)
         if done and each.type == "expression_statement":
             for callback in _callbacks_that_end(each, done):
-                yield from _asked_by(callback, text)
+                yield from _asked_by(callback, file)
 
 
 def _leaves_early(body: Node, done: str) -> bool:
@@ -202,8 +230,11 @@ def _callbacks_that_end(statement: Node, done: str) -> Iterator[Node]:
             yield node
 
 
-def _statement(statement: Node, text: bytes, *, late: bool) -> Iterator[Alteration]:
+def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alteration]:
     """What a statement asks: an assertion, or a promise that is awaited or given back."""
+    if statement.type == "for_in_statement" and part(statement, "operator") == "of":
+        target, over, body = map(statement.child_by_field_name, ("left", "right", "body"))
+        yield from _loop(statement, target, over, body, file)
     node, waits = statement, False
     while node.type in {
         "expression_statement",
@@ -221,52 +252,83 @@ def _statement(statement: Node, text: bytes, *, late: bool) -> Iterator[Alterati
         yield from _turned(node)
     if node.type != "call_expression":
         return
-    yield from _assertion(node, text, waits=waits)
+    function = node.child_by_field_name("function")
+    own = file.functions.get(source(function))
+    if own is not None and own.type in _FUNCTIONS and (waits or not _is_async(own)):
+        yield from file.called(node, own, partial(_asked_by, own, file))
+    elif function is not None and part(function, "property") == "forEach":
+        for each in (each for each in inside(node)[:1] if each.type in FUNCTIONS and not _is_async(each)):
+            given = [*inside(each, "parameters"), each.child_by_field_name("parameter")]
+            over, body = function.child_by_field_name("object"), each.child_by_field_name("body")
+            yield from _loop(statement, given[0], over, body, file)
+    yield from _assertion(node, file, waits=waits)
     if waits:
-        yield from _promised(node, text, late=late)
+        yield from _promised(node, file, late=late)
 
 
-def _promised(call: Node, text: bytes, *, late: bool) -> Iterator[Alteration]:
+def _is_async(function: Node) -> bool:
+    return function.children[0].type == "async"
+
+
+def _loop(
+    statement: Node, target: Node | None, over: Node | None, body: Node | None, file: TestFile
+) -> Iterator[Alteration]:
+    """What a loop asks over rows that stand in the source."""
+    if over is not None and body is not None and not any(each.type in _LEAVING for each in walk(body)):
+        statements = body.named_children if body.type == "statement_block" else [body]
+        asked = (found for each in statements for found in _statement(each, file, late=False))
+        yield from file.loop(statement, target, _rows(over, file), asked, _COUNTING)
+
+
+def _rows(over: Node, file: TestFile) -> list[Node]:
+    """What a loop goes over, where it stands in the source."""
+    held, *others = file.meant(over)
+    if held.type == "call_expression" and _chain(held) == ["Object", "entries()"]:
+        held, *others = [each for given in inside(held)[:1] for each in file.meant(given)] or [over]
+    return [] if others or held.type not in {"array", "object"} else elements(held)
+
+
+def _promised(call: Node, file: TestFile, *, late: bool) -> Iterator[Alteration]:
     """What a promise asks that a test waits for."""
     if late and _chain(call)[-1] == "waitFor()":
         for callback in (each for each in inside(call)[:1] if each.type in FUNCTIONS):
-            yield from _at_no_time(_asked_by(callback, text), text)
+            yield from _at_no_time(_asked_by(callback, file), file)
     at: Node | None = call
     while at is not None and at.type == "call_expression":
         function = at.child_by_field_name("function")
         if part(function, "property") == "then":
             for callback in (each for each in inside(at)[:1] if each.type in FUNCTIONS):
-                yield from _asked_by(callback, text)
+                yield from _asked_by(callback, file)
         elif part(function, "property") == "expect":  # supertest
-            yield from _constants(inside(at)[:1], text, "status")
+            yield from _constants(inside(at)[:1], file, "status")
         at = None if function is None else function.child_by_field_name("object")
 
 
-def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
+def _assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration]:
     function, given = call.child_by_field_name("function"), inside(call)
     if function is None or function.type != "member_expression":
         return
     chain, name = _chain(function), part(function, "property")
     if chain[0] == "assert" and name in _ASSERT:
-        found = list(_constants(given[1:2], text, word(next(iter(given), None))))
+        found = list(_constants(given[1:2], file, word(next(iter(given), None))))
         at = function.child_by_field_name("property")
         if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
             yield from found
         if at is not None and (waits or name != "rejects"):
-            yield from renamed(text, at.start_byte, at.end_byte, _ASSERT)
+            yield from renamed(file.text, at.start_byte, at.end_byte, _ASSERT)
     elif chain[0] == "expect()" and not _WAITING & set(chain):
         promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
         if bool(promised) > waits:
             return
         place = _EXACT.get(name)
+        first = [span for each in given[:1] for span in spans(file.meant(each))]
         expected = [] if place is None or "not" in chain else given[place : place + 1]
-        found = list(_constants(expected, text, word(next(iter(inside(_root(function))), None))))
-        found = list(far(text, found)) if name in _NEAR else found
+        found = list(_constants(expected, file, word(next(iter(inside(_root(function))), None))))
+        found = list(far(file.text, found)) if name in _NEAR else found
         if name in _WITHIN and "not" not in chain:
-            for each in given[:1]:
-                found += within(text, each.start_byte, each.end_byte)
+            found += [each for span in first for each in within(file.text, *span)]
         if not found and "not" not in chain and name not in _RAISING:
-            found += [listed(text, each.start_byte, each.end_byte) for each in given[:1]]
+            found += [listed(file.text, *span) for span in first]
         found += _asked_of_another(function, otherwise="" if given else "[{}]")
         yield from found
         yield from _turned(function)
@@ -283,11 +345,11 @@ def _asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alterati
         yield Alteration(begin, end, SUBJECT, others=(other.format(source(subject[0])).encode(),))
 
 
-def _at_no_time(asked: Iterator[Alteration], text: bytes) -> Iterator[Alteration]:
+def _at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alteration]:
     """Of what a callback asks until it holds, what will not: a constant may have been right for a moment."""
     for each in asked:
         if each.kind == TEXT:
-            yield from within(text, each.begin - 1, each.end + 1)
+            yield from within(file.text, each.begin - 1, each.end + 1)
         elif each.kind in {LISTED, WITHIN, SUBJECT}:
             yield each
 
@@ -306,22 +368,24 @@ def _turned(member: Node) -> Iterator[Alteration]:
         yield Alteration(holder.end_byte, holder.end_byte, others=(b".not",))
 
 
-def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
+def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
     """The constants of which a value is made, if it is made of constants, lists and objects of them."""
-    for node in (meant(each, FUNCTIONS) for each in nodes):
+    for node in (meant for each in nodes for meant in file.meant(each)):
         if node.type in {"string", "number", "unary_expression", "true", "false"}:
-            yield from constant(text, node.start_byte, node.end_byte, asked)
+            yield from constant(file.text, node.start_byte, node.end_byte, asked)
         elif node.type == "array":
-            yield from _constants(node.named_children, text, asked)
+            yield from _constants(node.named_children, file, asked)
+        elif node.type == "identifier" and source(node).isupper():
+            yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
         elif node.type == "new_expression" or (
             node.type == "call_expression" and _chain(node)[-1].removesuffix("()") in _FACTORIES
         ):
-            made = list(_constants(inside(node), text, asked))
+            made = list(_constants(inside(node), file, asked))
             yield from made if len(inside(node)) == len(made) == 1 else ()
         elif node.type == "object":
             for pair in (each for each in node.named_children if each.type == "pair"):
                 value = pair.child_by_field_name("value")
-                yield from _constants([value] if value is not None else [], text, part(pair, "key"))
+                yield from _constants([value] if value is not None else [], file, part(pair, "key"))
 
 
 def _root(node: Node) -> Node:

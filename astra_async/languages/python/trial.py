@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     LISTED,
+    NAME,
     Alteration,
     DeclaredTest,
+    LastPass,
     both_ways,
     constant,
+    counter,
     far,
+    last_pass,
     listed,
+    named,
     within,
 )
 
@@ -52,6 +57,7 @@ _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": 
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "ZeroDivisionError")
 _NO_BASES = ("ZeroDivisionError", "EOFError", "RecursionError")  # of errors that programs declare
+_UNCLEAR = ast.Break | ast.Continue | ast.Starred  # in a loop: which passes there are, and how far they go
 _MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple"}
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 
@@ -63,42 +69,127 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
             tree = ast.parse(source.decode())  # in another encoding places would be others
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    return tuple(_Reader(source).tests(tree.body))
+    return named(_Reader(source, tree).tests(tree.body), source)
 
 
 class _Reader:
     """Reads one module; places are in bytes."""
 
-    def __init__(self, source: bytes) -> None:
+    def __init__(self, source: bytes, tree: ast.Module) -> None:
         self.source = source
+        functions = [each for each in ast.walk(tree) if isinstance(each, _Function)]
+        counts = Counter(each.name for each in functions)
+        self.functions = {each.name: each for each in functions if counts[each.name] == 1}
+        self.entered: set[_Function] = set()
         bom = 3 if source.startswith(b"\xef\xbb\xbf") else 0
         self.starts = [bom, *(each.end() for each in re.finditer(rb"\r\n|\n|\r", source))]
-        self.given: dict[str, Sequence[ast.expr]] = {}  # of the test that is being read
+        # Of the function that is being read: names with one use, and what they are given; rows of parameters.
+        self.once: frozenset[str] = frozenset()
+        self.given: dict[str, Sequence[ast.expr]] = {}
+        self.parameters: dict[str, Sequence[ast.expr]] = {}
 
     def tests(self, body: Sequence[ast.stmt]) -> Iterator[DeclaredTest]:
         """Test functions and methods, also those that stand under a condition."""
         for node in body:
             if isinstance(node, _Function):
                 if node.name.startswith("test") and not _is_fixture(node):
-                    self.given = dict(_given(node))
-                    found = () if _leaves(node.body) else tuple(self.alterations(node.body))
-                    yield DeclaredTest((node.name,), found)
+                    self.parameters = dict(_parameters(node))
+                    yield DeclaredTest((node.name,), tuple(self._asked_by(node, {})))
             elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
                 yield from self.tests([*node.body, *getattr(node, "orelse", [])])
+
+    def _asked_by(self, function: _Function, given: dict[str, Sequence[ast.expr]]) -> list[Alteration]:
+        """What every run of a function asks, whose parameters are given this."""
+        if _leaves(function.body):
+            return []
+        before = self.once, self.given
+        self.once = _once(function)
+        assigned = {
+            each.targets[0].id: (each.value,)
+            for each in function.body
+            if isinstance(each, ast.Assign)
+            and len(each.targets) == 1
+            and isinstance(each.targets[0], ast.Name)
+        }
+        self.given = {name: each for name, each in (assigned | given).items() if name in self.once}
+        found = list(self.alterations(function.body))
+        self.once, self.given = before
+        return found
 
     def alterations(self, body: Sequence[ast.stmt]) -> Iterator[Alteration]:
         """What every run of these statements asks."""
         for node in body:
             if isinstance(node, ast.Assert):
                 yield from self._assert(node.test)
-            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                yield from self._method(node.value)
+            elif isinstance(node, ast.Expr):
+                yield from self._call(node.value)
+            elif isinstance(node, ast.For):
+                yield from self._loop(node)
             elif isinstance(node, ast.With | ast.AsyncWith):
                 names = [_called(item.context_expr) for item in node.items]
                 if any(name in _RAISES for name in names):
                     yield from self._raises(node.items[0].context_expr)
                 elif not any(name.startswith(("assert", "suppress", "warns", "raises")) for name in names):
                     yield from self.alterations(node.body)
+
+    def _call(self, value: ast.expr) -> Iterator[Alteration]:
+        call = value.value if isinstance(value, ast.Await) else value
+        if not isinstance(call, ast.Call):
+            return
+        own = self.functions.get(_called(call))
+        is_here = isinstance(call.func, ast.Name) or _called(getattr(call.func, "value", call)) == "self"
+        if own is None or not is_here:
+            yield from self._method(call)
+        elif isinstance(own, ast.AsyncFunctionDef) == isinstance(value, ast.Await):
+            yield from self._own(call, own)
+
+    def _own(self, call: ast.Call, function: _Function) -> Iterator[Alteration]:
+        """What a function of the file asks with what this call gives it: places outside of the function."""
+        if function in self.entered or any(isinstance(each, ast.Starred) for each in call.args):
+            return
+        names = [each.arg for each in function.args.args if each.arg != "self"]
+        given = dict(zip(names, call.args, strict=False))
+        given |= {each.arg: each.value for each in call.keywords if each.arg is not None}
+        known = {name: self._given(value) for name, value in given.items()}
+        # A name means what it does where the call stands: it is left out if it would be read as another.
+        inner = {name: each for name, each in known.items() if not _names(each) & {*names, *self.given}}
+        self.entered.add(function)
+        found = self._asked_by(function, inner)
+        self.entered.remove(function)
+        begin, end = self._span(function)
+        yield from (each for each in found if not begin <= each.begin < end)
+
+    def _given(self, node: ast.expr) -> Sequence[ast.expr]:
+        """What a name is given, else the expression itself."""
+        return self.given.get(node.id, (node,)) if isinstance(node, ast.Name) else (node,)
+
+    def _loop(self, loop: ast.For) -> Iterator[Alteration]:
+        """What a loop asks over rows that stand in the source."""
+        (over, *others), target = self._given(loop.iter), loop.target
+        rows: Sequence[ast.expr] = () if others else getattr(over, "elts", ())
+        line = self.source[self.starts[loop.lineno - 1] :]
+        nodes = [*ast.walk(loop), *(each for row in rows for each in ast.walk(row))]
+        if len(rows) <= 1 or any(isinstance(each, _UNCLEAR) for each in nodes) or line.lstrip()[:3] != b"for":
+            return
+        targets = getattr(target, "elts", [target])
+        columns = (
+            [rows[1:]]
+            if targets == [target]
+            else zip(*(getattr(row, "elts", ()) for row in rows[1:]), strict=False)
+        )
+        for each, column in zip(targets, columns, strict=False):
+            if isinstance(each, ast.Name) and each.id in self.once:
+                self.given[each.id] = column
+        last = self._last_pass(loop, len(rows))
+        yield from last_pass(self.alterations(loop.body), self._span(loop), map(self._span, rows[1:]), last)
+
+    def _last_pass(self, loop: ast.For, rows: int) -> LastPass:
+        """`for x, y in rows` as `for turn, (x, y) in enumerate(rows)`: no line moves."""
+        name, places = counter(self.source), (*self._span(loop.target), *self._span(loop.iter))
+        opening, closing = (b"(", b")") if isinstance(loop.target, ast.Tuple) else (b"", b"")
+        texts = (b"%b, %b" % (name, opening), closing, b"enumerate(", b")")
+        choice = b"(%%b if %b == %d else %%b)" % (name, rows - 1)
+        return LastPass(tuple(zip(places, texts, strict=True)), choice)
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:
         begin, _ = self._span(test)
@@ -164,20 +255,15 @@ class _Reader:
             ]
             if found or named:
                 return found
-        return [listed(self.source, *self._span(right))]
+        return [listed(self.source, *self._span(each)) for each in self._given(right)]
 
     def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them.
 
         `made`: and of objects that are made of constants (`Decimal("1.50")`).
         """
-        given = self.given.get(node.id, ()) if isinstance(node, ast.Name) else ()
-        if len(given) == 1:
-            yield from self._constants(given[0], asked, made=made)
-        elif given:  # of a row of parameters the name says what is expected: another row's stands there
-            spans = [self._span(each) for each in given if isinstance(each, ast.Constant)]
-            rows = dict.fromkeys(self.source[begin:end] for begin, end in spans)
-            yield Alteration(*self._span(node), "rows", tuple(rows), asked)
+        if isinstance(node, ast.Name):
+            yield from self._name(node, asked, made=made)
         elif isinstance(_unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self._span(node), asked)
         elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.BinOp):
@@ -188,6 +274,19 @@ class _Reader:
         elif isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 yield from self._constants(value, str(getattr(key, "value", asked)), made=made)
+
+    def _name(self, node: ast.Name, asked: str, *, made: bool) -> Iterator[Alteration]:
+        """What a name is given, or the name of another constant of the file."""
+        for each in self.given.get(node.id, ()):
+            yield from self._constants(each, asked, made=made)
+        if node.id.isupper() and node.id not in self.given:
+            yield Alteration(*self._span(node), NAME, asked=asked)
+        if given := self.parameters.get(
+            node.id
+        ):  # the test's name says what its row expects: another's stands there
+            spans = [self._span(each) for each in given if isinstance(each, ast.Constant)]
+            rows = dict.fromkeys(self.source[begin:end] for begin, end in spans)
+            yield Alteration(*self._span(node), "rows", tuple(rows), asked)
 
     def _arguments(self, call: ast.Call, asked: str) -> Iterator[Alteration]:
         """The constants out of which a call makes a value; of a program's own class only where it is one."""
@@ -211,7 +310,7 @@ class _Reader:
             if keyword.arg == "match":
                 yield from within(self.source, *self._span(keyword.value))
 
-    def _span(self, node: ast.expr) -> tuple[int, int]:
+    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
 
@@ -228,21 +327,28 @@ def _leaves(body: Iterable[ast.AST]) -> bool:
     return False
 
 
-def _given(test: _Function) -> Iterator[tuple[str, Sequence[ast.expr]]]:
-    """What a test's variables are given that it uses once: in an assignment, or in the rows of parameters."""
-    names = [each for each in ast.walk(test) if isinstance(each, ast.Name)]
+def _once(function: _Function) -> frozenset[str]:
+    """Names of a function that are given something in one place, and are used in one."""
+    names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
     used = Counter(each.id for each in names if isinstance(each.ctx, ast.Load))
-    stored = Counter(each.id for each in names if isinstance(each.ctx, ast.Store))
-    for each in test.body:
-        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
-            name = each.targets[0].id
-            if (used[name], stored[name]) == (1, 1):  # so that none is met twice on the way to its constants
-                yield name, (each.value,)
+    stored = Counter([each.id for each in names if isinstance(each.ctx, ast.Store)])
+    stored += Counter(each.arg for each in (*function.args.args, *function.args.kwonlyargs))
+    return frozenset(name for name, count in used.items() if count == stored[name] == 1)
+
+
+def _parameters(test: _Function) -> Iterator[tuple[str, Sequence[ast.expr]]]:
+    """The parameters of a test that it uses once, with what rows give them."""
+    once = _once(test)
     for call in test.decorator_list:
         if isinstance(call, ast.Call) and _called(call) == "parametrize" and len(call.args) > 1:
             for name, column in _columns(*call.args[:2]):
-                if (used[name], stored[name]) == (1, 0) and len(column) > 1:
+                if name in once and len(column) > 1:
                     yield name, column
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that stand in expressions."""
+    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _columns(names: ast.expr, rows: ast.expr) -> Iterator[tuple[str, Sequence[ast.expr]]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    NAME,
     SUBJECT,
     SYMBOL,
     Alteration,
@@ -14,11 +16,23 @@ from astra_async.languages.altering import (
     constant,
     far,
     listed,
+    named,
     not_held,
     renamed,
     within,
 )
-from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
+from astra_async.languages.syntax import (
+    TestFile,
+    elements,
+    inside,
+    once,
+    parse,
+    part,
+    source,
+    spans,
+    walk,
+    word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +40,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     # What may stand in the place of a node of the text, by a word for what is compared.
-    _Rule = Callable[[Node, bytes, str], Iterable[Alteration]]
+    _Rule = Callable[[Node, TestFile, str], Iterable[Alteration]]
 
 _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "test", "should"})
 _EXACT = frozenset({
@@ -54,29 +68,33 @@ _OPPOSITES = both_ways(
 _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
 _SCOPES = frozenset({"method", "block", "do_block"})
 _NO_VALUES = frozenset({"pair", "splat_argument", "hash_splat_argument", "block_argument"})
+_COUNTING = b"%b = -1; ", b"((%b += 1) == %d ? %%b : %%b)"
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
 
 def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
     root = parse(text, "tree_sitter_ruby")
-    return () if root.has_error else tuple(_tests(root, text))
+    if root.has_error:
+        return ()
+    functions = once((part(each, "name"), each) for each in walk(root) if each.type == "method")
+    return named(_tests(root, TestFile(text=text, scopes=_SCOPES, functions=functions)), text)
 
 
-def _tests(node: Node, text: bytes) -> Iterator[DeclaredTest]:
+def _tests(node: Node, file: TestFile) -> Iterator[DeclaredTest]:
     """Methods by the name of a test, and blocks of examples, in their order."""
     for child in node.named_children:
         name = part(child, "method") if child.type == "call" else part(child, "name")
         if child.type == "method" and name.startswith("test_"):
-            yield DeclaredTest((name,), _asked_by(child, text))
+            yield DeclaredTest((name,), _asked_by(child, file))
             continue
         block = child.child_by_field_name("block") if child.type == "call" else None
         if block is not None and name in _EXAMPLES and child.child_by_field_name("receiver") is None:
             title = _title(child) if name != "its" else ""
             titles = (title, "test_" + re.sub(r"\s+", "_", title)) if name == "test" else (title,)
-            yield DeclaredTest(titles if title else (), _asked_by(block, text))
+            yield DeclaredTest(titles if title else (), _asked_by(block, file))
             continue
-        yield from _tests(child, text)
+        yield from _tests(child, file)
 
 
 def _title(call: Node) -> str:
@@ -90,16 +108,39 @@ def _title(call: Node) -> str:
     return "".join(map(source, pieces)) if is_plain else ""
 
 
-def _asked_by(test: Node, text: bytes) -> tuple[Alteration, ...]:
+def _asked_by(test: Node, file: TestFile) -> tuple[Alteration, ...]:
     """What every run of a test's method or block asks."""
     body = test.child_by_field_name("body")
     if body is None or any(each.type in _LEAVING for each in walk(test)):
         return ()
+    return tuple(_statements(body, file))
+
+
+def _statements(body: Node, file: TestFile) -> Iterator[Alteration]:
+    """What each run of these statements asks."""
     calls = [body] if body.type == "call" else [each for each in body.named_children if each.type == "call"]
-    return tuple(found for call in calls for found in _assertion(call, text))
+    for call in calls:
+        own = file.functions.get(part(call, "method")) if part(call, "receiver") in {"", "self"} else None
+        if own is not None:
+            yield from file.called(call, own, partial(_asked_by, own, file))
+        elif part(call, "method") == "each":
+            yield from _loop(call, file)
+        else:
+            yield from _assertion(call, file)
 
 
-def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
+def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
+    """What a loop asks over rows that stand in the source."""
+    over, block = call.child_by_field_name("receiver"), call.child_by_field_name("block")
+    body = None if block is None else block.child_by_field_name("body")
+    if over is not None and block is not None and body is not None:
+        rows = [row for each in file.meant(over) for row in elements(each)]
+        given = inside(block, "parameters")
+        target = block.child_by_field_name("parameters") if len(given) > 1 else next(iter(given), None)
+        yield from file.loop(call, target, rows, _statements(body, file), _COUNTING)
+
+
+def _assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
     name, given, at = part(call, "method"), inside(call), call.child_by_field_name("method")
     receiver = call.child_by_field_name("receiver")
     if name in {"to", "not_to", "to_not"}:
@@ -107,30 +148,30 @@ def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
         if not given or begun.startswith(_WAITING) or "expect" not in _begun(receiver):
             return  # it waits, or sets up (`allow`)
         if name == "to" and not begun.startswith("receive"):  # `and_return`: what is given need not be used
-            yield from _matched(given[0], receiver, text)
+            yield from _matched(given[0], receiver, file)
     elif receiver is None:
-        yield from _asked(name, given, text, word(next(iter(given[1:]), None)))
+        yield from _asked(name, given, file, word(next(iter(given[1:]), None)))
     elif name.startswith(("must_", "wont_")):
-        yield from _asked(name, [_subject(receiver), *given], text, word(receiver))
+        yield from _asked(name, [_subject(receiver), *given], file, word(receiver))
     else:
         return
     if at is not None:
-        yield from renamed(text, at.start_byte, at.end_byte, _OPPOSITES)
+        yield from renamed(file.text, at.start_byte, at.end_byte, _OPPOSITES)
 
 
-def _matched(matcher: Node, expect: Node | None, text: bytes) -> Iterator[Alteration]:
+def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alteration]:
     """What `expect(subject).to matcher` could ask otherwise."""
     name, given = part(matcher, "method") or source(matcher), inside(matcher)
     subject, asked = _subject(expect), word(expect)
     if name in _EXACT:
-        yield from (each for node in given for each in _equal(node, text, asked))
+        yield from (each for node in given for each in _equal(node, file, asked))
     elif any(name in places for places in _ASKED.values()):
-        yield from _asked(name, [subject, *given], text, asked)
+        yield from _asked(name, [subject, *given], file, asked)
     elif given and not name.startswith("be_") and name not in {"and", "or"}:
-        yield from _listed(given[0], text, asked)
+        yield from _listed(given[0], file, asked)
     elif subject is not None and not part(matcher, "block"):
         # Not what a predicate is given: an answer's own may well take a list. A list has no such predicate.
-        yield from _nested(subject, text, asked)
+        yield from _nested(subject, file, asked)
 
 
 def _begun(chain: Node | None) -> str:
@@ -146,33 +187,33 @@ def _subject(expect: Node | None) -> Node | None:
     return next(iter(inside(expect)), None) if is_given else None
 
 
-def _asked(name: str, given: Sequence[Node | None], text: bytes, asked: str) -> Iterator[Alteration]:
+def _asked(name: str, given: Sequence[Node | None], file: TestFile, asked: str) -> Iterator[Alteration]:
     for rule, places in _ASKED.items():
         place = places.get(name, len(given))
         node = given[place] if place < len(given) else None
         if node is not None:
-            yield from rule(node, text, asked)
+            yield from rule(node, file, asked)
 
 
-def _equal(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     """The constants of what is expected; a list of it where there are none, or a class compares."""
-    found = list(_constants([node], text, asked))
+    found = list(_constants([node], file, asked))
     yield from found
     if not found or node.type == "call":
-        yield from _listed(node, text, asked)
+        yield from _listed(node, file, asked)
 
 
-def _listed(node: Node, text: bytes, _: str) -> Iterator[Alteration]:
+def _listed(node: Node, file: TestFile, _: str) -> Iterator[Alteration]:
     """A value that no constant is, as a list."""
     if node.type not in _NO_VALUES:
-        yield listed(text, node.start_byte, node.end_byte)
+        yield from (listed(file.text, *place) for place in spans(file.meant(node)))
 
 
 def _written(*manners: bytes) -> _Rule:
-    def rule(node: Node, text: bytes, _: str) -> Iterator[Alteration]:
+    def rule(node: Node, file: TestFile, _: str) -> Iterator[Alteration]:
         begin, end = node.start_byte, node.end_byte
         if node.type not in _NO_VALUES:
-            yield Alteration(begin, end, SUBJECT, tuple(each % text[begin:end] for each in manners))
+            yield Alteration(begin, end, SUBJECT, tuple(each % file.text[begin:end] for each in manners))
 
     return rule
 
@@ -182,24 +223,24 @@ _nested = _written(b"[[%b]]", b"[[[%b]]]")
 _negated = _written(b"!(%b)", b"!!!(%b)")
 
 
-def _held(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+def _held(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     """A text or number that is looked for among others."""
-    yield from within(text, node.start_byte, node.end_byte)
-    yield from not_held(text, constant(text, node.start_byte, node.end_byte, asked))
+    yield from within(file.text, node.start_byte, node.end_byte)
+    yield from not_held(file.text, constant(file.text, node.start_byte, node.end_byte, asked))
 
 
-def _far(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+def _far(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     """A number by one that no answer comes near to."""
-    yield from far(text, constant(text, node.start_byte, node.end_byte, asked))
+    yield from far(file.text, constant(file.text, node.start_byte, node.end_byte, asked))
 
 
-def _raised(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+def _raised(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     message = node.next_named_sibling
     if source(node) in _RAISED and (message is None or message.type == "string"):
         others = tuple(each.encode() for each in _RAISED if each != source(node))
         yield Alteration(node.start_byte, node.end_byte, "raised", others)
     else:  # it, or another one beside it, may be one of these by its kind
-        yield from _listed(node, text, asked)
+        yield from _listed(node, file, asked)
 
 
 # What could be asked otherwise, by the place of an argument: the first one of a matcher is its subject.
@@ -227,18 +268,20 @@ _ASKED: dict[_Rule, dict[str, int]] = {
 }  # fmt: skip
 
 
-def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
+def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
     """The constants of which a value is made, if it is made of constants, lists and hashes of them."""
-    for node in (meant(each, _SCOPES) for each in nodes):
+    for node in (meant for each in nodes for meant in file.meant(each)):
         if node.type in {"string", "integer", "float", "unary", "true", "false"}:
-            yield from constant(text, node.start_byte, node.end_byte, asked)
+            yield from constant(file.text, node.start_byte, node.end_byte, asked)
         elif node.type == "simple_symbol":
             yield Alteration(node.start_byte + 1, node.end_byte, SYMBOL, asked=asked)
+        elif node.type == "constant":
+            yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
         elif node.type in {"array", "hash"}:
-            yield from _constants(node.named_children, text, asked)
+            yield from _constants(node.named_children, file, asked)
         elif node.type == "pair":
             value = node.child_by_field_name("value")
-            yield from _constants([value] if value is not None else [], text, part(node, "key").strip("\"':"))
+            yield from _constants([value] if value is not None else [], file, part(node, "key").strip("\"':"))
         elif part(node, "method") == "new":
-            made = list(_constants(inside(node), text, asked))
+            made = list(_constants(inside(node), file, asked))
             yield from made if len(inside(node)) == len(made) == 1 else ()  # `==` may leave out one of two
