@@ -11,34 +11,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import (
-    LISTED,
-    NAME,
-    SUBJECT,
-    TEXT,
-    WITHIN,
-    Alteration,
-    DeclaredTest,
-    both_ways,
-    constant,
-    far,
-    listed,
-    named,
-    renamed,
-    within,
+from astra_async.languages.altering import LISTED, SUBJECT, Alteration, DeclaredTest, named
+from astra_async.languages.javascript.assertions import (
+    FUNCTIONS,
+    asked_of_another,
+    assertion,
+    at_no_time,
+    chain_of,
+    constants,
+    turned,
 )
-from astra_async.languages.syntax import (
-    TestFile,
-    elements,
-    inside,
-    once,
-    parse,
-    part,
-    source,
-    spans,
-    walk,
-    word,
-)
+from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,45 +33,9 @@ _TYPESCRIPT, _TSX = (
     ("tree_sitter_typescript", "language_tsx"),
 )
 _JAVASCRIPT = ("tree_sitter_javascript", "language")
-FUNCTIONS = frozenset({"arrow_function", "function_expression"})
 _NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
-_NEAR = ("toBeCloseTo", "closeTo", "approximately")
-# Matchers with which no value agrees for two constants: by the place of the argument that is expected.
-# Not `toHaveBeenCalledWith`: a function may have been called with both.
-_EXACT = dict.fromkeys((
-    "toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes",
-    "toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes",
-    *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "status",
-), 0) | dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1)  # fmt: skip
-_WITHIN = frozenset(
-    {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
-    | {"include", "includes", "contain", "contains", "string"}
-)
-_RAISING = frozenset({"toThrow", "toThrowError", "throw"})
-# Of what an assertion cannot hold, made of what it is asked about: where no constant decides.
-_NEVER = {
-    **dict.fromkeys(_RAISING, "() => 0"),
-    **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), "!({})"),
-    **dict.fromkeys(("toBeNull", "toBeUndefined", "toBeNaN", "toBeTrue", "toBeFalse"), "[{}]"),
-    **dict.fromkeys(("true", "false", "null", "undefined"), "[{}]"),
-    **dict.fromkeys(("toBeDefined", "exist"), "void ({})"),
-    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), "({})?.cloneNode()"),
-    **dict.fromkeys(("toBeGreaterThan", "toBeGreaterThanOrEqual", "above", "least", "greaterThan"), "[{}]"),
-    **dict.fromkeys(("toBeLessThan", "toBeLessThanOrEqual", "below", "most", "lessThan", "keys"), "[{}]"),
-    **dict.fromkeys(
-        ("toBeInstanceOf", "instanceOf", "instanceof", "a", "an", "toMatch", "match"), "void ({})"
-    ),
-    **dict.fromkeys(("toContain", "toContainEqual", "include", "includes", "contain", "contains"), "[[{}]]"),
-}
-_ASSERT = both_ways({
-    "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",
-    "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
-    "match": "doesNotMatch", "isTrue": "isFalse",
-})  # fmt: skip
 _OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
-_FACTORIES = frozenset({"of", "from"})
 _DONE = frozenset({"done", "cb", "callback", "next"})
-_WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
 _FUNCTIONS = FUNCTIONS | {"function_declaration"}
 _SCOPES = _FUNCTIONS | {"method_definition"}
 _COUNTING = b"let %b = 0; ", b"(%b++ === %d ? %%b : %%b)"
@@ -155,7 +102,7 @@ def _test(call: Node, file: TestFile) -> DeclaredTest | None:
         each for wrap in given[1:] for each in (inside(wrap) if wrap.type == "call_expression" else [wrap])
     ]
     functions = [each for each in bodies if each.type in FUNCTIONS]
-    chain = _chain(call.child_by_field_name("function"))
+    chain = chain_of(call.child_by_field_name("function"))
     if not functions or len(given) < 2:  # noqa: PLR2004 - a title and a function
         return None
     title = _title(given[0])
@@ -171,7 +118,7 @@ def _test(call: Node, file: TestFile) -> DeclaredTest | None:
 
 def _asserts(function: Node) -> bool:
     return any(
-        each.type == "call_expression" and _chain(each)[0] in {"expect()", "assert", "assert()"}
+        each.type == "call_expression" and chain_of(each)[0] in {"expect()", "assert", "assert()"}
         for each in walk(function)
     )
 
@@ -247,9 +194,9 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
             return
         node = node.named_children[0]
     waits |= node is statement  # the function's own value
-    if node.type == "member_expression" and _chain(node)[0] == "expect()":
-        yield from _asked_of_another(node, otherwise="[{}]")
-        yield from _turned(node)
+    if node.type == "member_expression" and chain_of(node)[0] == "expect()":
+        yield from asked_of_another(node, otherwise="[{}]")
+        yield from turned(node)
     if node.type != "call_expression":
         return
     function = node.child_by_field_name("function")
@@ -261,7 +208,7 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
             given = [*inside(each, "parameters"), each.child_by_field_name("parameter")]
             over, body = function.child_by_field_name("object"), each.child_by_field_name("body")
             yield from _loop(statement, given[0], over, body, file)
-    yield from _assertion(node, file, waits=waits)
+    yield from assertion(node, file, waits=waits)
     if waits:
         yield from _promised(node, file, late=late)
 
@@ -283,16 +230,16 @@ def _loop(
 def _rows(over: Node, file: TestFile) -> list[Node]:
     """What a loop goes over, where it stands in the source."""
     held, *others = file.meant(over)
-    if held.type == "call_expression" and _chain(held) == ["Object", "entries()"]:
+    if held.type == "call_expression" and chain_of(held) == ["Object", "entries()"]:
         held, *others = [each for given in inside(held)[:1] for each in file.meant(given)] or [over]
     return [] if others or held.type not in {"array", "object"} else elements(held)
 
 
 def _promised(call: Node, file: TestFile, *, late: bool) -> Iterator[Alteration]:
     """What a promise asks that a test waits for."""
-    if late and _chain(call)[-1] == "waitFor()":
+    if late and chain_of(call)[-1] == "waitFor()":
         for callback in (each for each in inside(call)[:1] if each.type in FUNCTIONS):
-            yield from _at_no_time(_asked_by(callback, file), file)
+            yield from at_no_time(_asked_by(callback, file), file)
     at: Node | None = call
     while at is not None and at.type == "call_expression":
         function = at.child_by_field_name("function")
@@ -300,113 +247,5 @@ def _promised(call: Node, file: TestFile, *, late: bool) -> Iterator[Alteration]
             for callback in (each for each in inside(at)[:1] if each.type in FUNCTIONS):
                 yield from _asked_by(callback, file)
         elif part(function, "property") == "expect":  # supertest
-            yield from _constants(inside(at)[:1], file, "status")
+            yield from constants(inside(at)[:1], file, "status")
         at = None if function is None else function.child_by_field_name("object")
-
-
-def _assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration]:
-    function, given = call.child_by_field_name("function"), inside(call)
-    if function is None or function.type != "member_expression":
-        return
-    chain, name = _chain(function), part(function, "property")
-    if chain[0] == "assert" and name in _ASSERT:
-        found = list(_constants(given[1:2], file, word(next(iter(given), None))))
-        at = function.child_by_field_name("property")
-        if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
-            yield from found
-        if at is not None and (waits or name != "rejects"):
-            yield from renamed(file.text, at.start_byte, at.end_byte, _ASSERT)
-    elif chain[0] == "expect()" and not _WAITING & set(chain):
-        promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
-        if bool(promised) > waits:
-            return
-        place = _EXACT.get(name)
-        first = [span for each in given[:1] for span in spans(file.meant(each))]
-        expected = [] if place is None or "not" in chain else given[place : place + 1]
-        found = list(_constants(expected, file, word(next(iter(inside(_root(function))), None))))
-        found = list(far(file.text, found)) if name in _NEAR else found
-        if name in _WITHIN and "not" not in chain:
-            found += [each for span in first for each in within(file.text, *span)]
-        if not found and "not" not in chain and name not in _RAISING:
-            found += [listed(file.text, *span) for span in first]
-        found += _asked_of_another(function, otherwise="" if given else "[{}]")
-        yield from found
-        yield from _turned(function)
-
-
-def _asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
-    """What is asked about as something else: for assertions that name no constant."""
-    chain, subject = set(_chain(member)), inside(_root(member))[:1]
-    other = _NEVER.get(part(member, "property"), otherwise)
-    if {"rejects", "rejected", "rejectedWith()"} & chain:
-        other = "Promise.resolve()"
-    if other and subject and not {"not", "resolves"} & chain:
-        begin, end = subject[0].start_byte, subject[0].end_byte
-        yield Alteration(begin, end, SUBJECT, others=(other.format(source(subject[0])).encode(),))
-
-
-def _at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alteration]:
-    """Of what a callback asks until it holds, what will not: a constant may have been right for a moment."""
-    for each in asked:
-        if each.kind == TEXT:
-            yield from within(file.text, each.begin - 1, each.end + 1)
-        elif each.kind in {LISTED, WITHIN, SUBJECT}:
-            yield each
-
-
-def _turned(member: Node) -> Iterator[Alteration]:
-    """`.not` put before the last name of a chain, or taken out of it."""
-    at: Node | None = member
-    while at is not None and at.type == "member_expression":
-        holder = at.child_by_field_name("object")
-        if part(at, "property") == "not" and holder is not None:
-            yield Alteration(holder.end_byte, at.end_byte, others=(b"",))
-            return
-        at = holder
-    holder = member.child_by_field_name("object")
-    if holder is not None:
-        yield Alteration(holder.end_byte, holder.end_byte, others=(b".not",))
-
-
-def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
-    """The constants of which a value is made, if it is made of constants, lists and objects of them."""
-    for node in (meant for each in nodes for meant in file.meant(each)):
-        if node.type in {"string", "number", "unary_expression", "true", "false"}:
-            yield from constant(file.text, node.start_byte, node.end_byte, asked)
-        elif node.type == "array":
-            yield from _constants(node.named_children, file, asked)
-        elif node.type == "identifier" and source(node).isupper():
-            yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
-        elif node.type == "new_expression" or (
-            node.type == "call_expression" and _chain(node)[-1].removesuffix("()") in _FACTORIES
-        ):
-            made = list(_constants(inside(node), file, asked))
-            yield from made if len(inside(node)) == len(made) == 1 else ()
-        elif node.type == "object":
-            for pair in (each for each in node.named_children if each.type == "pair"):
-                value = pair.child_by_field_name("value")
-                yield from _constants([value] if value is not None else [], file, part(pair, "key"))
-
-
-def _root(node: Node) -> Node:
-    """The call with which a chain begins."""
-    holder = node.child_by_field_name("object") or node.child_by_field_name("function")
-    if holder is None or (node.type == "call_expression" and holder.type == "identifier"):
-        return node
-    return _root(holder)
-
-
-def _chain(node: Node | None) -> list[str]:
-    """`a().b.c` as ["a()", "b", "c"]."""
-    names: list[str] = []
-    called = ""
-    while node is not None:
-        if node.type == "member_expression":
-            names.append(part(node, "property") + called)
-            node, called = node.child_by_field_name("object"), ""
-        elif node.type == "call_expression":
-            node, called = node.child_by_field_name("function"), "()"
-        else:
-            names.append((source(node) if node.type == "identifier" else node.type) + called)
-            node = None
-    return names[::-1] or [""]

@@ -1,0 +1,175 @@
+"""What JavaScript's assertions could ask otherwise: jest's and chai's `expect`, node's `assert`.
+
+See `languages.altering`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astra_async.languages.altering import (
+    LISTED,
+    NAME,
+    SUBJECT,
+    TEXT,
+    WITHIN,
+    Alteration,
+    both_ways,
+    constant,
+    far,
+    listed,
+    renamed,
+    within,
+)
+from astra_async.languages.syntax import TestFile, inside, part, source, spans, word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+FUNCTIONS = frozenset({"arrow_function", "function_expression"})
+_NEAR = ("toBeCloseTo", "closeTo", "approximately")
+# Matchers with which no value agrees for two constants: by the place of the argument that is expected.
+# Not `toHaveBeenCalledWith`: a function may have been called with both.
+_EXACT = dict.fromkeys((
+    "toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes",
+    "toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes",
+    *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "status",
+), 0) | dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1)  # fmt: skip
+_WITHIN = frozenset(
+    {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
+    | {"include", "includes", "contain", "contains", "string"}
+)
+_RAISING = frozenset({"toThrow", "toThrowError", "throw"})
+# Of what an assertion cannot hold, made of what it is asked about: where no constant decides.
+_NEVER = {
+    **dict.fromkeys(_RAISING, "() => 0"),
+    **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), "!({})"),
+    **dict.fromkeys(("toBeNull", "toBeUndefined", "toBeNaN", "toBeTrue", "toBeFalse"), "[{}]"),
+    **dict.fromkeys(("true", "false", "null", "undefined"), "[{}]"),
+    **dict.fromkeys(("toBeDefined", "exist"), "void ({})"),
+    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), "({})?.cloneNode()"),
+    **dict.fromkeys(("toBeGreaterThan", "toBeGreaterThanOrEqual", "above", "least", "greaterThan"), "[{}]"),
+    **dict.fromkeys(("toBeLessThan", "toBeLessThanOrEqual", "below", "most", "lessThan", "keys"), "[{}]"),
+    **dict.fromkeys(
+        ("toBeInstanceOf", "instanceOf", "instanceof", "a", "an", "toMatch", "match"), "void ({})"
+    ),
+    **dict.fromkeys(("toContain", "toContainEqual", "include", "includes", "contain", "contains"), "[[{}]]"),
+}
+_ASSERT = both_ways({
+    "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",
+    "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
+    "match": "doesNotMatch", "isTrue": "isFalse",
+})  # fmt: skip
+_FACTORIES = frozenset({"of", "from"})
+_WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
+
+
+def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration]:
+    """What a call asks, if it is an assertion; `waits`: the test waits for the promise that it gives."""
+    function, given = call.child_by_field_name("function"), inside(call)
+    if function is None or function.type != "member_expression":
+        return
+    chain, name = chain_of(function), part(function, "property")
+    if chain[0] == "assert" and name in _ASSERT:
+        found = list(constants(given[1:2], file, word(next(iter(given), None))))
+        at = function.child_by_field_name("property")
+        if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
+            yield from found
+        if at is not None and (waits or name != "rejects"):
+            yield from renamed(file.text, at.start_byte, at.end_byte, _ASSERT)
+    elif chain[0] == "expect()" and not _WAITING & set(chain):
+        promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
+        if bool(promised) > waits:
+            return
+        place = _EXACT.get(name)
+        first = [span for each in given[:1] for span in spans(file.meant(each))]
+        expected = [] if place is None or "not" in chain else given[place : place + 1]
+        found = list(constants(expected, file, word(next(iter(inside(_root(function))), None))))
+        found = list(far(file.text, found)) if name in _NEAR else found
+        if name in _WITHIN and "not" not in chain:
+            found += [each for span in first for each in within(file.text, *span)]
+        if not found and "not" not in chain and name not in _RAISING:
+            found += [listed(file.text, *span) for span in first]
+        found += asked_of_another(function, otherwise="" if given else "[{}]")
+        yield from found
+        yield from turned(function)
+
+
+def asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
+    """What is asked about as something else: for assertions that name no constant."""
+    chain, subject = set(chain_of(member)), inside(_root(member))[:1]
+    other = _NEVER.get(part(member, "property"), otherwise)
+    if {"rejects", "rejected", "rejectedWith()"} & chain:
+        other = "Promise.resolve()"
+    if other and subject and not {"not", "resolves"} & chain:
+        begin, end = subject[0].start_byte, subject[0].end_byte
+        yield Alteration(begin, end, SUBJECT, others=(other.format(source(subject[0])).encode(),))
+
+
+def at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alteration]:
+    """Of what a callback asks until it holds, what will not: a constant may have been right for a moment."""
+    for each in asked:
+        if each.kind == TEXT:
+            yield from within(file.text, each.begin - 1, each.end + 1)
+        elif each.kind in {LISTED, WITHIN, SUBJECT}:
+            yield each
+
+
+def turned(member: Node) -> Iterator[Alteration]:
+    """`.not` put before the last name of a chain, or taken out of it."""
+    at: Node | None = member
+    while at is not None and at.type == "member_expression":
+        holder = at.child_by_field_name("object")
+        if part(at, "property") == "not" and holder is not None:
+            yield Alteration(holder.end_byte, at.end_byte, others=(b"",))
+            return
+        at = holder
+    holder = member.child_by_field_name("object")
+    if holder is not None:
+        yield Alteration(holder.end_byte, holder.end_byte, others=(b".not",))
+
+
+def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
+    """The constants of which a value is made, if it is made of constants, lists and objects of them."""
+    for node in (meant for each in nodes for meant in file.meant(each)):
+        if node.type in {"string", "number", "unary_expression", "true", "false"}:
+            yield from constant(file.text, node.start_byte, node.end_byte, asked)
+        elif node.type == "array":
+            yield from constants(node.named_children, file, asked)
+        elif node.type == "identifier" and source(node).isupper():
+            yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
+        elif node.type == "new_expression" or (
+            node.type == "call_expression" and chain_of(node)[-1].removesuffix("()") in _FACTORIES
+        ):
+            made = list(constants(inside(node), file, asked))
+            yield from made if len(inside(node)) == len(made) == 1 else ()
+        elif node.type == "object":
+            for pair in (each for each in node.named_children if each.type == "pair"):
+                value = pair.child_by_field_name("value")
+                yield from constants([value] if value is not None else [], file, part(pair, "key"))
+
+
+def _root(node: Node) -> Node:
+    """The call with which a chain begins."""
+    holder = node.child_by_field_name("object") or node.child_by_field_name("function")
+    if holder is None or (node.type == "call_expression" and holder.type == "identifier"):
+        return node
+    return _root(holder)
+
+
+def chain_of(node: Node | None) -> list[str]:
+    """`a().b.c` as ["a()", "b", "c"]."""
+    names: list[str] = []
+    called = ""
+    while node is not None:
+        if node.type == "member_expression":
+            names.append(part(node, "property") + called)
+            node, called = node.child_by_field_name("object"), ""
+        elif node.type == "call_expression":
+            node, called = node.child_by_field_name("function"), "()"
+        else:
+            names.append((source(node) if node.type == "identifier" else node.type) + called)
+            node = None
+    return names[::-1] or [""]
