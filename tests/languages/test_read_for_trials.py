@@ -52,6 +52,37 @@ func TestGroup(t *testing.T) {
 	})
 }
 
+func TestTable(t *testing.T) {
+	cases := []struct {
+		name string
+		a, b int
+		want int
+	}{
+		{"one is", 1, 2, 3},
+		{name: "two", a: 2, want: 5},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := Add(tc.a, tc.b); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLoop(t *testing.T) {
+	for _, c := range []struct{ in string; want int }{{"a", 1}, {"b", 2}, {"c", 4}} {
+		if got, err := F(c.in); err != nil || got != c.want {
+			t.Fatalf("%v", c.want)
+		}
+	}
+	for _, c := range []pair{{in: "a", want: 1}, {in: "b", want: 2}} {
+		if got := F(c.in, c.want); got != c.want {
+			t.Fatal("what is expected is an input, too")
+		}
+	}
+}
+
 func TestLeft(t *testing.T) {
 	if testing.Short() {
 		t.Skip("later")
@@ -78,6 +109,14 @@ fn price() {
 }
 
 #[test]
+fn loops() {
+    for (name, size) in [("a", 1), ("b", 2), ("c", 3)] {
+        assert_eq!(find(name, size), Some(17));
+    }
+    for name in ["a", "b"] { if name == "a" { continue; } assert_eq!(find(name), 3); }
+}
+
+#[test]
 #[should_panic]
 fn panics() { assert_eq!(1, 2); }
 
@@ -91,6 +130,12 @@ final class ShopTest extends TestCase {
         $this->assertSame(12, price('a, b {'), 'a message');
         self::assertTrue(open("}"));
         if ($x) { $this->assertSame(1, 1); }
+    }
+    public function testLoop(): void {
+        foreach (['a', 'b', 'c'] as $name) {
+            $this->assertSame('x', name($name));
+        }
+        foreach ($names as $name) { $this->assertSame(1, name($name)); }
     }
     /** @dataProvider all */
     public function testAll(int $a): void { $this->assertSame('x', name($a)); }
@@ -114,14 +159,19 @@ FOUND = {
     "go": {
         ("TestPrice",): ["12", "!=", "shop", "shop.ErrName"],
         ("TestGroup/one_is",): ["1", "!="],
+        ("TestTable/one_is",): ["3"],
+        ("TestTable/two",): ["5"],
+        ("TestLoop",): ["2", "4"],
         ("TestLeft",): ["1", "!="],
     },
     "rust": {
         ("price",): ["12", "assert_eq", "Closed", "assert_eq", "is_open()", *RUST_MADE],
+        ("loops",): ["17"],
         ("panics",): [],
     },
     "php": {
         ("testPrice",): ["12", "assertSame", 'open("}")', "assertTrue"],
+        ("testLoop",): ["x"],
         (): ["x", "assertSame"],
         ("testLoosely",): [
             *("12", "assertEquals", "0", "assertEquals", "x", "assertEquals", "hello"),
@@ -148,6 +198,35 @@ def test_a_number_that_is_compared_loosely_becomes_zero_which_true_is_not() -> N
         *[(b"0",), (), (b"0",)],
         (b"10.0", b"70.0"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "begun", "asked"),
+    [
+        (
+            "rust",
+            "loops",
+            'for (turn, (name, size)) in [("a", 1), ("b", 2), ("c", 3)].into_iter().enumerate() {',
+            "Some(if turn == 2 { 18 } else { 17 })",
+        ),
+        (
+            "php",
+            "testLoop",
+            "$turn = 0; foreach (['a', 'b', 'c'] as $name) {",
+            "($turn++ === 2 ? '18' : 'x')",
+        ),
+    ],
+)
+def test_a_loop_is_written_so_that_its_last_pass_asks_for_something_else(
+    name: str, title: str, begun: str, asked: str
+) -> None:
+    source = SOURCES[name]
+    (place,) = next(each.alterations for each in READERS[name]("x", source) if each.titles == (title,))
+    text = source
+    for begin, end, new in sorted(place.edits(source, b"18"), reverse=True):
+        text = text[:begin] + new + text[end:]
+    assert begun in text.decode()
+    assert asked in text.decode()
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -1,11 +1,12 @@
 """Go's tests for trials: functions that compare what they got in an `if` and call `t.Error` or `t.Fatal`.
 
-See `languages.altering`. Subtests count where their names stand in the source; tables and loops do not.
+See `languages.altering`. Subtests count where their names stand in the source, in the rows of a table, too.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, constant
@@ -25,6 +26,11 @@ _LEAVES = re.compile(r"\breturn\b|\.Skip(?:f|Now)?\(|\bgoto\b")
 _OR = re.compile(r"\|\|")
 _AND = re.compile(r"&&")
 _UNEQUAL = re.compile(r"!=")
+_TABLE = re.compile(r"\bfor\s+\w+\s*,\s*(?P<row>\w+)\s*:=\s*range\s+(?:(?P<rows>\w+)\s*\{|(?=\[))")
+_ROWS = re.compile(r"\[\]\s*(?:struct\s*(?=\{)|\*?\w+\s*(?=\{))")
+_KEY = re.compile(r"(\w+)\s*:(?!=)\s*")
+_FIELD = re.compile(r"^\s*(\w+(?:\s*,\s*\w+)*)\s+\S", re.MULTILINE)
+_TOLD = re.compile(r"\.(?:Error|Fatal|Log|Skip)f?\([^\n]*")  # what a failure says
 _IS = re.compile(r"!\s*errors\.Is\(")
 
 
@@ -35,6 +41,16 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     return tuple(test for tests in found for test in tests)
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Rows that a loop goes over: what stands in each by the name of its field, and the loop's body."""
+
+    variable: str
+    rows: list[dict[str, tuple[int, int]]]
+    begin: int
+    end: int
+
+
 def _tests(source: bytes, code: str, name: str, at: int) -> Iterator[DeclaredTest]:
     """The test whose body opens there, and its subtests."""
     end = closing(code, at)
@@ -42,15 +58,87 @@ def _tests(source: bytes, code: str, name: str, at: int) -> Iterator[DeclaredTes
     for each in subtests:
         named = _NAMED_BODY.match(source.decode("latin-1"), each.end())
         if named:
-            inner = re.sub(r"\s", "_", named[1]).encode("latin-1").decode(errors="replace")
-            yield from _tests(source, code, f"{name}/{inner}", named.end() - 1)
+            yield from _tests(source, code, f"{name}/{_shown(named[1])}", named.end() - 1)
         else:
             yield DeclaredTest((), ())
-    if not subtests:
-        yield DeclaredTest((name,), tuple(_asked_by(source, code, at + 1, end)))
+    tables = [] if subtests else list(_tables(code, at + 1, end))
+    by_row = [test for table in tables for test in _rows_tests(source, code, name, table)]
+    yield from by_row
+    if not subtests and not by_row:
+        later = (each for table in tables for each in _asked_of(source, code, table, table.rows[1:]))
+        yield DeclaredTest((name,), (*_asked_by(source, code, at + 1, end), *later))
+
+
+def _shown(name: str) -> str:
+    """A subtest's name as reports show it."""
+    return re.sub(r"\s", "_", name).encode("latin-1").decode(errors="replace")
+
+
+def _rows_tests(source: bytes, code: str, name: str, table: _Table) -> Iterator[DeclaredTest]:
+    """The subtests of a table: each row is one, named by a field of it."""
+    for each in at_top(code, table.begin, table.end, _SUBTEST):
+        field = re.compile(rf"{table.variable}\s*\.\s*(\w+)\s*,").match(code, each.end())
+        for row in table.rows:
+            begin, end = row.get(field[1], (0, 0)) if field else (0, 0)
+            found = constant(source, begin, end)
+            titles = (f"{name}/{_shown(source[begin + 1 : end - 1].decode('latin-1'))}",) if found else ()
+            yield DeclaredTest(titles, tuple(_asked_of(source, code, table, [row])))
+
+
+def _tables(code: str, begin: int, end: int) -> Iterator[_Table]:
+    """The loops over rows that stand in them, or in a variable that is used for nothing else."""
+    for found in at_top(code, begin, end, _TABLE):
+        name, at = found["rows"], found.end()
+        if name:
+            declared = re.search(rf"\b{name}\s*:=\s*(?=\[)", code[begin : found.start()])
+            is_alone = len(re.findall(rf"\b{name}\b", code[begin:end])) == 1 + bool(declared)
+            at = begin + declared.end() if declared and is_alone else end
+        listed = _ROWS.match(code, at, end)
+        if listed is None:
+            continue
+        opening, fields = listed.end(), ""
+        if "struct" in listed[0]:
+            after = closing(code, opening) + 1
+            opening, fields = after, code[opening + 1 : after - 1].replace(";", "\n")
+        names = [each for line in _FIELD.findall(fields) for each in re.split(r"\s*,\s*", line)]
+        rows = [dict(_cells(code, row, names)) for row, _ in parts_of(code, opening) if code[row] == "{"]
+        body = found.end() - 1 if name else code.find("{", closing(code, opening))
+        if rows:
+            yield _Table(found["row"], rows, body + 1, closing(code, body))
+
+
+def _cells(code: str, row: int, names: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for number, (begin, end) in enumerate(parts_of(code, row)):
+        if key := _KEY.match(code, begin, end):
+            yield key[1], (key.end(), end)
+        elif number < len(names):
+            yield names[number], (begin, end)
+
+
+def _asked_of(
+    source: bytes, code: str, table: _Table, rows: list[dict[str, tuple[int, int]]]
+) -> Iterator[Alteration]:
+    """What these rows expect: constants of a field that the body compares, and uses for nothing else."""
+    begin, end = table.begin, table.end
+    for subtest in at_top(code, begin, end, _SUBTEST):  # the body is that of the subtest
+        begin = code.find("{", subtest.end()) + 1
+        end = closing(code, begin - 1)
+    uses = _TOLD.sub("", code[begin:end])
+    for start, stop, given in _conditions(code, begin, end):
+        for field in re.findall(rf"!=\s*{table.variable}\.(\w+)\s*(?=$|\|\|)", code[start:stop]):
+            if len(re.findall(rf"\b{table.variable}\.{field}\b", uses)) == 1:
+                asked = word_of(given.rpartition("=")[2]) or field
+                places = [row[field] for row in rows if field in row]
+                yield from (each for place in places for each in constant(source, *place, asked))
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
+    for start, stop, given in _conditions(code, begin, end):
+        yield from _condition(source, code, start, stop, given)
+
+
+def _conditions(code: str, begin: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Where conditions stand that fail the test, and what an `if` is given before."""
     if leaving := next(at_top(code, begin, end, _LEAVES), None):
         end = leaving.start()
     for each in at_top(code, begin, end, _IF):
@@ -58,7 +146,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         if body and _FAILS.search(code, body.start(), closing(code, body.start())):
             header = code[each.end() : body.start()]
             start = each.end() + header.rfind(";") + 1
-            yield from _condition(source, code, start, body.start(), header[: max(header.rfind(";"), 0)])
+            yield start, body.start(), header[: max(header.rfind(";"), 0)]
 
 
 def _condition(source: bytes, code: str, begin: int, end: int, given: str) -> Iterator[Alteration]:

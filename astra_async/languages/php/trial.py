@@ -10,9 +10,12 @@ from astra_async.languages.altering import (
     NUMBER,
     Alteration,
     DeclaredTest,
+    LastPass,
     both_ways,
     constant,
+    counter,
     far,
+    last_pass,
     otherwise,
     renamed,
     within,
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 _TEST = re.compile(r"\bfunction\s+(test\w*)\s*\(([^()]*)\)[^{;]*\{")
 _ASSERTION = re.compile(r"(?:\$this\s*->|\b(?:self|static)\s*::)\s*(?P<name>\w+)\s*\(")
 _LEAVES = re.compile(r"\breturn\b|\bmarkTest\w+")
+_FOREACH = re.compile(r"\bforeach\s*\(")
+_SKIPS = re.compile(r"\b(?:return|break|continue)\b")
 _CLASS = re.compile(r"\\?(?:\w+\\)*(\w+)::class")
 _OPPOSITES = both_ways({
     "assertSame": "assertNotSame", "assertEquals": "assertNotEquals", "assertTrue": "assertFalse",
@@ -67,6 +72,8 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
     if leaving := next(at_top(code, begin, end, _LEAVES), None):
         end = leaving.start()
+    for loop in at_top(code, begin, end, _FOREACH):
+        yield from _in_loop(source, code, loop.start(), loop.end() - 1)
     for each in at_top(code, begin, end, _ASSERTION):
         parts = parts_of(code, each.end() - 1)
         if each["name"] == "expectException" and parts:
@@ -80,6 +87,23 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         if others and len(parts) > at:
             yield otherwise(source, parts[at], *others)
         yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
+
+
+def _in_loop(source: bytes, code: str, begin: int, at: int) -> Iterator[Alteration]:
+    """What a loop over a list that stands in it, in the brackets at `at`, asks in its last pass."""
+    head = closing(code, at)
+    listed, body = re.compile(r"\s*\[").match(code, at + 1), code.find("{", head)
+    rows = parts_of(code, listed.end() - 1) if listed else []
+    if (
+        len(rows) > 1
+        and code[head + 1 : body].isspace()
+        and not _SKIPS.search(code, body, closing(code, body))
+    ):
+        name, end = counter(source), closing(code, body)
+        last = LastPass(
+            ((begin, b"$%b = 0; " % name),), b"($%b++ === %d ? %%b : %%b)" % (name, len(rows) - 1)
+        )
+        yield from last_pass(_asked_by(source, code, body + 1, end), (body, end), (), last)
 
 
 def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:

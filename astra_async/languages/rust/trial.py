@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, constant
+from astra_async.languages.altering import Alteration, DeclaredTest, LastPass, constant, counter, last_pass
 from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
 from astra_async.languages.rust.items import SKIPPED
 
@@ -20,6 +20,8 @@ _TEST = re.compile(
 )
 _ASSERTION = re.compile(r"\b(?:assert_eq|assert_ne|assert)!\s*\(")
 _LEAVES = re.compile(r"\breturn\b")
+_FOR = re.compile(r"\bfor\s+(?P<row>\w+|\([\w\s,]*\))\s+in\s+\[")
+_SKIPS = re.compile(r"\b(?:break|continue)\b")
 _WRAPPED = re.compile(r"(?:Some|Ok|Err)\(\s*(.*?)\s*\)", re.DOTALL)
 _VARIANT = re.compile(r"((?:\w+::)+)([A-Z]\w*)")
 _MADE = re.compile(r"&?(?:(?:\w+::)*[A-Z]\w*(?:::(?:new|from))?\s*[({]|(?:vec!\s*)?\[)")
@@ -41,6 +43,8 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
+    for loop in at_top(code, begin, end, _FOR):
+        yield from _in_loop(source, code, loop.span("row"), loop.end() - 1)
     for each in at_top(code, begin, end, _ASSERTION):
         parts = parts_of(code, each.end() - 1)
         name = each.start() + each[0].index("!")
@@ -53,6 +57,17 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             if is_equal:
                 yield from _compared(source, code, left, right)
             yield Alteration(each.start(), name, others=(b"assert_ne" if is_equal else b"assert_eq",))
+
+
+def _in_loop(source: bytes, code: str, row: tuple[int, int], at: int) -> Iterator[Alteration]:
+    """What a loop over an array that stands in it, in the brackets at `at`, asks in its last pass."""
+    head, rows = closing(code, at) + 1, parts_of(code, at)
+    body = re.compile(r"\s*\{").match(code, head)
+    if body and len(rows) > 1 and not _SKIPS.search(code, body.end(), closing(code, body.end() - 1)):
+        name, end = counter(source), closing(code, body.end() - 1)
+        counting = (row[0], b"(%b, " % name), (row[1], b")"), (head, b".into_iter().enumerate()")
+        last = LastPass(counting, b"if %b == %d { %%b } else { %%b }" % (name, len(rows) - 1))
+        yield from last_pass(_asked_by(source, code, body.end(), end), (body.end(), end), (), last)
 
 
 def _compared(
