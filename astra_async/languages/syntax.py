@@ -120,11 +120,14 @@ class TestFile:
         parameters, given = inside(function, "parameters"), inside(call)
         if function.id in self.entered or len(given) > len(parameters):
             return
+        before = dict(self.bound)
         self.entered.add(function.id)
         for parameter, argument in zip(parameters, given, strict=False):
             self.bind(parameter, self.meant(argument))
         found = list(read())
         self.entered.remove(function.id)
+        self.bound.clear()  # what another call does not give is not what this one gave
+        self.bound.update(before)
         yield from (each for each in found if not function.start_byte <= each.begin < function.end_byte)
 
     def loop(

@@ -314,6 +314,7 @@ CALLS = {
         "await ask(1, 404);": "<404>",
         "ask(1, 404);": "",
         "for (const [x, y] of [[1, 404], [2, 409]]) check(f(x), y);": "<409>",
+        "check(f(1), 404, 'x'); }); it('is another', () => { check(f(2), 409);": "<409>",
         "if (f()) check(f(1), 404);": "",
     },
     ("ruby", "a_spec.rb", RUBY_FUNCTION): {

@@ -57,7 +57,7 @@ _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": 
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "ZeroDivisionError")
 _NO_BASES = ("ZeroDivisionError", "EOFError", "RecursionError")  # of errors that programs declare
-_UNCLEAR = ast.Break | ast.Continue | ast.Starred  # in a loop: which passes there are, and how far they go
+_LEAVING = ast.Break | ast.Continue
 _MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple"}
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 
@@ -168,8 +168,9 @@ class _Reader:
         (over, *others), target = self._given(loop.iter), loop.target
         rows: Sequence[ast.expr] = () if others else getattr(over, "elts", ())
         line = self.source[self.starts[loop.lineno - 1] :]
-        nodes = [*ast.walk(loop), *(each for row in rows for each in ast.walk(row))]
-        if len(rows) <= 1 or any(isinstance(each, _UNCLEAR) for each in nodes) or line.lstrip()[:3] != b"for":
+        leaves = any(isinstance(each, _LEAVING) for each in ast.walk(loop))
+        leaves |= any(isinstance(each, ast.Starred) for each in rows)
+        if len(rows) <= 1 or leaves or line.lstrip()[:3] != b"for":
             return
         targets = getattr(target, "elts", [target])
         columns = (
