@@ -461,7 +461,7 @@ PYTEST_LOOP = _asking(
     PYTEST,
     "tests/test_prices.py",
     "    assert prices.discount(200) == 180\n",
-    "    for amount in (90, 200, 300):\n        assert prices.discount(amount) % 90 == 0\n",
+    "    for amount in (10, 156, 300):\n        assert prices.discount(amount) % 130 == 10\n",
 )
 JEST_LOOP = _asking(
     JEST,
@@ -474,7 +474,7 @@ RSPEC_LOOP = _asking(
     RSPEC,
     "spec/shop_spec.rb",
     "expect(Shop.discount(200)).to eq(180)",
-    "[90, 200, 300].each { |amount| expect(Shop.discount(amount) % 90).to eq(0) }",
+    "[10, 156, 300].each { |amount| expect(Shop.discount(amount) % 130).to eq(10) }",
 )
 MOCHA_CALLED = _asking(
     MOCHA,
