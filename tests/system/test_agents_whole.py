@@ -106,13 +106,14 @@ def test_a_regrade_asks_no_agent_and_changes_no_verdict(uninterrupted: Path, tmp
 
 
 @pytest.mark.first
-def test_sigkill_at_ten_moments_asks_no_finished_sample_again_and_no_recorded_call_twice(
-    uninterrupted: Path, tmp_path: Path
+@pytest.mark.parametrize("kills", [4, 10])
+def test_sigkill_asks_no_finished_sample_again_and_no_recorded_call_twice(
+    uninterrupted: Path, tmp_path: Path, kills: int
 ) -> None:
     out = tmp_path / "run"
     moments = random.Random(11)
     recorded: list[dict[str, Any]] = []
-    for _ in range(10):
+    for _ in range(kills):
         process = subprocess.Popen(
             [*COMMAND, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

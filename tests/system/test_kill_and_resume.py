@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(2400)]  # where nobody has, it makes an image first
 
-KILLS = 10
+KILLS = (4, 10)  # in the first tier, and in the parts
 COMMAND = (
     *(sys.executable, "-m", "astra_async", "run"),
     *("--model", "simulated/steady", "--model", "simulated/erratic"),
@@ -88,11 +88,14 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.first
-def test_sigkill_at_ten_random_moments_loses_and_changes_nothing(uninterrupted: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", KILLS)
+def test_sigkill_at_random_moments_loses_and_changes_nothing(
+    uninterrupted: Path, tmp_path: Path, kills: int
+) -> None:
     out = tmp_path / "run"
     moments = random.Random(5)
     answered_before: set[tuple[Any, ...]] = set()
-    for _ in range(KILLS):
+    for _ in range(kills):
         process = start(out)
         time.sleep(moments.uniform(0.3, 2.5))
         process.send_signal(signal.SIGKILL)
