@@ -134,8 +134,7 @@ def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:
 def _chunk(entries: Sequence[Entry], picks: Sequence[_Pick], answers: Mapping[_Pick, str]) -> Chunk:
     run, rows = list(entries[picks[0].entry].rows_by_run())[picks[0].part]
     samples = {}
-    for pick in picks:
-        record = run.line(rows[pick.row])
+    for pick, record in zip(picks, run.lines(rows[[pick.row for pick in picks]]), strict=True):
         kept = {name: record.get(name) for name in _FIELDS}
         samples[str(pick.sample)] = kept | {"answer": answers.get(pick)}
     packed = gzip.compress(orjson.dumps(samples), compresslevel=6, mtime=0)
