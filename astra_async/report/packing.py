@@ -14,7 +14,6 @@ from collections import Counter
 from datetime import datetime
 from itertools import product
 from typing import TYPE_CHECKING, Any, get_args
-from zlib import crc32
 
 import numpy as np
 
@@ -25,13 +24,14 @@ from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, SampleKey
 from astra_async.types.records import Disbelieved, Flaw, counting, read_result, repeated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from astra_async.report.run_settings import RunSettings
-    from astra_async.types import AnswerKey, NamedOutcome, Result
+    from astra_async.types import AnswerKey, Result
+    from astra_async.types.records import Outcomes
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
 FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
@@ -120,8 +120,8 @@ class Columns:
         self._settings_warnings = settings.warnings
         self._warnings: list[str] = []
         self._disbelieved = Disbelieved("results.jsonl")
-        self._last_names: dict[int, tuple[list[str], dict[int, int]]] = {}
-        self._numbers: dict[tuple[int, tuple[str, ...]], dict[int, int]] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # kept once, however many verdicts have them
+        self._numbers: dict[tuple[int, tuple[str, ...], int], int] = {}
         # zeros cost no memory until they are written: a plan may be far larger than what there is
         shape = len(self.pairs), len(self.problems), settings.samples
         places = np.zeros(math.prod(shape) * _PACK.size, dtype=np.uint8)
@@ -143,15 +143,15 @@ class Columns:
         Raises ConflictError when it contradicts an earlier line or the plan; it is not counted then.
         """
         try:
-            result = read_result(line, self.path, number)
-            place = self.place(result.key)
+            result, tests = read_result(line, self.path, number)
+            place = self.place(result)
             if place is None:
                 self._note_unplanned(result.key)
                 return
             at = ((place[0] * len(self.problems) + place[1]) * self.samples + place[2]) * _PACK.size
             if self._buffer[at] and not self._takes_place(number, line, place):
                 return
-            packed = _PACK.pack(1, *place, *self._values(result, place[1]), offset, len(line))
+            packed = _PACK.pack(1, *place, *self._values(result, tests, place[1]), offset, len(line))
             if self._totals.get(place[1]) != result.total:
                 self._note_total(result, place[1])
             self._buffer[at : at + _PACK.size] = packed
@@ -161,7 +161,7 @@ class Columns:
         except (ValueError, OverflowError, struct.error) as error:
             self._disbelieved.add(number, Flaw(f"malformed ({error})"), line)
 
-    def place(self, key: AnswerKey) -> Place | None:
+    def place(self, key: AnswerKey | Result) -> Place | None:
         """Where a sample stands in `places`; None if it is not planned."""
         pair, problem = self.pairs.get((key.model, key.format)), self.problems.get(key.problem_id)
         if pair is not None and problem is not None and key.sample < self.samples:
@@ -213,9 +213,8 @@ class Columns:
         Raises LookupError, TypeError or ValueError for what is none; the columns are of no use then.
         """
         self.texts = _Numbers({str(text): number for number, text in enumerate(state["texts"])})
-        self.verdicts = [(problem, tuple(names), passed) for problem, names, passed in state["verdicts"]]
-        for number, (problem, names, passed) in enumerate(self.verdicts[1:], 1):
-            self._numbers.setdefault((problem, names), {})[passed] = number
+        for problem, names, passed in state["verdicts"][1:]:
+            self._verdict(problem, tuple(names), passed)
         for problem, total in state["totals"]:
             self._totals[problem] = total
             self._metrics.check_total(list(self.problems)[problem], total, "")
@@ -266,8 +265,8 @@ class Columns:
             raise ConflictError(f"{self.path}: {error}") from error
         self._totals[problem] = result.total
 
-    def _values(self, result: Result, problem: int) -> tuple[int | float, ...]:
-        texts, usage, tests, agent = self.texts, result.usage, result.tests, result.agent
+    def _values(self, result: Result, tests: Outcomes, problem: int) -> tuple[int | float, ...]:
+        texts, usage, agent = self.texts, result.usage, result.agent
         return (
             result.passed,
             result.total,
@@ -310,8 +309,8 @@ class Columns:
             texts[result.node],
             texts[result.returned_model],
             int(result.solution_sha256[:15], 16) if result.solution_sha256 else 0,
-            crc32(",".join([test.outcome for test in tests]).encode()),
-            self._verdict(problem, tests) if tests else 0,
+            tests.checksum,
+            self._verdict(problem, tests.names, tests.passed) if tests.names else 0,
             _seconds(result.finished_at),
         )
 
@@ -321,20 +320,11 @@ class Columns:
             self.started_at = started
         self.finished_at = max(self.finished_at, finished)
 
-    def _verdict(self, problem: int, tests: Sequence[NamedOutcome]) -> int:
-        names, bit, passed = [], 1, 0
-        for test in tests:
-            names.append(test.name)
-            if test.outcome == "passed":
-                passed |= bit
-            bit <<= 1
-        last = self._last_names.get(problem)
-        if last is None or last[0] != names:  # nearly always those of the line before
-            numbers = self._numbers.setdefault((problem, tuple(names)), {})
-            last = self._last_names[problem] = names, numbers
-        number = last[1].setdefault(passed, len(self.verdicts))
+    def _verdict(self, problem: int, names: tuple[str, ...], passed: int) -> int:
+        verdict = problem, self._names.setdefault(names, names), passed
+        number = self._numbers.setdefault(verdict, len(self.verdicts))
         if number == len(self.verdicts):
-            self.verdicts.append((problem, tuple(names), passed))
+            self.verdicts.append(verdict)
         return number
 
     def _takes_place(self, number: int, line: bytes, place: Place) -> bool:

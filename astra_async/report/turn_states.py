@@ -168,7 +168,7 @@ def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
     disbelieved, warnings = Disbelieved(TURN_RESULTS, read_turn_key), list[str]()
     for number, _, line in lines_of(path):
         try:
-            key = read_result(line, path, number).key
+            key = read_result(line, path, number)[0].key
         except Flaw as flaw:
             disbelieved.add(number, flaw, line)
             continue

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any, get_args
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from zlib import crc32
 
 import msgspec
 import orjson
@@ -23,7 +25,7 @@ from astra_async.types.results import NamedOutcome, Result
 from astra_async.types.samples import ANSWER_FORMATS, AnswerKey, SampleKey, TurnKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 SCHEMA = 1
@@ -32,12 +34,30 @@ _FINISHES = frozenset(get_args(FinishReason))
 _ROUNDING = 1e-9
 
 
+_REMEMBERED = 256  # texts of tests: most lines repeat one
+
+
+class _Line(Result, frozen=True, kw_only=True, gc=False):
+    """A final line whose tests are still text, which `tests_of` reads."""
+
+    tests: msgspec.Raw = msgspec.Raw(b"[]")  # type: ignore[assignment]
+
+
 class _OnlyTests(msgspec.Struct, gc=False):
-    tests: tuple[NamedOutcome, ...] = ()
+    tests: msgspec.Raw = msgspec.Raw(b"[]")
 
 
-_RESULT = msgspec.json.Decoder(Result)
-_TESTS = msgspec.json.Decoder(_OnlyTests)
+_LINE = msgspec.json.Decoder(_Line)
+_ONLY_TESTS = msgspec.json.Decoder(_OnlyTests)
+_TESTS = msgspec.json.Decoder(tuple[NamedOutcome, ...])
+
+
+class Outcomes(NamedTuple):
+    """What became of a sample's tests: bit i of `passed` is the i-th; `checksum` is of all outcomes."""
+
+    names: tuple[str, ...]
+    passed: int
+    checksum: int
 
 
 class Flaw(ValueError):  # noqa: N818 - a property of a record
@@ -148,8 +168,8 @@ def check_schema(record: Mapping[str, Any], where: str) -> None:
         )
 
 
-def read_result(line: bytes, path: Path, number: int) -> Result:
-    """A final line that is believed: its types, and its verdict with its own tests.
+def read_result(line: bytes, path: Path, number: int) -> tuple[Result, Outcomes]:
+    """A final line that is believed, and what became of its tests, with which its verdict agrees.
 
     It is the line of that number in a file. Raises Flaw, and ConflictError for one that another version wrote
     in another way.
@@ -157,25 +177,48 @@ def read_result(line: bytes, path: Path, number: int) -> Result:
     try:
         if not line.isascii():
             line.decode()
-        result = _RESULT.decode(line)
+        result = _LINE.decode(line)
+        tests, outcomes = _read_tests(bytes(result.tests))
+        msgspec.structs.force_setattr(result, "tests", tests)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         # Rare: what an editor or another version wrote, read by the parser that says what is wrong with it.
         record = read_line(line)
         read_key(record)
         check_schema(record, f"{path} line {number}")
-        return check_result(record)
+        checked = check_result(record)
+        return checked, _outcomes(checked.tests)
     if result.schema != SCHEMA:
         check_schema({"schema": result.schema}, f"{path} line {number}")
-    _check_verdict(result)
-    return result
+    _check_verdict(result, outcomes)
+    return result, outcomes
 
 
 def read_tests(line: bytes) -> tuple[NamedOutcome, ...]:
     """The tests of a final line that is believed. Raises Flaw."""
     try:
-        return _TESTS.decode(line).tests
+        return tests_of(_ONLY_TESTS.decode(line).tests)
     except msgspec.MsgspecError:
         return check_result(read_line(line)).tests
+
+
+def tests_of(text: msgspec.Raw) -> tuple[NamedOutcome, ...]:
+    """The tests in a part of a final line. Raises msgspec.MsgspecError."""
+    return _read_tests(bytes(text))[0]
+
+
+@lru_cache(_REMEMBERED)
+def _read_tests(text: bytes) -> tuple[tuple[NamedOutcome, ...], Outcomes]:
+    tests = _TESTS.decode(text)
+    return tests, _outcomes(tests)
+
+
+def _outcomes(tests: Sequence[NamedOutcome]) -> Outcomes:
+    each = [test.outcome for test in tests]
+    return Outcomes(
+        names=tuple([test.name for test in tests]),
+        passed=sum(1 << place for place, outcome in enumerate(each) if outcome == "passed"),
+        checksum=crc32(",".join(each).encode(errors="surrogatepass")),
+    )
 
 
 def check_result(record: Mapping[str, Any]) -> Result:
@@ -186,11 +229,11 @@ def check_result(record: Mapping[str, Any]) -> Result:
         why, _, place = str(error).partition(" - at `$.")
         name = place.rstrip("`")
         raise Flaw(f"{name or 'record'}: {why[:1].lower()}{why[1:]}") from error
-    _check_verdict(result)
+    _check_verdict(result, _outcomes(result.tests))
     return result
 
 
-def _check_verdict(result: Result) -> None:
+def _check_verdict(result: Result, outcomes: Outcomes) -> None:
     passed, total = result.passed, result.total
     if passed > total:
         raise Flaw(f"passed is {passed} of {total}")
@@ -200,7 +243,7 @@ def _check_verdict(result: Result) -> None:
             f" {_shown(result.failure)}"
         )
     if result.tests:
-        counted = sum([test.outcome == "passed" for test in result.tests])
+        counted = outcomes.passed.bit_count()
         if counted != passed or len(result.tests) != total:
             raise Flaw(
                 f"passed is {passed} of {total}, and its own tests say {counted} of {len(result.tests)}"
