@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
@@ -144,12 +145,22 @@ def test_columns(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[NamedOu
     outcomes: list[str] = list(get_args(Outcome))
     places = {name: at for at, name in enumerate(known)}
     numbers = {outcome: at for at, outcome in enumerate(outcomes)}
+
+    @lru_cache  # most samples of a problem have the same outcomes and messages as another
+    def coded(tests: tuple[NamedOutcome, ...]) -> tuple[array[int], array[int], list[str | None]]:
+        return (
+            array("i", [places[test.name] for test in tests]),
+            array("b", [numbers.get(test.outcome, -1) for test in tests]),
+            [test.message or None for test in tests],
+        )
+
     sizes, names, found, messages = [], array("i"), array("b"), list[str | None]()
     for each in tests:
+        its_names, its_outcomes, its_messages = coded(each)
         sizes.append(len(each))
-        names.extend([places[test.name] for test in each])
-        found.extend([numbers.get(test.outcome, -1) for test in each])
-        messages += [test.message or None for test in each]
+        names += its_names
+        found += its_outcomes
+        messages += its_messages
     return {
         **_key_columns(run, *(np.repeat(rows[name], sizes) for name in ("pair", "problem", "sample"))),
         "test": Coded(np.array(names), known),

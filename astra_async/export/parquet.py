@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,8 +27,8 @@ from astra_async.export.lines import places
 from astra_async.files import read_at
 from astra_async.report.entries import entries_of
 from astra_async.report.problem_tables import problems_table
-from astra_async.types import NamedOutcome, SampleKey, Usage
-from astra_async.types.records import read_line, read_record
+from astra_async.types import SampleKey, Usage
+from astra_async.types.records import read_line, read_record, tests_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from astra_async.export.frames import Columns
     from astra_async.report.load import Run
-    from astra_async.types import AnswerKey
+    from astra_async.types import AnswerKey, NamedOutcome
 
 _SAMPLES_AT_ONCE = 2_000
 # Texts of a final line; `changes` as JSON.
@@ -75,14 +76,7 @@ class _Line(msgspec.Struct, gc=False):
     started_at: str | None = None
     finished_at: str | None = None
     usage: Usage | None = None
-    tests: tuple[NamedOutcome, ...] = ()
-
-    def texts(self) -> tuple[str | None, ...]:
-        """Those of _TEXTS, in their order."""
-        return (
-            *(self.solution_sha256, self.node, self.note, bytes(self.changes).decode()),
-            *(self.output_tail, self.started_at, self.finished_at),
-        )
+    tests: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 _LINES = msgspec.json.Decoder(_Line)
@@ -126,10 +120,10 @@ def _parts(runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[tuple[str, 
         for rows, missing in _blocks(run):
             lines = [_line(content) for content in run.contents(rows)]
             samples = sample_columns(run, rows, missing)
-            samples |= _from_lines(lines, samples["status"].codes >= 0)
+            samples |= _from_lines([line for line, _ in lines], samples["status"].codes >= 0)
             if with_answers:
                 samples["answer"] = np.array([*_answers(samples, log, answers)], dtype=object)
-            tests = test_columns(run, rows, (line.tests for line in lines))
+            tests = test_columns(run, rows, (each for _, each in lines))
             for name, part in (("samples", samples), ("tests", tests)):
                 count = len(part["sample"])
                 origin = {"directory": np.full(count, str(run.directory), object)} if len(runs) > 1 else {}
@@ -158,24 +152,27 @@ def _answers(
         yield place and str(read_record(read_at(log, *place))["text"])
 
 
-def _line(content: bytes) -> _Line:
-    """Read at once where it can be; else with texts that UTF-8 can carry."""
+def _line(content: bytes) -> tuple[_Line, tuple[NamedOutcome, ...]]:
+    """A line and its tests, read at once where they can be; else with texts that UTF-8 can carry."""
     try:
         line = _LINES.decode(content)
+        tests = tests_of(line.tests)
     except msgspec.MsgspecError:
         pass
     else:
         if b"\\u" not in bytes(line.changes):
-            return line
-    return _LINES.decode(orjson.dumps(read_line(content)))
+            return line, tests
+    line = _LINES.decode(orjson.dumps(read_line(content)))
+    return line, tests_of(line.tests)
 
 
 def _from_lines(lines: Sequence[_Line], there: NDArray[np.bool_]) -> Columns:
     """The columns of _FROM_LINES; nothing for missing samples."""
-    texts = zip(*(line.texts() for line in lines), strict=True) if lines else [()] * len(_TEXTS)
-    columns = {name: _spread(each, there) for name, each in zip(_TEXTS, texts, strict=True)}
-    tokens = _spread([line.usage.cache_write_tokens if line.usage else None for line in lines], there)
+    cells = {name: [*map(attrgetter(name), lines)] for name in (*_TEXTS, "usage")}
+    cells["changes"] = [bytes(each).decode() for each in cells["changes"]]
+    tokens = _spread([usage and usage.cache_write_tokens for usage in cells.pop("usage")], there)
     absent = tokens == None  # noqa: E711 - of each element
+    columns = {name: _spread(each, there) for name, each in cells.items()}
     return columns | {"cache_write_tokens": Masked(np.where(absent, 0, tokens).astype(np.int64), absent)}
 
 
