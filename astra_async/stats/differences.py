@@ -207,9 +207,10 @@ def _chances_of_sums(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     chances[0] = 1.0
     reached = 0
     for size in np.sort(sizes).tolist():
+        half = chances[: reached + 1] / 2
+        chances[: reached + 1] = half
         reached += size
-        chances[: reached + 1] /= 2
-        chances[size : reached + 1] += chances[: reached + 1 - size]
+        chances[size : reached + 1] += half
     return chances
 
 

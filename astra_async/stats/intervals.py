@@ -16,7 +16,7 @@ Problems of one family are drawn together: a family is one value, with its size.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,15 @@ class Drawn:
     counts: Floats
     unseen: float
     effective: float
+
+    def with_unseen(self, end: float) -> Drawn:
+        """The same with the value that was not seen, at `end`."""
+        return replace(
+            self,
+            values=np.append(self.values, end),
+            sizes=np.append(self.sizes, self.unseen),
+            counts=np.append(self.counts, UNSEEN),
+        )
 
 
 def share_interval(count: int, of: int) -> Interval | None:
@@ -138,8 +147,8 @@ def equivalence(
     units = drawn(np.subtract(a, b, dtype=float), families)
     if units is None or np.ptp(units.values) == 0:
         return None
-    below = chance_below(-margin, units, -most)
-    above = 1 - chance_below(margin, units, most)
+    below = chance_below(-margin, units.with_unseen(-most))
+    above = 1 - chance_below(margin, units.with_unseen(most))
     return min(1.0, 2 * max(below, above))
 
 
@@ -194,32 +203,31 @@ def _bound(units: Drawn, end: float, chance: float) -> float:
     if high - low < 10.0**-_DIGITS:
         return end
 
-    wanted = ndtri(chance)
+    wanted, whole = ndtri(chance), units.with_unseen(end)
 
     def off(place: float) -> float:
         """As quantiles of the normal chances nearly lie on a line, which takes Brent's method fewer steps."""
         if place in (low, high):  # nothing lies beyond
             return _FAR if place == high else -_FAR
-        return float(ndtri(min(max(chance_below(place, units, end), 1e-300), 1 - 1e-16)) - wanted)
+        return float(ndtri(min(max(chance_below(place, whole), 1e-300), 1 - 1e-16)) - wanted)
 
     return float(brentq(off, low, high, xtol=10.0**-_DIGITS))
 
 
-def chance_below(place: float, units: Drawn, end: float) -> float:
-    """P(sum_j w_j s_j x_j / sum_j w_j s_j <= place), w_j exponential weights, and `UNSEEN` of one at `end`.
+def chance_below(place: float, units: Drawn) -> float:
+    """P(sum_j G_j s_j x_j / sum_j G_j s_j <= place), G_j gamma variables whose shapes a_j are the counts.
 
-    That is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place) and gamma variables G_j of shape a_j,
-    by inversion (Gil-Pelaez 1951): 1/2 - (1/pi) int_0^inf Im prod_j (1 - i u c_j)^-a_j du / u.
+    That is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place), by inversion (Gil-Pelaez 1951):
+    1/2 - (1/pi) int_0^inf Im prod_j (1 - i u c_j)^-a_j du / u.
     """
-    c = np.append(units.sizes * (units.values - place), units.unseen * (end - place))
-    shapes = np.append(units.counts, UNSEEN)
+    c, shapes = units.sizes * (units.values - place), units.counts
     scale = math.sqrt(float((shapes * c * c).sum()))
     if scale == 0:
         return 1.0
     u, weights = _grid(_PANELS if units.effective <= _FEW else _MORE_PANELS)
-    uc = np.outer(u, c / scale)
-    size = np.exp(np.log1p(uc * uc) @ shapes / -2)
+    uc = u[:, None] * (c / scale)
     turn = np.arctan(uc) @ shapes
+    size = np.exp(np.log1p(uc * uc) @ shapes / -2)
     return min(1.0, max(0.0, 0.5 - float((size * np.sin(turn)) @ weights) / math.pi))
 
 
