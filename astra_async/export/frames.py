@@ -105,6 +105,7 @@ def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64])
 
     absent = placed(np.zeros(len(rows), dtype=bool), True)  # noqa: FBT003 - a value like others
     columns = _key_columns(run, *(keys[name][order] for name in ("pair", "problem", "sample")))
+    del keys  # of a million samples 24 MB
     for name, (field, values) in _NAMES.items():
         columns[name] = _coded(placed(rows[field].astype(np.int64), -1), values)
     for name in _COUNTS:
