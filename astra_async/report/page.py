@@ -68,6 +68,7 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - cannot end the script that it stands in
         embedded=embedded,
+        zip=zip,
         sort_value=_sort_value,
         most_rows=MOST_ROWS,
         folded=_FOLDED,
