@@ -180,7 +180,7 @@ def _cells(values: NDArray[Any], names: Sequence[Value] | None) -> list[str]:
     """The values, or what they are the numbers of; each that differs is written out once."""
     distinct, places = np.unique(values, return_inverse=True)
     found = [_cell(value if names is None else names[value]) for value in distinct.tolist()]
-    return [found[place] for place in places.tolist()]
+    return list(np.array(found, dtype=object)[places].tolist())
 
 
 def _cell(value: Value) -> str:
