@@ -106,16 +106,15 @@ def load_run(directory: Path) -> Run:
         ConflictError: two lines contradict each other, or a line contradicts the plan.
     """
     settings = read_settings(directory)
-    return run_of(directory, settings, read_columns(directory, settings))
+    return run_of(directory, settings, read_columns(directory, settings), at_last=True)
 
 
-def run_of(directory: Path, settings: RunSettings, columns: Columns) -> Run:
-    """The run as it stands in columns that have been read so far."""
+def run_of(directory: Path, settings: RunSettings, columns: Columns, *, at_last: bool = False) -> Run:
+    """The run as it stands in columns that have been read so far; `at_last` they are of no use afterwards."""
     present = columns.places["present"] == 1
     return Run(
         directory=directory,
         settings=settings,
-        rows=columns.rows(),
         bounds=np.concatenate([[0], np.cumsum(present.sum(axis=2))]),
         pairs=tuple(columns.pairs),
         problems=tuple(columns.problems),
@@ -126,4 +125,5 @@ def run_of(directory: Path, settings: RunSettings, columns: Columns) -> Run:
         started_at=columns.started_at,
         finished_at=columns.finished_at,
         warnings=tuple(columns.warnings()),
+        rows=columns.rows(at_last=at_last),
     )

@@ -179,10 +179,25 @@ class Columns:
                 f"out (the first: {self._first_unplanned})"
             )
 
-    def rows(self) -> NDArray[np.void]:
-        """The records of the lines read, by pair, problem and sample; those of all samples are no copy."""
+    def rows(self, *, at_last: bool = False) -> NDArray[np.void]:
+        """The records of the lines read, by pair, problem and sample; those of all samples are no copy.
+
+        `at_last` they are moved together in place, and the columns are of no use afterwards.
+        """
+        rows: NDArray[np.void] = self.places.reshape(-1)
         present = self.places["present"] == 1
-        return self.places.reshape(-1) if bool(present.all()) else self.places[present]
+        if not at_last or bool(present.all()):
+            return rows if bool(present.all()) else self.places[present]
+        count = 0
+        for pieces in self.rows_by_pair():
+            rows[count : count + len(pieces)].view(_RECORD)[:] = pieces.view(_RECORD)
+            count += len(pieces)
+        return rows[:count]
+
+    def rows_by_pair(self) -> Iterator[NDArray[np.void]]:
+        """Copies of the same, those of one pair at a time."""
+        for places in self.places:
+            yield places[places["present"] == 1]
 
     def plan(self) -> list[Any]:
         """What gives the numbers of pairs, problems and samples their meaning, as JSON has it."""

@@ -174,12 +174,19 @@ def _sha256(log: BinaryIO, size: int) -> str:
 
 def _write(directory: Path, header: _Header, columns: Columns) -> None:
     """Replace the sidecar; a directory that takes none is as good without."""
-    first, rows = msgspec.json.encode(header) + b"\n", columns.rows().view(np.uint8).data
-    digest = hashlib.sha256(first)
-    digest.update(rows)
     with contextlib.suppress(StorageError, OSError):
-        parts = (first, rows, digest.digest())
+        parts = _parts(header, columns)
         write_atomically(directory / NAME, parts, mode=file_mode(directory), sync=False)
+
+
+def _parts(header: _Header, columns: Columns) -> Iterator[bytes | memoryview]:
+    first = msgspec.json.encode(header) + b"\n"
+    digest = hashlib.sha256(first)
+    yield first
+    for rows in columns.rows_by_pair():
+        digest.update(rows.view(np.uint8).data)
+        yield rows.view(np.uint8).data
+    yield digest.digest()
 
 
 def _stamp(log: BinaryIO) -> Stamp:

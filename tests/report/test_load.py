@@ -73,6 +73,21 @@ def test_every_row_leads_back_to_its_line(tmp_path: Path) -> None:
         assert run.texts[row["image"]] == record["image_id"]
 
 
+def test_the_rows_of_a_run_with_gaps_stand_together_in_order(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", Made())
+    path = directory / "results.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for number, line in enumerate(lines) if number % 3))
+    run = load_run(directory)
+    keys = [tuple(row[name] for name in ("pair", "problem", "sample")) for row in run.rows]
+    assert keys == sorted(set(keys))
+    assert len(keys) == run.bounds[-1] == len(lines) - len(run.missing)
+    for row, (pair, problem, sample) in zip(run.rows, keys, strict=True):
+        record = run.line(row)
+        assert (record["model"], record["format"]) == run.pairs[pair]
+        assert (record["problem_id"], record["sample"]) == (run.problems[problem], sample)
+
+
 def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", Made())
     path = directory / "results.jsonl"
