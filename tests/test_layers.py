@@ -16,7 +16,7 @@ ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 LAYERS = {
     "values": {"types", "errors", "files", "redaction", "surrogates", "transport"},
     "pure": {
-        *("config", "metrics", "stats", "report", "languages", "overlay", "answers", "problems"),
+        *("config", "served", "metrics", "stats", "report", "languages", "overlay", "answers", "problems"),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
         *(
             "testing.reports",

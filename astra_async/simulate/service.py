@@ -22,7 +22,8 @@ from astra_async.simulate.numbering import Samples
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.tool_work import draw_aside, draw_work
 from astra_async.simulate.wires.asked import Ask, BadAsk
-from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Wire
+from astra_async.simulate.wires.wire import Detail, Reply, Wire
+from astra_async.types import Completion, Usage
 from astra_async.types.samples import is_agent
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Service:
         taken = self._samples.take(ask, name)
         call = self._call(wire, ask, taken)
         self._samples.leave(taken, ask.model, answered=True)
-        return 200, wire.whole(call.reply)
+        return 200, orjson.dumps(wire.body(call.reply))
 
     async def handle(self, wire: Wire, request: web.Request) -> web.StreamResponse:
         """One request, from its body to the last byte of its answer."""
@@ -178,16 +179,18 @@ class Service:
         else:
             answer = draw_answer(profile, taken.name, solutions, ask.answers)
         answer = limited(answer, ask.max_tokens)
-        size = self.settings.chunk_characters
         reply = Reply(
             id=digest(f"{taken.key}/{taken.attempt}"),
-            model=ask.model,
             created=int(self.clocks.unix()),
-            pieces=[answer.text[start : start + size] for start in range(0, len(answer.text), size)],
-            finish=answer.finish,
-            tokens=self._tokens(wire, ask, answer),
+            completion=Completion(
+                text=answer.text,
+                finish_reason=answer.finish,
+                usage=self._usage(wire, ask, answer),
+                returned_model=ask.model,
+                calls=answer.calls,
+            ),
+            size=self.settings.chunk_characters,
             with_usage=ask.with_usage,
-            calls=answer.calls,
         )
         fault = fault_of(self.settings, taken.key, taken.attempt)
         return _Call(wire=wire, ask=ask, profile=profile, taken=taken, reply=reply, fault=fault)
@@ -198,16 +201,16 @@ class Service:
         read = (self._cache.cached_tokens(ask.model, digest(text), tokens_in(text)) for text in inputs)
         return next(filter(None, read), 0)
 
-    def _tokens(self, wire: Wire, ask: Ask, answer: SimulatedAnswer) -> Tokens:
+    def _usage(self, wire: Wire, ask: Ask, answer: SimulatedAnswer) -> Usage:
         prompt = tokens_in(ask.prompt)
         cached = self._cached(ask) if ask.cacheable else 0
         writes = wire.cache_mark and ask.cacheable and prompt >= SMALLEST_TOKENS
-        return Tokens(
-            prompt=prompt,
-            cached=cached,
-            written=max(0, prompt // 128 * 128 - cached) if writes else 0,
-            output=answer.text_tokens + answer.reasoning_tokens,
-            reasoning=answer.reasoning_tokens,
+        return Usage(
+            input_tokens=prompt,
+            cached_tokens=cached,
+            cache_write_tokens=max(0, prompt // 128 * 128 - cached) if writes else 0,
+            output_tokens=answer.text_tokens + answer.reasoning_tokens,
+            reasoning_tokens=answer.reasoning_tokens,
         )
 
     # --- the answer -------------------------------------------------------------------------------
@@ -230,7 +233,7 @@ class Service:
             return web.Response()
         self._warm(call)
         self._settle(call)
-        body = call.wire.whole(call.reply)
+        body = orjson.dumps(call.wire.body(call.reply))
         response = web.Response(body=body, content_type="application/json")
         return self._announced(response, call.wire, call.ask.model)
 
@@ -274,7 +277,7 @@ class Service:
     def _settle(self, call: _Call) -> None:
         self.counters.answered += 1
         if not call.wire.charges_max_tokens:
-            self._limiter.charge(call.ask.model, call.reply.tokens.output)
+            self._limiter.charge(call.ask.model, call.reply.completion.usage.output_tokens or 0)
 
     def _announced(self, response: _R, wire: Wire, model: str) -> _R:
         if model in PROFILES:
@@ -284,17 +287,13 @@ class Service:
 
 def _events(call: _Call) -> list[bytes]:
     """What is written, one entry for each piece (at least one); a broken answer stops before its end."""
-    wire, reply = call.wire, call.reply
-    events = wire.events(reply) or [b""]
-    events[0] = wire.opening(reply) + events[0]
-    if call.fault:
-        return events[: broken_at(call.taken.key, call.taken.attempt, len(events))]
-    events[-1] += wire.closing(reply)
-    return events
+    events = call.wire.stream(call.reply)
+    return events[: broken_at(call.taken.key, call.taken.attempt, len(events))] if call.fault else events
 
 
 def _times(call: _Call) -> list[float]:
-    return due_times(call.profile, call.taken.key, call.reply.pieces or [""], call.reply.tokens.reasoning)
+    reasoning = call.reply.completion.usage.reasoning_tokens or 0
+    return due_times(call.profile, call.taken.key, call.reply.pieces or [""], reasoning)
 
 
 async def _body(request: web.Request) -> Mapping[str, object]:

@@ -118,6 +118,6 @@ def _hear(heard: Heard, event: dict[str, Any]) -> None:
     heard.error = event.get("error") or heard.error
     heard.usage = event.get("usage") or heard.usage
     for choice in event.get("choices", ()):
-        heard.text += choice["delta"].get("content", "")
-        heard.refusal += choice["delta"].get("refusal", "")
+        heard.text += choice["delta"].get("content") or ""
+        heard.refusal += choice["delta"].get("refusal") or ""
         heard.finish = choice["finish_reason"] or heard.finish

@@ -13,6 +13,7 @@ import asyncio
 import secrets
 import shutil
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,8 +36,8 @@ from astra_async.types import Dialogue, NativeBody
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from astra_async.agents.gateway.interface import Json
     from astra_async.agents.model_calls import Calls, Step
+    from astra_async.served import Json
     from astra_async.types import AgentWire
 
 MOST_BYTES = 64 * 1024**2
@@ -45,7 +46,7 @@ _LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
 _BYTES_PER_TOKEN = 3.2
 _EVENTS = "text/event-stream"
 _OVER = "The model cannot be asked any more: this task is over."
-_ALL = (Chat(), Responses(), Messages(), Gemini())
+_ALL: tuple[Interface, ...] = (Chat(), Responses(), Messages(), Gemini())
 INTERFACES: dict[AgentWire, Interface] = {each.speaks: each for each in _ALL}
 _PATHS: dict[str, AgentWire] = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
 
@@ -67,8 +68,8 @@ class _Request:
         whole = step.completion.native
         if self.translated or not isinstance(whole, dict):
             name = f"{step.number}_{secrets.token_hex(6)}"
-            whole = self.interface.whole(step.completion, self.calls.settings.model, name)
-        return b"".join(self.interface.events(whole, self.body)) if self.streams else orjson.dumps(whole)
+            whole = self.interface.whole(step.completion, self.calls.settings.model, name, int(time.time()))
+        return self.interface.stream(whole, self.body) if self.streams else orjson.dumps(whole)
 
 
 class Gateway:
@@ -146,7 +147,7 @@ class Gateway:
             body = await _body(request)
             streams = bool(body.get("stream")) if streams is None else streams
             if (local := interface.local(body)) is not None:
-                events = b"".join(interface.events(local, body)) if streams else b""
+                events = interface.stream(local, body) if streams else b""
                 return web.Response(body=events, content_type=_EVENTS) if streams else _json(local)
             asked = _understood(interface, calls, body, request, streams=streams)
         except NotUnderstood as error:

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 import orjson
 
-from astra_async.agents.gateway.interface import REMOVED, Interface, Json, Talk, call, text_of, tool
-from astra_async.asking.providers.request_fields import arguments_of
+from astra_async.agents.gateway.interface import REMOVED, Interface, Talk, call, text_of, tool
+from astra_async.served import Json, ServedGemini
 from astra_async.types import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from astra_async.types import Completion, Tool, ToolCall, Usage
+    from astra_async.types import Tool, ToolCall
 
-_FINISH = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "PROHIBITED_CONTENT"}
 _FUNCTIONS = ("functionDeclarations", "function_declarations")
 
 
-class Gemini(Interface):
+class Gemini(ServedGemini, Interface):
     """POST /v1beta/models/{model}:streamGenerateContent and :generateContent.
 
     Its client gives up after a minute without the head of a response, and loses an answer to a comment.
@@ -58,27 +57,6 @@ class Gemini(Interface):
             talk.says("assistant" if content.get("role") == "model" else "user", text, calls)
         system = body.get("systemInstruction") or body.get("system_instruction") or ""
         return Dialogue(system=text_of(system), tools=tuple(_tools(body)), messages=tuple(talk.messages))
-
-    def whole(self, completion: Completion, model: str, name: str) -> Json:
-        """A GenerateContentResponse."""
-        parts: list[Json] = [{"text": completion.text}] if completion.text else []
-        parts += [
-            {"functionCall": {"id": each.id, "name": each.name, "args": arguments_of(each)}}
-            for each in completion.calls
-        ]
-        finish = _FINISH.get(completion.finish_reason, "STOP")
-        candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": finish}
-        return {
-            "candidates": [candidate],
-            "usageMetadata": _usage(completion.usage),
-            "modelVersion": model,
-            "responseId": name,
-        }
-
-    def events(self, whole: Json, body: Json) -> Iterator[bytes]:
-        """One chunk."""
-        del body
-        yield b"data: %b\r\n\r\n" % orjson.dumps(whole)
 
     def error(self, message: str) -> Json:
         """`{"error": {code, message, status}}`."""
@@ -129,14 +107,3 @@ def _result(response: object) -> str:
         if isinstance(value, str):
             return value
     return orjson.dumps(response).decode()
-
-
-def _usage(usage: Usage) -> Json:
-    output, thoughts = usage.output_tokens or 0, usage.reasoning_tokens or 0
-    return {
-        "promptTokenCount": usage.input_tokens or 0,
-        "cachedContentTokenCount": usage.cached_tokens or 0,
-        "candidatesTokenCount": max(0, output - thoughts),
-        "thoughtsTokenCount": thoughts,
-        "totalTokenCount": (usage.input_tokens or 0) + output,
-    }

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
 
+from astra_async.served import Json, Served
 from astra_async.types import Message, Tool, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from astra_async.types import AgentWire, Completion, Dialogue
+    from astra_async.types import AgentWire, Dialogue
 
-Json = dict[str, Any]
 REMOVED = "(removed: nothing is fetched for this task)"
 
 
@@ -22,7 +22,7 @@ class NotUnderstood(ValueError):  # noqa: N818 - names what was seen
     """A body that its interface would refuse; the message says why."""
 
 
-class Interface:
+class Interface(Served):
     """One interface, as a server speaks it.
 
     Attributes:
@@ -59,13 +59,10 @@ class Interface:
         """The dialogue that a body is. Raises NotUnderstood: it has another shape."""
         raise NotImplementedError
 
-    def whole(self, completion: Completion, model: str, name: str) -> Json:
-        """An answer as who does not stream gets it, of a model called so; `name` is unique."""
-        raise NotImplementedError
-
-    def events(self, whole: Json, body: Json) -> Iterable[bytes]:
-        """The same as a stream, for who asked with `body`."""
-        raise NotImplementedError
+    def stream(self, whole: Json, body: Json) -> bytes:
+        """A whole answer as a stream, for the client that asked with `body`."""
+        del body
+        return b"".join(map(self.encoded, self.events(whole, in_one))) + self.done
 
     def error(self, message: str) -> Json:
         """The body of an error that cannot be helped by asking again."""
@@ -73,7 +70,7 @@ class Interface:
 
     def error_event(self, message: str) -> bytes:
         """The same in a stream that has begun."""
-        return event(self.error(message))
+        return self.encoded(self.error(message))
 
     def local(self, body: Json) -> Json | None:  # noqa: ARG002 - most ask nothing of the kind
         """The answer to a probe that is not worth a call, or None."""
@@ -190,7 +187,6 @@ def is_remote(url: object) -> bool:
     return isinstance(url, str) and not url.startswith("data:")
 
 
-def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
-    """One server-sent event with a JSON payload."""
-    head = b"event: %b\n" % name.encode() if name else b""
-    return b"%bdata: %b\n\n" % (head, orjson.dumps(data))
+def in_one(text: str) -> tuple[str, ...]:
+    """A text in one piece, or none."""
+    return (text,) if text else ()

@@ -6,19 +6,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from astra_async.served import Cut, Json, ServedChat
 from astra_async.simulate.wires.asked import Ask, object_in
-from astra_async.simulate.wires.wire import Detail, Error, Reply, Tokens, Trouble, Wire, event
+from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from astra_async.simulate.limits import Window
-    from astra_async.types.agents import ToolCall
-
-_DONE = b"data: [DONE]\n\n"
-_FINISH = {"stop": "stop", "refusal": "stop", "length": "length", "content_filter": "content_filter"}
 
 _TOO_LONG = (
     "This model's maximum context length is {0.most_tokens} tokens. However, your messages resulted in"
@@ -86,12 +81,12 @@ class OpenAI(Wire):
         return go_duration(seconds)
 
 
-class ChatCompletions(OpenAI):
+class ChatCompletions(ServedChat, OpenAI):
     """POST /v1/chat/completions."""
 
     tool = "function"
-    call = called = "tool_calls"
-    finishes = _FINISH
+    call = "tool_calls"
+    tells_refusals = True
     most_tokens = ("max_completion_tokens", "max_tokens")
     seeds = ("seed", "random_seed")
     least_seed = -(2**63)
@@ -101,45 +96,18 @@ class ChatCompletions(OpenAI):
         wanted = object_in(body, "stream_options").get("include_usage")
         return replace(super().read(body, path), with_usage=bool(wanted))
 
-    def opening(self, reply: Reply) -> bytes:
-        """The chunk that names the role."""
-        return event(_chunk(reply, {"role": "assistant", "content": ""}))
-
-    def piece(self, reply: Reply, text: str) -> bytes:
-        """A chunk."""
-        return event(_chunk(reply, {"refusal" if reply.finish == "refusal" else "content": text}))
-
-    def closing(self, reply: Reply) -> bytes:
-        """The finish reason, usage where it was asked for, and `[DONE]`."""
-        end = b"".join(event(_chunk(reply, {"tool_calls": [delta]})) for delta in _call_deltas(reply))
-        end += event(_chunk(reply, {}, finish=self.finish(reply)))
-        if reply.with_usage:
-            last = {"choices": [], "usage": _usage(reply.tokens)}
-            end += event(_head(reply, "chat.completion.chunk") | last)
-        return end + _DONE
-
-    def whole(self, reply: Reply) -> bytes:
-        """A chat.completion object."""
-        refused = reply.finish == "refusal"
-        message = {
-            "role": "assistant",
-            "content": None if refused else reply.text,
-            "refusal": reply.text if refused else None,
-            **({"tool_calls": [_call(call) for call in reply.calls]} if reply.calls else {}),
-        }
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish(reply)}
-        head = _head(reply, "chat.completion")
-        return orjson.dumps(head | {"choices": [choice], "usage": _usage(reply.tokens)})
-
 
 class AzureChatCompletions(ChatCompletions):
     """POST /openai/deployments/{deployment}/chat/completions: the deployment is the model."""
 
-    def opening(self, reply: Reply) -> bytes:
+    opening = 2
+
+    def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
         """Azure sends the verdict of its prompt filter first, in a chunk without choices."""
         verdict = {"prompt_index": 0, "content_filter_results": {}}
-        first = _head(reply, "chat.completion.chunk") | {"choices": [], "prompt_filter_results": [verdict]}
-        return event(first) + super().opening(reply)
+        head = {**whole, "object": "chat.completion.chunk", "usage": None}
+        yield {**head, "choices": [], "prompt_filter_results": [verdict]}
+        yield from super().events(whole, cut)
 
     def duration(self, seconds: float) -> str:
         """Whole seconds."""
@@ -169,43 +137,3 @@ def _limit_message(detail: Detail) -> str:
     if rejected.never:
         return f"Request too large for {figures} The input or output tokens must be reduced."
     return f"Rate limit reached for {figures} {again}"
-
-
-def _head(reply: Reply, kind: str) -> dict[str, Any]:
-    return {
-        "id": f"chatcmpl-{reply.id}",
-        "object": kind,
-        "created": reply.created,
-        "model": reply.model,
-        "system_fingerprint": "fp_simulated",
-    }
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def _call_deltas(reply: Reply) -> Iterator[dict[str, Any]]:
-    """Each call's name first, then its arguments in two pieces."""
-    for index, call in enumerate(reply.calls):
-        first = _call(call)
-        yield {"index": index, **first, "function": {"name": call.name, "arguments": ""}}
-        half = len(call.arguments) // 2
-        for piece in (call.arguments[:half], call.arguments[half:]):
-            yield {"index": index, "function": {"arguments": piece}}
-
-
-def _chunk(reply: Reply, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-    usage = {"usage": None} if reply.with_usage else {}
-    return _head(reply, "chat.completion.chunk") | {"choices": [choice]} | usage
-
-
-def _usage(tokens: Tokens) -> dict[str, Any]:
-    return {
-        "prompt_tokens": tokens.prompt,
-        "completion_tokens": tokens.output,
-        "total_tokens": tokens.prompt + tokens.output,
-        "prompt_tokens_details": {"cached_tokens": tokens.cached, "audio_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": tokens.reasoning, "audio_tokens": 0},
-    }

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.simulate.wires.asked import entries_of, object_in, offered
-from astra_async.simulate.wires.wire import Detail, Error, Reply, Tokens, Trouble, Wire
+from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from astra_async.types.agents import Tool
+    from astra_async.served import Cut, Json
+    from astra_async.types import Completion, Tool, Usage
 
 _STOP = {
     "stop": "end_turn",
@@ -51,7 +52,6 @@ class Converse(Wire):
     stream_type = "application/vnd.amazon.eventstream"
     charges_max_tokens = True
     limits, most_tokens, call = "inferenceConfig", ("maxTokens",), "toolUse"
-    finishes = _STOP
     cache_mark = "cachePoint"
     cached_is_exempt = True
     errors = _ERRORS
@@ -63,44 +63,42 @@ class Converse(Wire):
             schema = object_in(object_in(tool, "inputSchema"), "json")
             yield offered(tool, schema)
 
-    def opening(self, reply: Reply) -> bytes:
-        """The message begins."""
-        del reply
-        return _event("messageStart", {"role": "assistant"})
-
-    def events(self, reply: Reply) -> list[bytes]:
-        """One delta for each piece."""
-        return [
-            _event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}})
-            for piece in reply.pieces
-        ]
-
-    def closing(self, reply: Reply) -> bytes:
-        """The stop reason, and the usage last."""
-        metadata = {"usage": _usage(reply.tokens), "metrics": {"latencyMs": 0}}
-        return (
-            _event("contentBlockStop", {"contentBlockIndex": 0})
-            + _calls(reply)
-            + _event("messageStop", {"stopReason": self.finish(reply)})
-            + _event("metadata", metadata)
-        )
-
-    def whole(self, reply: Reply) -> bytes:
-        """A Converse response."""
-        content: list[Any] = [{"text": reply.text}]
+    def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
+        """A Converse response, which names no model."""
+        del model, name, created
+        content: list[Json] = [{"text": completion.text}]
         content += [
             {"toolUse": {"toolUseId": call.id, "name": call.name, "input": orjson.loads(call.arguments)}}
-            for call in reply.calls
+            for call in completion.calls
         ]
-        message = {"role": "assistant", "content": content}
-        return orjson.dumps(
-            {
-                "output": {"message": message},
-                "stopReason": self.finish(reply),
-                "usage": _usage(reply.tokens),
-                "metrics": {"latencyMs": 0},
-            }
-        )
+        return {
+            "output": {"message": {"role": "assistant", "content": content}},
+            "stopReason": "tool_use" if completion.calls else _STOP[completion.finish_reason],
+            "usage": _usage(completion.usage),
+            "metrics": {"latencyMs": 0},
+        }
+
+    def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
+        """The message, each block in pieces, the stop reason, and the usage last."""
+        yield {"messageStart": {"role": "assistant"}}
+        for at, block in enumerate(whole["output"]["message"]["content"]):
+            where = {"contentBlockIndex": at}
+            if "text" in block:
+                deltas: list[Json] = [{"text": piece} for piece in cut(block["text"])]
+            else:
+                start = {name: block["toolUse"][name] for name in ("toolUseId", "name")}
+                yield {"contentBlockStart": {**where, "start": {"toolUse": start}}}
+                written = orjson.dumps(block["toolUse"]["input"]).decode()
+                deltas = [{"toolUse": {"input": piece}} for piece in cut(written)]
+            yield from ({"contentBlockDelta": {**where, "delta": delta}} for delta in deltas)
+            yield {"contentBlockStop": where}
+        yield {"messageStop": {"stopReason": whole["stopReason"]}}
+        yield {"metadata": {name: whole[name] for name in ("usage", "metrics")}}
+
+    def encoded(self, event: Mapping[str, Any]) -> bytes:
+        """An event by its only name."""
+        ((kind, payload),) = event.items()
+        return _message({":event-type": kind, ":message-type": "event"}, payload)
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
         """The exception's message; there is no retry-after."""
@@ -119,22 +117,6 @@ class Converse(Wire):
         return _message({":exception-type": reply.kind, ":message-type": "exception"}, payload)
 
 
-def _calls(reply: Reply) -> bytes:
-    """Each call is a block, its input JSON in one piece."""
-    made = b""
-    for at, call in enumerate(reply.calls, 1):
-        where = {"contentBlockIndex": at}
-        start = {"toolUse": {"toolUseId": call.id, "name": call.name}}
-        made += _event("contentBlockStart", {**where, "start": start})
-        made += _event("contentBlockDelta", {**where, "delta": {"toolUse": {"input": call.arguments}}})
-        made += _event("contentBlockStop", where)
-    return made
-
-
-def _event(kind: str, payload: Mapping[str, Any]) -> bytes:
-    return _message({":event-type": kind, ":message-type": "event"}, payload)
-
-
 def _message(names: Mapping[str, str], payload: Mapping[str, Any]) -> bytes:
     named = {**names, ":content-type": "application/json"}
     headers = b"".join(_header(name.encode(), value.encode()) for name, value in named.items())
@@ -148,11 +130,13 @@ def _header(name: bytes, value: bytes) -> bytes:
     return struct.pack("!B", len(name)) + name + struct.pack("!BH", _STRING, len(value)) + value
 
 
-def _usage(tokens: Tokens) -> dict[str, int]:
+def _usage(usage: Usage) -> dict[str, int]:
+    inputs, output = usage.input_tokens or 0, usage.output_tokens or 0
+    read, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     return {
-        "inputTokens": tokens.prompt - tokens.cached - tokens.written,
-        "outputTokens": tokens.output,
-        "totalTokens": tokens.prompt + tokens.output,
-        "cacheReadInputTokens": tokens.cached,
-        "cacheWriteInputTokens": tokens.written,
+        "inputTokens": inputs - read - written,
+        "outputTokens": output,
+        "totalTokens": inputs + output,
+        "cacheReadInputTokens": read,
+        "cacheWriteInputTokens": written,
     }

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.served import Cut, Json, ServedGemini
 from astra_async.simulate.wires.asked import entries_of, object_in, offered, text_of
-from astra_async.simulate.wires.wire import Detail, Error, Reply, Tokens, Trouble, Wire
+from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from astra_async.types.agents import Tool
-
-_FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+    from astra_async.types import Completion, Tool
 
 _LIMITED = Error(
     429,
@@ -39,7 +38,7 @@ _ERRORS: dict[Trouble, Error] = {
 }
 
 
-class GenerateContent(Wire):
+class GenerateContent(ServedGemini, Wire):
     """Whether the answer is streamed stands in the URL; a refusal is a blocked prompt, without candidates.
 
     Limits are announced in error bodies only, and lines end with CR LF.
@@ -49,6 +48,7 @@ class GenerateContent(Wire):
     limits, most_tokens = "generationConfig", ("maxOutputTokens",)
     seeds, least_seed = ("seed",), -(2**31)
     stream_type = "text/event-stream"
+    opening = 0
     errors = _ERRORS
 
     def system_of(self, body: Mapping[str, Any]) -> str:
@@ -63,21 +63,25 @@ class GenerateContent(Wire):
                 schema = object_in(tool, "parametersJsonSchema") or object_in(tool, "parameters")
                 yield offered(tool, schema)
 
-    def events(self, reply: Reply) -> list[bytes]:
-        """One chunk for each piece; a blocked prompt has none."""
-        return [] if reply.finish == "refusal" else super().events(reply)
-
-    def piece(self, reply: Reply, text: str) -> bytes:
-        """A chunk."""
-        return _event(_chunk(reply, text))
-
-    def closing(self, reply: Reply) -> bytes:
-        """The chunk with the finish reason and the usage is the terminal marker."""
-        return _event(_last(reply, ""))
-
-    def whole(self, reply: Reply) -> bytes:
+    def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
         """A GenerateContentResponse."""
-        return orjson.dumps(_last(reply, reply.text))
+        whole = super().whole(completion, model, name, created)
+        if completion.finish_reason == "refusal":
+            blocked = {"blockReason": "PROHIBITED_CONTENT"}
+            del whole["candidates"]
+            return {**whole, "promptFeedback": blocked, "usageMetadata": _of_the_prompt(whole)}
+        return whole
+
+    def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
+        """A chunk for each piece; the last one has the calls, the finish reason and the usage."""
+        last, begun = whole, {**whole, "usageMetadata": _of_the_prompt(whole)}
+        for candidate in whole.get("candidates", ()):
+            texts = [part["text"] for part in candidate["content"]["parts"] if "text" in part]
+            calls = [part for part in candidate["content"]["parts"] if "text" not in part]
+            for piece in cut("".join(texts)):
+                yield {**begun, "candidates": [{"index": 0, "content": _content({"text": piece})}]}
+            last = {**whole, "candidates": [{**candidate, "content": _content({"text": ""}, *calls)}]}
+        yield last
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
         """`{"error": {code, message, status, details}}`; the delay stands in the details."""
@@ -93,46 +97,13 @@ class GenerateContent(Wire):
         return orjson.dumps(self.error("stream_error", detail)) + b"\r\n"
 
 
-def _event(data: Mapping[str, Any]) -> bytes:
-    return b"data: " + orjson.dumps(data) + b"\r\n\r\n"
+def _content(*parts: Json) -> Json:
+    return {"role": "model", "parts": [*parts]}
 
 
-def _chunk(reply: Reply, text: str, finish: str | None = None) -> dict[str, Any]:
-    candidate: dict[str, Any] = {"content": {"parts": [{"text": text}], "role": "model"}, "index": 0}
-    if finish:
-        candidate["finishReason"] = finish
-    prompt = {"promptTokenCount": reply.tokens.prompt, "totalTokenCount": reply.tokens.prompt}
-    return {"candidates": [candidate], "usageMetadata": prompt} | _tail(reply)
-
-
-def _last(reply: Reply, text: str) -> dict[str, Any]:
-    if reply.finish == "refusal":
-        usage = {"promptTokenCount": reply.tokens.prompt, "totalTokenCount": reply.tokens.prompt}
-        blocked = {"blockReason": "PROHIBITED_CONTENT"}
-        return {"promptFeedback": blocked, "usageMetadata": usage} | _tail(reply)
-    last = _chunk(reply, text, _FINISH[reply.finish]) | {"usageMetadata": _usage(reply.tokens)}
-    last["candidates"][0]["content"]["parts"] += [
-        {"functionCall": {"id": call.id, "name": call.name, "args": orjson.loads(call.arguments)}}
-        for call in reply.calls
-    ]
-    return last
-
-
-def _tail(reply: Reply) -> dict[str, str]:
-    return {"modelVersion": reply.model, "responseId": reply.id}
-
-
-def _usage(tokens: Tokens) -> dict[str, int]:
-    usage = {
-        "promptTokenCount": tokens.prompt,
-        "candidatesTokenCount": tokens.output - tokens.reasoning,
-        "totalTokenCount": tokens.prompt + tokens.output,
-    }
-    if tokens.reasoning:
-        usage["thoughtsTokenCount"] = tokens.reasoning
-    if tokens.cached:
-        usage["cachedContentTokenCount"] = tokens.cached
-    return usage
+def _of_the_prompt(whole: Json) -> Json:
+    """The usage before there is an answer."""
+    return dict.fromkeys(("promptTokenCount", "totalTokenCount"), whole["usageMetadata"]["promptTokenCount"])
 
 
 def _details(trouble: Trouble, detail: Detail) -> list[dict[str, Any]]:

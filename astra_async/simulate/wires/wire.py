@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import orjson
 from aiohttp import web
 
+from astra_async.served import Json, Served
 from astra_async.simulate.wires.asked import Asking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from astra_async.simulate.limits import Rejected, Window
-    from astra_async.simulate.model_answers import Finish
-    from astra_async.types.agents import ToolCall
+    from astra_async.types import Completion
 
 Trouble = Literal[
     "rate_limit",
@@ -31,37 +31,25 @@ Trouble = Literal[
     "quota",
 ]
 
-_MARK = "@@"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """Tokens of one call: `cached` and `written` are parts of `prompt`, `reasoning` is part of `output`."""
-
-    prompt: int
-    cached: int = 0
-    written: int = 0
-    output: int = 0
-    reasoning: int = 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One answer, ready for any wire; `pieces` joined are its text, `created` is Unix time."""
+    """One answer, ready for any wire, in pieces of `size` characters; `created` is Unix time."""
 
     id: str
-    model: str
     created: int
-    pieces: Sequence[str]
-    finish: Finish
-    tokens: Tokens
+    completion: Completion
+    size: int
     with_usage: bool = True
-    calls: tuple[ToolCall, ...] = ()
+
+    def cut(self, text: str) -> list[str]:
+        """The pieces that a stream carries a text in."""
+        return [text[start : start + self.size] for start in range(0, len(text), self.size)]
 
     @property
-    def text(self) -> str:
-        """The whole visible text."""
-        return "".join(self.pieces)
+    def pieces(self) -> list[str]:
+        """Those of the answer's text."""
+        return self.cut(self.completion.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,44 +80,30 @@ class Error:
     code: str | None = None
 
 
-class Wire(Asking):
-    """One wire format, as a server speaks it. A stream is opening, one event for each piece, closing.
+class Wire(Served, Asking):
+    """One wire format, as a server speaks it. `opening` events of a stream precede a text's first piece."""
 
-    `finishes` names ends, `called` that of an answer with calls.
-    """
-
-    finishes: ClassVar[Mapping[str, str]]
-    called = "tool_use"
+    opening = 1
     stream_type = "text/event-stream; charset=utf-8"
     charges_max_tokens = False  # max_tokens counts against the limit when the request is admitted
     cached_is_exempt = False  # cached tokens do not count against the limit
     errors: ClassVar[Mapping[Trouble, Error]]
 
-    def opening(self, reply: Reply) -> bytes:
-        """What comes before the first piece."""
-        del reply
-        return b""
-
-    def piece(self, reply: Reply, text: str) -> bytes:
-        """The event of one piece."""
-        raise NotImplementedError
-
-    def events(self, reply: Reply) -> list[bytes]:
-        """One event for each piece, in order; only the text is encoded anew."""
-        head, tail = self.piece(reply, _MARK).split(orjson.dumps(_MARK))
-        return [head + orjson.dumps(piece) + tail for piece in reply.pieces]
-
-    def closing(self, reply: Reply) -> bytes:
-        """What comes after the last piece, with the terminal marker."""
-        raise NotImplementedError
-
-    def whole(self, reply: Reply) -> bytes:
+    def body(self, reply: Reply) -> Json:
         """The answer to a request that does not want a stream."""
-        raise NotImplementedError
+        return self.whole(reply.completion, reply.completion.returned_model, reply.id, reply.created)
 
-    def finish(self, reply: Reply) -> str:
-        """Why the answer ends."""
-        return self.called if reply.calls else self.finishes[reply.finish]
+    def stream(self, reply: Reply) -> list[bytes]:
+        """A stream in parts: one for each piece of the text, at least one."""
+        body = self.body(reply)
+        if not reply.with_usage:
+            del body["usage"]
+        events = [self.encoded(event) for event in self.events(body, reply.cut)]
+        end = self.opening + len(reply.pieces)
+        parts = events[self.opening : end] or [b""]
+        parts[0] = b"".join(events[: self.opening]) + parts[0]
+        parts[-1] += b"".join(events[end:]) + self.done
+        return parts
 
     def failure(self, trouble: Trouble, detail: Detail) -> web.Response:
         """The error response for a trouble."""
@@ -154,7 +128,7 @@ class Wire(Asking):
 
     def stream_error(self, detail: Detail) -> bytes:
         """An error in the middle of a stream, after HTTP 200."""
-        return event(self.error("stream_error", detail))
+        return self.encoded(self.error("stream_error", detail))
 
     def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
         """Headers that announce the limits; empty where the provider sends none."""
@@ -164,9 +138,3 @@ class Wire(Asking):
     def message(self, trouble: Trouble, detail: Detail) -> str:
         """The words of an error."""
         return self.errors[trouble].message.format(detail)
-
-
-def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
-    """One server-sent event with a JSON payload."""
-    head = b"event: " + name.encode() + b"\n" if name else b""
-    return head + b"data: " + orjson.dumps(data) + b"\n\n"
