@@ -30,6 +30,7 @@ from astra_async.agents.relay import PORT, relayed
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -92,7 +93,6 @@ class AgentRuns:
         self._places = Workplaces(containers, replace(agents.container, timeout_s=60 * agents.limits.minutes))
         self._free = asyncio.Semaphore(slots)
         self._stopping = asyncio.Event()
-        self._base: asyncio.Task[str] | None = None
 
     @classmethod
     async def open(
@@ -215,9 +215,7 @@ class AgentRuns:
                 return replace(working.result(), own_s=own_s())
             raise ContainerLost("The way from the agent's container to its model was lost")
         finally:
-            for each in (working, *waits):
-                each.cancel()
-            await asyncio.gather(working, *waits, return_exceptions=True)
+            await cancel(working, *waits)
 
     async def _in_shell(self, place: Workplace, calls: Calls, prompt: str) -> _Outcome:
         try:
@@ -227,9 +225,7 @@ class AgentRuns:
         return _Outcome(end=end)
 
     async def _base_image(self) -> str:
-        if self._base is None or (self._base.done() and (self._base.cancelled() or self._base.exception())):
-            self._base = self._containers.spawn(self._ensured_base())
-        return await asyncio.shield(self._base)
+        return await self._containers.once("base image", self._ensured_base)
 
     async def _ensured_base(self) -> str:
         base = await ensure_base(self._containers.engine, progress=lambda _: None)

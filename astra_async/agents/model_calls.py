@@ -20,6 +20,7 @@ from astra_async.agents.call_log import fields_of_answer
 from astra_async.agents.requests import Asked, difference, max_tokens
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError, ProviderError, RequestRejected
+from astra_async.tasks import cancel
 from astra_async.types import Dialogue, ModelRequest, NativeBody, Usage
 
 if TYPE_CHECKING:
@@ -170,10 +171,7 @@ class Calls:
 
     async def close(self) -> None:
         """Cut what is under way; what it has cost so far is in the pool's account."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*self._under_way.values())
 
     # --- sums ---------------------------------------------------------------------------------------------
 

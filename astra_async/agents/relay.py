@@ -20,6 +20,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ContainerLost, SandboxError
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import both_ends, engine_call
 from astra_async.testing.sandbox.hardened import confined
 from astra_async.types import Limits
@@ -94,10 +95,7 @@ class Relay:
 
     async def close(self) -> None:
         """Cut every connection; the container ends."""
-        tasks = [self._reading, *(each.task for each in self._open.values())]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(self._reading, *(each.task for each in self._open.values()))
         with suppress(AssertionError):  # aiodocker's, when the connection has gone already
             await self._stream.close()
 

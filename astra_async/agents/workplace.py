@@ -27,6 +27,7 @@ from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignor
 from astra_async.agents.shell import Ran
 from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.overlay import project_archive
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
 from astra_async.testing.sandbox.execution import Command, Ended, run_command
 from astra_async.testing.sandbox.hardened import confined
@@ -105,7 +106,6 @@ class Workplaces:
     def __init__(self, containers: Containers, limits: Limits) -> None:
         self._containers = containers
         self._limits = limits
-        self._kept: dict[str, asyncio.Task[Mapping[str, str]]] = {}
 
     @asynccontextmanager
     async def open(self, image: str, prepared: Prepared, *, volume: str) -> AsyncIterator[Workplace]:
@@ -147,10 +147,7 @@ class Workplaces:
 
     async def _kept_by(self, image: str) -> Mapping[str, str]:
         image_id = await self._containers.image_id(image)
-        task = self._kept.get(image_id)
-        if task is None or (task.done() and (task.cancelled() or task.exception())):
-            task = self._kept[image_id] = self._containers.spawn(self._look(image_id))
-        return await asyncio.shield(task)
+        return await self._containers.once(("kept", image_id), lambda: self._look(image_id))
 
     async def _look(self, image_id: str) -> Mapping[str, str]:
         """Hashes of the files that an image has in the project's folder; empty for what is ignored anyway."""
@@ -252,8 +249,7 @@ class Workplace:
 
     async def rest(self) -> None:
         """Ask no more: there is one who asks the first process at a time."""
-        self._awake.cancel()
-        await asyncio.wait({self._awake})
+        await cancel(self._awake)
 
     async def left(self) -> Answer:
         """What lies in the project's folder, after every process was stopped.

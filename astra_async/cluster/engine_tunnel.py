@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from astra_async.cluster.messages import ENGINE, connected
+from astra_async.tasks import cancel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,9 +42,7 @@ async def carried(comm: Comm, reader: asyncio.StreamReader, writer: asyncio.Stre
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*tasks)
         writer.close()
         comm.abort()
 
@@ -75,9 +74,7 @@ class EngineTunnel:
         """End every connection, and take no more."""
         if self._server is not None:
             self._server.close()
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+        await cancel(*self._open)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._carry(reader, writer))

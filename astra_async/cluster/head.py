@@ -21,6 +21,7 @@ from astra_async.cluster.messages import from_job
 from astra_async.cluster.nodes import Node, NodeGone, NodeRefused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.testing.sandbox.sweep import place_of
 
@@ -243,10 +244,7 @@ class ClusterSandbox:
             self._tasks["members"].cancel()
         if ending := [self._tasks[node.address] for node in self.nodes.values() if node.end()]:
             await asyncio.wait(ending, timeout=_END_S)
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*self._tasks.values())
         await self._scheduler.close_rpc()
         await self._supply.close()
         if self.local is not None:

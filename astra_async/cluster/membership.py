@@ -13,6 +13,7 @@ import dask
 from distributed import Worker
 
 from astra_async.cluster.worker import RESOURCE
+from astra_async.tasks import cancel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,8 +62,7 @@ async def _member(
     joining = asyncio.ensure_future(worker)
     await asyncio.wait({joining, until}, return_when=asyncio.FIRST_COMPLETED)
     if not joining.done():
-        joining.cancel()
-        await asyncio.gather(joining, return_exceptions=True)
+        await cancel(joining)
         return
     if (error := joining.exception()) is not None:
         say(f"{scheduler} does not take this worker: {error}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from astra_async.agents.installing import bring
 from astra_async.cluster.engine_tunnel import EngineTunnel
 from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
 
@@ -85,10 +86,7 @@ class ClusterAgents:
 
     async def close(self) -> None:
         """Remove every container that was made for an agent."""
-        tasks = [self._following, *self._tasks.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(self._following, *self._tasks.values())
 
     async def ask(
         self, key: SampleKey, prepared: Prepared, image: str, calls: Calls, prompt: str

@@ -39,6 +39,7 @@ from astra_async.cluster.messages import (
 )
 from astra_async.config import default_sandboxes
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import (
@@ -236,10 +237,7 @@ class _Session:
                 for message in await self._stream.receive():
                     self._take(message)
         finally:
-            tasks = [*self._jobs.values(), *self._others]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel(*self._jobs.values(), *self._others)
 
     def _take(self, message: Message) -> None:
         if message["op"] == "run":

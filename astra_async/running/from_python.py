@@ -12,6 +12,7 @@ from astra_async.config import RunConfig, load_config
 from astra_async.config import options as declared_options
 from astra_async.errors import UsageError
 from astra_async.running.opening import drive, open_run
+from astra_async.tasks import cancel
 from astra_async.types import refuse_unknown
 
 if TYPE_CHECKING:
@@ -109,6 +110,5 @@ async def _driven(opened: OpenRun) -> RunEnd:
         try:
             await asyncio.shield(driving)
         except asyncio.CancelledError:
-            driving.cancel()
-            await asyncio.gather(driving, return_exceptions=True)
+            await cancel(driving)
         raise

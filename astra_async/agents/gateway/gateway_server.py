@@ -31,6 +31,7 @@ from astra_async.agents.gateway.responses_agents import Responses
 from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
+from astra_async.tasks import cancel
 from astra_async.types import Dialogue, NativeBody
 
 if TYPE_CHECKING:
@@ -95,9 +96,7 @@ class Gateway:
     async def close(self) -> None:
         """Cut every connection; calls under way are their samples' to end."""
         await self._runner.cleanup()
-        for task in tuple(self._asking):
-            task.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        await cancel(*self._asking)
         shutil.rmtree(self.socket.parent, ignore_errors=True)
 
     @contextmanager

@@ -20,6 +20,7 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
+from astra_async.tasks import cancel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -182,9 +183,7 @@ class Work:
     async def close(self) -> None:
         """End what runs here; what is with the provider stays there."""
         self.stopping.set()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(*self._tasks)
         await self.interface.close()
 
     # --- one batch, from when it may exist to when its results were handed out ----------------------------

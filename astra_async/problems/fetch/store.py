@@ -25,6 +25,7 @@ from astra_async.problems.fetch.objects import ObjectStore
 from astra_async.problems.fetch.reference import solution_in_json, solution_of
 from astra_async.problems.fetch.retrying import Passing, retried
 from astra_async.problems.fetch.tree import build_project
+from astra_async.tasks import cancel
 from astra_async.transport import trusted
 from astra_async.types import S3Settings
 
@@ -91,9 +92,7 @@ class Store:
 
     async def close(self) -> None:
         """Ends what is still loading and closes all connections of its own."""
-        for task in self._running.values():
-            task.cancel()
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await cancel(*self._running.values())
         await self._objects.close()
         if self._session is not None and self._is_own:
             await self._session.close()

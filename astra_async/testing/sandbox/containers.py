@@ -33,7 +33,7 @@ from astra_async.testing.sandbox.sweep import (
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 
     from astra_async.testing.sandbox.bounded_layers import BoundedLayer
     from astra_async.types import Execution
@@ -66,7 +66,7 @@ class Containers:
         self._whose = whose
         self._layers = BoundedLayers(engine, name=self._name, labels=self.labels, spare=spare)
         self._image_ids: dict[str, str] = {}
-        self._fitness: dict[str, asyncio.Task[Fitness]] = {}
+        self._once: dict[Hashable, asyncio.Task[Any]] = {}
         self._leftovers: set[str] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         self._closed = False
@@ -148,11 +148,7 @@ class Containers:
     async def fit(self, image: str) -> Fitness:
         """Fitness of an image; looked at once, whoever asks first, and again after a failure."""
         image_id = await self.image_id(image)
-        task = self._fitness.get(image_id)
-        if task is None or (task.done() and task.exception()):
-            task = self.spawn(self._look(image))
-            self._fitness[image_id] = task
-        return await asyncio.shield(task)
+        return await self.once(("fitness", image_id), lambda: self._look(image))
 
     async def _look(self, image: str) -> Fitness:
         config = (await self.engine.image(await self.image_id(image)) or {}).get("Config") or {}
@@ -268,6 +264,14 @@ class Containers:
             if not task.done():
                 await asyncio.wait({task})
             raise
+
+    async def once(self, key: Hashable, work: Callable[[], Coroutine[object, object, _T]]) -> _T:
+        """What all callers with this key share: done for the first of them, and again after a failure."""
+        task = self._once.get(key)
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            task = self._once[key] = self.spawn(work())
+        outcome: _T = await asyncio.shield(task)
+        return outcome
 
     def spawn(self, work: Coroutine[object, object, _T]) -> asyncio.Task[_T]:
         """A task that `close` awaits, and whose failure is its awaiter's alone."""

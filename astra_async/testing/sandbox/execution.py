@@ -10,9 +10,10 @@ import asyncio
 import re
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from astra_async.errors import ContainerLost, SandboxError
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import engine_call
 from astra_async.testing.sandbox.output import Output
 
@@ -115,7 +116,7 @@ async def run_command(
                 # The stream ends by itself now; an engine that forgets it must not hang us.
                 await asyncio.wait({drain}, timeout=last_output_s)
         finally:
-            await _cancelled(drain)
+            await cancel(drain)
     if drain.done() and not drain.cancelled():
         drain.result()
     return Ended(exit_code=exit_code, stopped=stopped, duration_s=duration_s, output=output)
@@ -147,7 +148,7 @@ async def _see_to_its_end(
             if time.monotonic() > asked + _BEGINNING_S:
                 raise SandboxError(f"Docker Engine did not begin the command within {_BEGINNING_S:.0f} s")
     finally:
-        await _cancelled(end, *([full] if full else []))
+        await cancel(end, *([full] if full else []))
 
 
 async def _phase(engine: Engine, process: str) -> Literal["begins", "runs", "ended"]:
@@ -217,9 +218,3 @@ async def _drain(stream: Stream, output: Output) -> None:
             if output.total > due:
                 due = output.total + _PACED_OUTPUT_BYTES
                 await asyncio.sleep(_OUTPUT_PAUSE_S)
-
-
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

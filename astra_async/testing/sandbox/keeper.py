@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from astra_async.errors import ContainerLost
+from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import engine_call
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ class Keeper:
         except TimeoutError:
             return None
         finally:
-            reading.cancel()
-            await asyncio.wait({reading})
+            await cancel(reading)
         return reading.result()
 
     async def _answer(self) -> Seen:
