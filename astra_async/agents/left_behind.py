@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import tarfile
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,9 +24,11 @@ from pathspec import GitIgnoreSpec
 
 from astra_async.asking.prompt import GENERATED
 from astra_async.redaction import one_line
+from astra_async.testing.sandbox.tarstream import KINDS
 from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:
+    import tarfile
     from collections.abc import Mapping
 
 MOST_FILES = 1000  # as many as an answer may give
@@ -38,12 +39,6 @@ AGENTS_OWN = (".aider*", ".claude/", ".codex/", ".gemini/", ".opencode/", ".cach
 _IGNORED = GitIgnoreSpec.from_lines((*GENERATED, *AGENTS_OWN, "*.pyc", "*.swp"))
 _EXECUTABLE = 0o100
 _NAMED_PLACES = 12
-_KINDS = {
-    tarfile.SYMTYPE: "a symbolic link",
-    tarfile.FIFOTYPE: "a FIFO",
-    tarfile.CHRTYPE: "a device",
-    tarfile.BLKTYPE: "a device",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +81,11 @@ class LeftBehind:
         if entry.isdir() or (entry.issym() and given is not None and given.link == entry.linkname):
             self._seen.add(path)
             return
-        why = self._reason(path) or _KINDS.get(entry.type, "")
+        is_file = entry.isreg() or entry.islnk()
+        why = self._reason(path) or ("" if is_file else KINDS.get(entry.type, ""))
         if not why and entry.isreg() and entry.size > FILE_BYTES:
             why = f"larger than {FILE_BYTES:,} bytes"
-        if entry.isreg() or entry.islnk():
+        if is_file:
             self._seen.add(path)
         if why:
             self._leave_out(path, why)

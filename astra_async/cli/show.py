@@ -188,11 +188,9 @@ def _replay(texts: Texts) -> _Replay | None:
     except ValueError as error:  # the record of what an agent left is damaged
         tell(f"warning: {error}")
         return None
-    if not isinstance(read[-1], Solution):
-        return None
-    solutions = [each for each in read if isinstance(each, Solution)]
+    solutions = (each for each in read if isinstance(each, Solution))
     files = {path: text for each in solutions for path, text in each.files.items()}
-    return files, replayed(solutions, texts.prompt, texts.result or {})
+    return files, replayed(read, texts.prompt, texts.result or {})
 
 
 def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[str, str]]:

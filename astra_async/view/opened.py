@@ -11,14 +11,13 @@ from astra_async.agents.transcript import step_as_json
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.redaction import mask, one_line
 from astra_async.running.evidence import LEFT_OUT
-from astra_async.types import Solution, Unusable
 from astra_async.view.replay import Replayed, replayed
 from astra_async.view.texts import ANSWERS, RESULTS, read_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import SampleKey
+    from astra_async.types import SampleKey, Solution, Unusable
     from astra_async.view.board import Board
     from astra_async.view.logs import Logs
     from astra_async.view.texts import Lines, Texts
@@ -76,15 +75,11 @@ class Samples:
     async def _replay(self, texts: Texts) -> Replayed:
         if texts.answer is None:
             return Replayed(files=(), note="no answer")
-        standing = [await self._read(answer) for answer in texts.standing]
         try:
-            last = await self._read(texts.answer)
+            read = [await self._read(answer) for answer in (*texts.standing, texts.answer)]
         except ValueError as error:  # the record of what an agent left is damaged
             return Replayed(files=(), note=str(error))
-        if isinstance(last, Unusable):
-            return Replayed(files=(), note=last.reason)
-        solutions = [each for each in (*standing, last) if isinstance(each, Solution)]
-        return await asyncio.to_thread(replayed, solutions, texts.prompt, texts.result or {})
+        return await asyncio.to_thread(replayed, read, texts.prompt, texts.result or {})
 
     async def _read(self, answer: Record) -> Solution | Unusable:
         return await read_answer(answer["text"], answer["format"], answer["finish_reason"], self._lenient)

@@ -17,7 +17,7 @@ from astra_async.asking.prompt import shown_files
 from astra_async.overlay import anchored, integrate
 from astra_async.overlay.changed_lines import lines_of
 from astra_async.problems.patterns import PathPatterns
-from astra_async.types import Integrated, Project, ProjectFile, Solution
+from astra_async.types import Integrated, Project, ProjectFile, Solution, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,18 +50,21 @@ class Replayed:
     note: str
 
 
-def replayed(solutions: Sequence[Solution], prompt: str | None, result: Mapping[str, Any]) -> Replayed:
+def replayed(read: Sequence[Solution | Unusable], prompt: str | None, result: Mapping[str, Any]) -> Replayed:
     """Lay what an answer gives over the files that the prompt shows, as the result line says it was done.
 
-    The last solution is the answer's; files that it leaves out are as earlier turns gave them.
+    The last one read is the answer; files that it leaves out are as earlier turns gave them.
     """
-    last = solutions[-1]
+    last = read[-1]
+    if isinstance(last, Unusable):
+        return Replayed(files=(), note=last.reason)
     shown = last.before if last.exact else shown_files(prompt or "")
     files = {path: ProjectFile(path=path, content=text.encode()) for path, text in shown.items()}
     project = Project(files=tuple(files.values()), sha256="")
     given: dict[str, str] = {}
-    for solution in solutions:
-        given |= anchored(solution, project).files
+    for solution in read:
+        if isinstance(solution, Solution):
+            given |= anchored(solution, project).files
     whole = last if last.exact else Solution(files=given)
     integrated = integrate(project, whole, _RecordedPolicy(files, result))
     if not isinstance(integrated, Integrated):

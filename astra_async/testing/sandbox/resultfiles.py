@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import SandboxError
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
-from astra_async.testing.sandbox.tarstream import TooLongError, entries
+from astra_async.testing.sandbox.tarstream import KINDS, TooLongError, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -154,21 +154,10 @@ class _Reading:
 
     def _take(self, name: str, entry: tarfile.TarInfo, content: bytes) -> None:
         if not entry.isreg():
-            self.problems.append(f"{name}: is {_kind(entry)}, not a regular file")
+            kind = KINDS.get(entry.type, "of an unknown kind")
+            self.problems.append(f"{name}: is {kind}, not a regular file")
         elif entry.size > self._limit:
             self.problems.append(f"{name}: has {entry.size} bytes, {self._limit} may be read")
         elif name not in self.reports:
             self.reports[name] = content
             self._limit -= len(content)
-
-
-def _kind(entry: tarfile.TarInfo) -> str:
-    kinds = {
-        tarfile.DIRTYPE: "a folder",
-        tarfile.SYMTYPE: "a symbolic link",
-        tarfile.LNKTYPE: "a hard link",
-        tarfile.FIFOTYPE: "a FIFO",
-        tarfile.CHRTYPE: "a device",
-        tarfile.BLKTYPE: "a device",
-    }
-    return kinds.get(entry.type, "of an unknown kind")

@@ -16,6 +16,15 @@ _BLOCK = tarfile.BLOCKSIZE
 _LONG = {tarfile.GNUTYPE_LONGNAME: "name", tarfile.GNUTYPE_LONGLINK: "linkname"}
 _PAX = {b"path": "name", b"linkpath": "linkname"}
 _EXTENDED = frozenset({*_LONG, tarfile.XHDTYPE, tarfile.XGLTYPE})
+# What a file that is none is called.
+KINDS = {
+    tarfile.DIRTYPE: "a folder",
+    tarfile.SYMTYPE: "a symbolic link",
+    tarfile.LNKTYPE: "a hard link",
+    tarfile.FIFOTYPE: "a FIFO",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+}
 _MOST_BEFORE = 1024**2  # of extended headers: a path has at most 4,096 bytes
 
 
