@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import secrets
-import tarfile
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ from agent_boxes import containers, said, started
 from astra_async.agents.relay import PORT, Relay, relayed
 from astra_async.errors import ImageError
 from astra_async.images.build_request import build_image
+from build_context import context
 from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -43,15 +42,6 @@ if (!fork) {
 }
 while (sysread($s, my $got, 65536)) { print $got }
 """.replace("PORT", str(PORT))
-
-
-def context(dockerfile: str) -> io.BytesIO:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:") as archive:
-        entry = tarfile.TarInfo("Dockerfile")
-        entry.size = len(dockerfile)
-        archive.addfile(entry, io.BytesIO(dockerfile.encode()))
-    return io.BytesIO(packed.getvalue())
 
 
 @asynccontextmanager

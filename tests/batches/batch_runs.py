@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ import orjson
 from astra_async.simulate.server import SimulatedServer
 from astra_async.types.simulation import SimulationSettings
 from command_server import astra
+from s3_server import s3_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,16 +45,15 @@ AWS = {"region_name": "us-east-1", "aws_access_key_id": "a", "aws_secret_access_
 ENVIRON = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
 
 
+_KEPT_OPEN = ExitStack()
+
+
 @cache
 def s3_endpoint() -> str:
     """A real S3 (moto's), started when it is first needed."""
     import boto3  # type: ignore[import-untyped]
-    from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
+    url = _KEPT_OPEN.enter_context(s3_server())
     client = boto3.client("s3", endpoint_url=url, **AWS)
     client.create_bucket(Bucket=BUCKET)
     client.close()

@@ -172,15 +172,7 @@ def test_a_command_that_asked_for_fewer_samples_does_not_go_on(tmp_path: Path) -
 
 
 def test_answers_that_were_only_recorded_are_tested_without_that_flag() -> None:
-    plan = {
-        "at": "1",
-        "folder": str(Path.cwd()),
-        "models": ["m"],
-        "formats": ["xml"],
-        "problems": ["p"],
-        "samples": 2,
-    }
-    run = {"samples": 2, "commands": {"astra run --generate-only --out 'a b'": plan}}
+    run = {"samples": 2, "commands": {"astra run --generate-only --out 'a b'": PLAN}}
     assert that_go_on(run, {("m", "xml", "p")}, answered=True) == ["astra run --out 'a b'"]
     assert that_go_on(run, {("m", "xml", "p")}, answered=False) == ["astra run --generate-only --out 'a b'"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -38,16 +39,33 @@ class Repository:
         return list(self.revisions)[-1]
 
 
-class HubServer(ThreadedServer):
-    """Attributes: `asked` holds (path, Authorization) of each request; `moved_to` is where files lie (a CDN);
-    `troubles` are statuses that the next requests for files get."""
+class _WebServer(ThreadedServer):
+    """Attributes: `asked` holds (path, Authorization) of each request."""
 
     def __init__(self) -> None:
         super().__init__()
         self.url = ""
+        self.asked: list[tuple[str, str]] = []
+
+    async def listen(self) -> asyncio.Server:
+        runner = web.ServerRunner(web.Server(self._serve), shutdown_timeout=0.01)
+        await runner.setup()
+        assert runner.server is not None
+        listening = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        return listening
+
+    @abstractmethod
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse: ...
+
+
+class HubServer(_WebServer):
+    """Attributes: `moved_to` is where files lie (a CDN); `troubles` are the next statuses for files."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.sets: dict[str, Repository] = {NAME: Repository()}
         self.plain: dict[str, bytes] = {}
-        self.asked: list[tuple[str, str]] = []
         self.moved_to = ""
         self.troubles: list[int] = []
         self.seconds = 0.0
@@ -58,14 +76,6 @@ class HubServer(ThreadedServer):
 
     def paths(self) -> list[str]:
         return [path for path, _ in self.asked]
-
-    async def listen(self) -> asyncio.Server:
-        runner = web.ServerRunner(web.Server(self._serve), shutdown_timeout=0.01)
-        await runner.setup()
-        assert runner.server is not None
-        listening = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        return listening
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append((request.path, request.headers.get("Authorization", "")))
@@ -115,22 +125,12 @@ class HubServer(ThreadedServer):
         return None
 
 
-class Elsewhere(ThreadedServer):
+class Elsewhere(_WebServer):
     """A host of its own (a CDN, S3) that serves files by path and notes who sent what."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         super().__init__()
-        self.url = ""
         self.files = dict(files)
-        self.asked: list[tuple[str, str]] = []
-
-    async def listen(self) -> asyncio.Server:
-        runner = web.ServerRunner(web.Server(self._serve), shutdown_timeout=0.01)
-        await runner.setup()
-        assert runner.server is not None
-        listening = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        return listening
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append((request.path, request.headers.get("Authorization", "")))

@@ -18,6 +18,7 @@ from hub_server import NAME, Elsewhere, HubServer
 
 from astra_async.cli import main
 from astra_async.problems.fetched_folder import read_lock
+from s3_server import s3_server
 from waiting import awaited
 
 if TYPE_CHECKING:
@@ -462,20 +463,14 @@ def test_archives_in_s3_come_with_the_credentials_and_the_endpoint_of_the_settin
     tmp_path: Path, hub: HubServer, astra: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import boto3  # type: ignore[import-untyped]  # it comes with moto, without types
-    from moto.server import ThreadedMotoServer
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATESTKEY")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testsecret")
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
+    with s3_server() as url:
+        client = boto3.client("s3", endpoint_url=url, region_name="us-east-1")
         client.create_bucket(Bucket="istreet-proctor")
         client.put_object(Bucket="istreet-proctor", Key="full/1/a.zip", Body=zipped("a"))
-        (tmp_path / "s3.toml").write_text(
-            f'[s3]\nendpoint_url = "http://{host}:{port}"\nregion = "us-east-1"\n'
-        )
+        (tmp_path / "s3.toml").write_text(f'[s3]\nendpoint_url = "{url}"\nregion = "us-east-1"\n')
         places = {
             "776090": "https://istreet-proctor.s3.amazonaws.com/full/1/a.zip",
             "2": "s3://istreet-proctor/full/1/none.zip",
@@ -485,8 +480,6 @@ def test_archives_in_s3_come_with_the_credentials_and_the_endpoint_of_the_settin
         assert said.code == 1
         assert "problem 2: s3://istreet-proctor/full/1/none.zip: there is no such object" in said.err
         assert (tmp_path / "questions/projects/776090.zip").read_bytes() == zipped("a")
-    finally:
-        server.stop()
 
 
 def test_a_csv_at_a_web_address_is_fetched_or_used_as_it_is(

@@ -20,6 +20,7 @@ from astra_async.problems.fetch import Store
 from astra_async.problems.fetch.cache import Cache, Known
 from astra_async.problems.fetch.retrying import Passing, TrickleWatch
 from astra_async.types import S3Settings
+from s3_server import s3_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -547,13 +548,8 @@ def test_a_cache_that_cannot_be_written_is_told_with_its_place(tmp_path: Path) -
 
 @pytest.fixture(scope="module")
 def moto_url() -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with s3_server() as url:
+        yield url
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import secrets
-import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,21 +12,12 @@ from astra_async.images.build_request import build_image
 from astra_async.running.kept import Kept, in_engine, remove
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import container_name, owner
+from build_context import context
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.docker
-
-
-def context(lines: str) -> io.BytesIO:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:") as tar:
-        entry = tarfile.TarInfo("Dockerfile")
-        entry.size = len(lines)
-        tar.addfile(entry, io.BytesIO(lines.encode()))
-    packed.seek(0)
-    return packed
 
 
 @pytest.mark.first

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import signal
 import subprocess
-import tarfile
 import threading
 import time
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ import pytest
 
 from astra_async.images.build_request import build_image
 from astra_async.testing.sandbox.engine import Engine
+from build_context import context
 from machine import slowness
 from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine, private_engine
@@ -133,15 +132,9 @@ def own_image(tiny_image: str) -> Iterator[str]:
     name = f"astra-test/endurance:{uuid4().hex[:8]}"
 
     async def build() -> None:
-        dockerfile = f"FROM {tiny_image}\nLABEL astra.test={name}\n".encode()
-        context = io.BytesIO()
-        with tarfile.open(fileobj=context, mode="w:") as archive:
-            entry = tarfile.TarInfo("Dockerfile")
-            entry.size = len(dockerfile)
-            archive.addfile(entry, io.BytesIO(dockerfile))
-        context.seek(0)
+        dockerfile = context(f"FROM {tiny_image}\nLABEL astra.test={name}\n")
         async with await Engine.open() as engine:
-            await build_image(engine, context, tag=name, progress=print)
+            await build_image(engine, dockerfile, tag=name, progress=print)
 
     asyncio.run(build())
     yield name

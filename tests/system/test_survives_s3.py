@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nasty_server import NastyServer, answers
+from s3_server import s3_server
 from s3_trouble import S3Trouble, cut, expired, trickled, whole
 from small_problems import write_problems
 from waiting import awaited
@@ -28,13 +29,8 @@ BUCKET = "questions"
 
 @pytest.fixture(scope="module")
 def moto_url() -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with s3_server() as url:
+        yield url
 
 
 @pytest.fixture
