@@ -258,8 +258,8 @@ class Gate:
             self._stop_for(min(LONGEST_BACKOFF_S, 2.0**probes), reason, now)
         return probes
 
-    def lets_nobody_in(self, now: float) -> bool:
-        """Whether all that was sent in half an hour was rejected (rule 10), and nobody's answer is open."""
+    def rejects_all(self, now: float) -> bool:
+        """Whether all that was sent in half an hour was rejected (rule 10), and no older request is open."""
         return self.in_vain.of_all(now) and now - self._ceiling.oldest_sent_at() <= _REJECTED_WITHIN_S
 
     # --- slots and reservations ---------------------------------------------------------------------

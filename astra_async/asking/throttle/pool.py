@@ -18,10 +18,10 @@ import time
 from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.cachewarm import Warmth
+from astra_async.asking.throttle.consequences import Consequences
 from astra_async.asking.throttle.gate import Gate
 from astra_async.asking.throttle.ledger import Budget, Ledger
 from astra_async.asking.throttle.state import PoolEvent, PoolState
-from astra_async.asking.throttle.verdicts import Judge
 from astra_async.asking.throttle.waiting import Line, Retry, Ticket
 from astra_async.errors import PoolUnusable, ProviderError
 
@@ -75,7 +75,7 @@ class Pool:
         self._warmth = Warmth()
         self._budget = budget or Budget()
         self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
-        self._judge = Judge(settings.name, self._gate, self._ledger, self._emit, self._die, rng)
+        self._consequences = Consequences(settings.name, self._gate, self._ledger, self._emit, self._die, rng)
         self._waiting: set[Ticket] = set()
         self._held_by: str | None = None
         self._dead: PoolUnusable | None = None
@@ -287,7 +287,7 @@ class Pool:
     # --- how a request ends -----------------------------------------------------------------------------
 
     def _succeeded(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
-        answer, cost_usd = self._judge.succeeded(ticket.effort, attempt, completion, self._clock())
+        answer, cost_usd = self._consequences.succeeded(ticket.effort, attempt, completion, self._clock())
         self._warm(attempt)
         if attempt.led:
             self._warmth.learn(attempt.request.prompt_sha256, answer.usage)
@@ -296,13 +296,13 @@ class Pool:
 
     def _failed(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
         """How to go on after a failed attempt, or None to give the call up."""
-        retry, cost_usd = self._judge.failed(ticket.effort, attempt, error, self._clock())
+        retry, cost_usd = self._consequences.failed(ticket.effort, attempt, error, self._clock())
         self._end(attempt, cost_usd)
         return retry
 
     def _abandoned(self, attempt: Attempt) -> None:
         """The task was cancelled in flight, or the provider is broken."""
-        self._end(attempt, self._judge.abandoned(attempt, self._clock()))
+        self._end(attempt, self._consequences.abandoned(attempt, self._clock()))
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
         """Free what it held; one whose cost is unknown counts at its worst."""

@@ -28,8 +28,8 @@ _FREE_RETRIES, _RETRIES_PER_SUCCESS = 10.0, 0.1
 
 
 @dataclass(slots=True)
-class Judge:
-    """Bills and classifies the attempts of one pool for its gate and its counts; `end` ends the pool."""
+class Consequences:
+    """What the ends of attempts mean in one pool, for its gate and its counts; `end` ends the pool."""
 
     name: str
     gate: Gate
@@ -70,7 +70,7 @@ class Judge:
         if not began and not isinstance(error, TransientError):
             # Nothing was processed: the request itself stays counted, as OpenAI documents.
             self.gate.settle(attempt, _NOTHING, now)
-        retry = self._verdict(effort, attempt, error, now)
+        retry = self._how_it_goes_on(effort, attempt, error, now)
         if retry is None:
             effort.sign(error)
         return retry, cost_usd
@@ -82,7 +82,9 @@ class Judge:
     def _billed(self, attempt: Attempt, usage: Usage | None, now: float) -> tuple[float | None, bool]:
         return self.ledger.bill(attempt.request, usage, attempt.characters, now)
 
-    def _verdict(self, effort: Effort, attempt: Attempt, error: ProviderError, now: float) -> Retry | None:
+    def _how_it_goes_on(
+        self, effort: Effort, attempt: Attempt, error: ProviderError, now: float
+    ) -> Retry | None:
         match error:
             case RateLimited():
                 self.ledger.rate_limited += 1
@@ -110,7 +112,7 @@ class Judge:
             text = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
             self.end(PoolUnusable(f"{self.name}: {text}"))
             return Retry()  # the call waits with the others, and hears with them that the pool is dead
-        if self.gate.lets_nobody_in(now):
+        if self.gate.rejects_all(now):
             text = f"nobody was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
             return self._give_up(
                 attempt, error, f"{text}; check quota and balance, or run the same command again later"
@@ -140,7 +142,7 @@ class Judge:
         return retry
 
     def _refused(self, attempt: Attempt, error: ProviderError) -> Retry | None:
-        """The provider is there, and has judged the request itself."""
+        """The provider is there, and has refused the request itself."""
         self.gate.answered()
         everybody = self.gate.in_vain.refused(attempt.request.task, error)
         remedy = "check the key and the model's settings, then run the same command again"
