@@ -18,7 +18,7 @@ from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import for_people, paired_table, seen_from_b
-from astra_async.report.pairwise import Pair, changed_problems, judged_pairs, left_out
+from astra_async.report.pairwise import Pair, changed_problems, concluded_pairs, left_out
 from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
@@ -68,11 +68,11 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
             f"{sides[0]} ({names[0]}) and {sides[1]} ({names[1]}) have no model and format in common, or no "
             "problem; give two runs of the same problems, or two models of one run"
         )
-    judged = judged_pairs(pairs)
+    concluded = concluded_pairs(pairs)
     problems = _problems(pairs)
-    wide = paired_table("compare", "B against A, paired over problems", judged)
+    wide = paired_table("compare", "B against A, paired over problems", concluded)
     return Findings(
-        conclusions=(*starmap(paired_sentence, judged), *problems.notes),
+        conclusions=(*starmap(paired_sentence, concluded), *problems.notes),
         tables=(*map(seen_from_b, for_people(wide)), problems, _changed(pairs)),
         data=(seen_from_b(wide).only(*_COLUMNS),),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
@@ -121,7 +121,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         better = "better" if row["b_value"] > row["a_value"] else "worse"
         row |= {"p_bh": adjusted, "verdict": better if adjusted < ALPHA else _NOT_SHOWN}
     rows.sort(key=lambda row: (row["verdict"] == _NOT_SHOWN, row["p_bh"], row["problem_id"]))
-    counts = [sum(row["verdict"] == verdict for row in rows) for verdict in ("better", "worse")]
+    counts = [sum(row["verdict"] == each for row in rows) for each in ("better", "worse")]
     later = pairs[0].a_name if len(pairs) == 1 else "the later side"
     columns = (
         *WHO,
@@ -131,7 +131,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         Column("difference", "B - A", "points", minus=("b_value", "a_value")),
         Column("p", "p", "p", help="exact permutation test of the samples"),
         Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
-        Column("verdict", "Verdict", help="of B, with new samples of this very problem"),
+        Column("verdict", "Conclusion", help="of B, with new samples of this very problem"),
     )
     note = (
         f"Problem by problem, with new samples of these very ones: {later} is better on {counts[0]}"
@@ -180,12 +180,12 @@ def _changed(pairs: Sequence[Pair]) -> Table:
         Column("a_passed", "A passed", "count"),
         Column("b_passed", "B passed", "count"),
     )
-    note = "The same files for the same sample, judged differently: the harness or its limits."
-    items = (item for pair in pairs for item in _judged_otherwise(pair))
+    note = "The same files for the same sample, graded differently: the harness or its limits."
+    items = (item for pair in pairs for item in _graded_otherwise(pair))
     return Table.of("changed_verdicts", "Equal solutions, other verdict", columns, items, notes=(note,))
 
 
-def _judged_otherwise(pair: Pair) -> Iterator[dict[str, Any]]:
+def _graded_otherwise(pair: Pair) -> Iterator[dict[str, Any]]:
     (run, ones), (other_run, others) = next(pair.b.rows_by_run()), next(pair.a.rows_by_run())
     known = {
         (other_run.problems[problem], sample): (solution, passed, outcomes)

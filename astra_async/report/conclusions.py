@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Found, Judged, Metric, Pair, Standing
+    from astra_async.report.pairwise import Concluded, Found, Metric, Pair, Standing
 
 _MOST_NAMED = 4
 _EQUAL = 1e-12  # apart by no more than rounding
@@ -44,13 +44,17 @@ def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found, agents: 
     return tuple(map(visible, (*_conclusions(begun, pairs, formats), *_agents(agents))))
 
 
-def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
+def paired_sentence(pair: Pair, concluded: Mapping[Metric, Concluded]) -> str:
     """What is known of A against B, in one sentence: correctness, cost, consistency."""
-    score = judged["mean_score"]
+    score = concluded["mean_score"]
     turned = (score.comparison.difference or 0.0) < 0  # the one that scores more is named first
     names = (pair.b_name, pair.a_name) if turned else (pair.a_name, pair.b_name)
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
-    parts = [_correctness(score, names, turned=turned), _cost(*entries), _consistency(judged["sd"], turned)]
+    parts = [
+        _correctness(score, names, turned=turned),
+        _cost(*entries),
+        _consistency(concluded["sd"], turned),
+    ]
     sentence = _where(pair) + "; ".join(filter(None, parts)) + "."
     return visible(sentence if pair.complete else SO_FAR + sentence)
 
@@ -74,12 +78,12 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
 def _agents(agents: Found) -> Iterator[str]:
     """Each model's best agent against its best single answer, and the best of all with another model's."""
     stated = set()
-    for pair, judged in by_format(agents):
+    for pair, concluded in by_format(agents):
         agent, single = (pair.a, pair.b) if is_agent(pair.a.format) else (pair.b, pair.a)
         about = agent.label, single.label, is_agent(single.format)
         if about not in stated and not (pair.a.label == pair.b.label and is_agent(single.format)):
             stated.add(about)
-            yield paired_sentence(pair, judged)
+            yield paired_sentence(pair, concluded)
 
 
 def _alone(entry: Entry) -> str:
@@ -98,7 +102,7 @@ def _alone(entry: Entry) -> str:
 
 def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
     """What became of the third and later models against the best."""
-    rest = [(pair, judged["mean_score"].standing) for pair, judged in found]
+    rest = [(pair, concluded["mean_score"].standing) for pair, concluded in found]
     for standing, sentence in _STANDINGS.items():
         for complete in (True, False):
             labels = [pair.b.label for pair, each in rest if (each, pair.complete) == (standing, complete)]
@@ -109,15 +113,15 @@ def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
 
 
 def _formats(formats: Found) -> str:
-    verdicts = [judged["mean_score"].verdict for _, judged in formats]
-    models = "1 model" if len(verdicts) == 1 else f"{len(verdicts)} models"
-    better, worse = verdicts.count("better"), verdicts.count("worse")
+    conclusions = [concluded["mean_score"].conclusion for _, concluded in formats]
+    models = "1 model" if len(conclusions) == 1 else f"{len(conclusions)} models"
+    better, worse = conclusions.count("better"), conclusions.count("worse")
     if not better and not worse:
         return f"Asked for XML or for JSON: no difference in mean score is shown for any of {models}."
     return f"Asked for XML instead of JSON, {better} of {models} score better and {worse} worse."
 
 
-def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
+def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> str:
     c, (winner, other) = score.comparison, names
     if c.difference is None or c.difference_interval is None or c.a_value is None or c.b_value is None:
         return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}"
@@ -125,10 +129,10 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
     # the difference of what the tables show, so that nobody finds another one there
     points = abs(Decimal(shown(c.a_value, "percent")) - Decimal(shown(c.b_value, "percent")))
     by = f"{points} points of mean score {shown((low, high), 'points')}"
-    if score.verdict == "equivalent":
+    if score.conclusion == "equivalent":
         margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"
         return f"{winner} and {other} are equivalent: a difference of {margin} of mean score can be excluded"
-    if score.verdict != "inconclusive":
+    if score.conclusion != "inconclusive":
         text = f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
         return text if low > 0 else f"{text} unless there are rare large losses that no problem has shown"
     why = f": {score.why}" if score.why else " on other problems like these"
@@ -163,14 +167,14 @@ def _price(entry: Entry, cost: float) -> str:
     return f"{'about ' if cost_is_estimated(entry) else ''}${shown(cost, 'usd')}"
 
 
-def _consistency(sd: Judged, turned: bool) -> str:  # noqa: FBT001 - one of two directions, within this file
+def _consistency(sd: Concluded, turned: bool) -> str:  # noqa: FBT001 - one of two directions, within this file
     if sd.comparison.n == 0:
         return "consistency takes the same number of samples, at least two of each problem"
-    if sd.verdict == "inconclusive":
+    if sd.conclusion == "inconclusive":
         return "no difference in consistency is shown"
-    if sd.verdict == "equivalent":
+    if sd.conclusion == "equivalent":
         return "they are equally consistent"
-    return f"it is {'less' if (sd.verdict == 'better') != turned else 'more'} consistent"
+    return f"it is {'less' if (sd.conclusion == 'better') != turned else 'more'} consistent"
 
 
 def _named(labels: Sequence[str]) -> str:

@@ -196,13 +196,13 @@ def flakiness(runs: Sequence[Run]) -> Table:
         Column("problem_id", "Problem"),
         Column("groups", "Solutions seen twice", "count", help="equal files, equal image"),
         Column("samples", "Samples", "count", help="with such a solution"),
-        Column("unlike", "Unlike outcomes", "count", help="judged differently"),
+        Column("unlike", "Unlike outcomes", "count", help="graded differently"),
         Column("noise_sd", "SD by harness", "score", help="within equal solutions, ddof 1", of=_noise),
     )
-    note = "No equal solutions were judged differently."
+    note = "No equal solutions were graded differently."
     if total:
         note = (
-            f"{total} solutions were judged differently for no reason: those tests are flaky."
+            f"{total} solutions were graded differently for no reason: those tests are flaky."
             " astra validate --repeat finds out which."
         )
     items = [*everything, *(each for each in found if each.unlike)]

@@ -105,7 +105,7 @@ _PROVISIONAL = (
 def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
     """Everything known of each entry, best mean score first, incomplete entries last.
 
-    `compared` are the judged pairs of the same entries; without them nothing is said against the best.
+    `compared` are the concluded pairs of the same entries; without them nothing is said against the best.
 
     One wide table (leaderboard.csv); the functions below cut the tables for people out of it. The numbers
     of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
@@ -208,7 +208,9 @@ def curves(entries: Sequence[Entry]) -> Table:
 def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> str:
     """What the comparison with the first entry of the same format has shown."""
     best = next(each for each in in_order if each.format == entry.format)
-    standings = {pair.b.label: judged["mean_score"].standing for pair, judged in compared if pair.a is best}
+    standings = {
+        pair.b.label: concluded["mean_score"].standing for pair, concluded in compared if pair.a is best
+    }
     if entry is not best:
         return _AGAINST_BEST[standings[entry.label]] if entry.label in standings else ""
     rivals = [each for each in in_order if each.format == entry.format and each.summary.valid]

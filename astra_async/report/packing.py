@@ -59,7 +59,7 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     # these six are numbers of texts in `Columns.texts`
     *((name, "I") for name in ("repairs", "suspicions", "prompt", "image", "node", "returned_model")),
     ("solution", "Q"),  # leading 60 bits of solution_sha256; 0 without a solution
-    ("outcomes", "I"),  # checksum of the outcomes in their order, to see equal answers judged differently
+    ("outcomes", "I"),  # checksum of the outcomes in their order, to see equal answers graded differently
     ("verdict", "I"),  # number in `Columns.verdicts`
     ("finished", "d"),  # seconds since 1970, NaN when not recorded
     ("offset", "Q"),

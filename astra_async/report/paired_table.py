@@ -11,7 +11,7 @@ from astra_async.report.table import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from astra_async.report.pairwise import Found, Judged, Pair
+    from astra_async.report.pairwise import Concluded, Found, Pair
     from astra_async.report.table import Cell, Kind
 
 FOR_PEOPLE = (
@@ -31,7 +31,7 @@ def paired_table(name: str, title: str, found: Found) -> Table:
     """One row for each metric and pair."""
     found = by_format(found)
     notes = (_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else ()
-    items = (_record(pair, judged[metric]) for metric in METRICS for pair, judged in found)
+    items = (_record(pair, concluded[metric]) for metric in METRICS for pair, concluded in found)
     return Table.of(name, title, _columns("score"), items, notes=notes, provisional=True)
 
 
@@ -116,16 +116,19 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
             kind,
             help="smallest difference that the t-test finds with 80 % power at 5 %, unadjusted",
         ),
-        Column("verdict", "Verdict", help="after Holm, by both tests"),
+        Column("verdict", "Conclusion", help="after Holm, by both tests"),
         Column("why", "Why", help="what an inconclusive comparison lacks"),
     )
 
 
-def _record(pair: Pair, judged: Judged) -> dict[str, Any]:
+def _record(pair: Pair, concluded: Concluded) -> dict[str, Any]:
     names = pair.a_name, pair.b_name
     return (
-        asdict(judged.comparison)
-        | {f"{name}_holm": p for name, p in judged.holm.items()}
-        | {"format": pair.format, "a": pair.a_name, "b": pair.b_name, "why": judged.why}
-        | {"verdict": f"{'' if pair.complete else '~'}{in_words(judged, names)}", "complete": pair.complete}
+        asdict(concluded.comparison)
+        | {f"{name}_holm": p for name, p in concluded.holm.items()}
+        | {"format": pair.format, "a": pair.a_name, "b": pair.b_name, "why": concluded.why}
+        | {
+            "verdict": f"{'' if pair.complete else '~'}{in_words(concluded, names)}",
+            "complete": pair.complete,
+        }
     )

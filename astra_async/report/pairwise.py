@@ -1,11 +1,11 @@
-"""Two entries on the same problems (paper, section 4.1): the tests and the verdict.
+"""Two entries on the same problems (paper, section 4.1): the tests and the conclusion.
 
 Pairs of models, two runs, and two answer formats are all compared here (and shown by `paired_table`). The
 paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which the
 paper itself doubts for SDs. Recorded families are the unit of all tests and intervals. Only problems with
 all their samples under both count; while samples are missing, those begun, and what is said of them is
-provisional: a verdict takes that it stays the same whether the missing samples failed for the one and passed
-for the other, or the other way round. A problem whose statement, project or tests have changed from one run
+provisional: a conclusion must stay the same whether the missing samples failed for the one and passed for
+the other, or the other way round. A problem whose statement, project or tests have changed from one run
 to the other is another problem, whatever its id.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry, Floats
     from astra_async.stats.differences import PairedVerdict
 
-    Found = Sequence[tuple["Pair", Mapping["Metric", "Judged"]]]
+    Found = Sequence[tuple["Pair", Mapping["Metric", "Concluded"]]]
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
 Standing = Literal["better", "worse", "equivalent", "inconclusive", "incomparable"]
@@ -94,21 +94,21 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A comparison within its family: p-values after Holm by field name, the verdict on A, and why.
+class Concluded:
+    """A comparison within its family: p-values after Holm by field name, the conclusion on A, and why.
 
-    `why` says what keeps an inconclusive verdict from being another one, where that is not just chance.
+    `why` says what keeps an inconclusive one from being another, where that is not just chance.
     """
 
     comparison: Comparison
     holm: dict[str, float | None]
-    verdict: PairedVerdict
+    conclusion: PairedVerdict
     why: str
 
     @property
     def standing(self) -> Standing:
-        """The verdict; `incomparable` where there is no problem to compare on."""
-        return self.verdict if self.comparison.n else "incomparable"
+        """The conclusion; `incomparable` where there is no problem to compare on."""
+        return self.conclusion if self.comparison.n else "incomparable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,11 +172,11 @@ def left_out(entries: Iterable[tuple[Entry, Entry]]) -> list[str]:
     return list(found.values())
 
 
-def judge(family: Sequence[Comparison]) -> list[Judged]:
+def conclude(family: Sequence[Comparison]) -> list[Concluded]:
     """The comparisons of one metric, adjusted together by Holm; those without a test take no part."""
     p_values = [_adjusted([getattr(each, name) for each in family]) for name in _P_VALUES]
     tests = sum(each.p_permutation is not None for each in family)
-    judged = []
+    concluded = []
     for place, each in enumerate(family):
         holm_p = {name: values[place] for name, values in zip(_P_VALUES, p_values, strict=True)}
         # Where all differ by the same amount there is no spread and no t-test: the flips of signs decide.
@@ -187,26 +187,28 @@ def judge(family: Sequence[Comparison]) -> list[Judged]:
             why = ""
         elif why:
             found = "inconclusive"
-        judged.append(Judged(comparison=each, holm=holm_p, verdict=found, why=why))
-    return judged
+        concluded.append(Concluded(comparison=each, holm=holm_p, conclusion=found, why=why))
+    return concluded
 
 
-def in_words(judged: Judged, names: tuple[str, str]) -> str:
-    """The verdict in words; a lower SD is the better one."""
-    if judged.verdict in ("equivalent", "inconclusive"):
-        return judged.verdict
-    lower_wins = judged.comparison.metric == "sd"
-    winner = names[0] if (judged.verdict == "better") != lower_wins else names[1]
+def in_words(concluded: Concluded, names: tuple[str, str]) -> str:
+    """The conclusion in words; a lower SD is the better one."""
+    if concluded.conclusion in ("equivalent", "inconclusive"):
+        return concluded.conclusion
+    lower_wins = concluded.comparison.metric == "sd"
+    winner = names[0] if (concluded.conclusion == "better") != lower_wins else names[1]
     return f"{winner} {'steadier' if lower_wins else 'better'}"
 
 
-def judged_pairs(pairs: Sequence[Pair]) -> Found:
-    """Every pair, judged by metric; one Holm family for each metric and format."""
-    found: list[tuple[Pair, dict[Metric, Judged]]] = [(pair, {}) for pair in pairs]
+def concluded_pairs(pairs: Sequence[Pair]) -> Found:
+    """Every pair, concluded by metric; one Holm family for each metric and format."""
+    found: list[tuple[Pair, dict[Metric, Concluded]]] = [(pair, {}) for pair in pairs]
     for metric, shared in product(METRICS, dict.fromkeys(pair.format for pair in pairs)):
-        family = [(pair, judged) for pair, judged in found if pair.format == shared]
-        for (_, judged), each in zip(family, _judged([pair for pair, _ in family], metric), strict=True):
-            judged[metric] = each
+        family = [(pair, concluded) for pair, concluded in found if pair.format == shared]
+        for (_, concluded), each in zip(
+            family, _concluded([pair for pair, _ in family], metric), strict=True
+        ):
+            concluded[metric] = each
     return found
 
 
@@ -216,21 +218,21 @@ def by_format(found: Found) -> Found:
     return sorted(found, key=lambda each: formats.index(each[0].format))
 
 
-def withheld(judged: Judged) -> Judged:
-    """The same without a verdict: samples are missing that could turn it."""
-    if judged.verdict == "inconclusive":
-        return judged
-    return replace(judged, verdict="inconclusive", why=MISSING)
+def withheld(concluded: Concluded) -> Concluded:
+    """The same without a conclusion: samples are missing that could turn it."""
+    if concluded.conclusion == "inconclusive":
+        return concluded
+    return replace(concluded, conclusion="inconclusive", why=MISSING)
 
 
-def _judged(family: Sequence[Pair], metric: Metric) -> list[Judged]:
-    """One Holm family; a verdict takes that it holds whichever way the missing samples turn out."""
-    found = judge([compared(_common_values(metric, pair.a, pair.b)) for pair in family])
+def _concluded(family: Sequence[Pair], metric: Metric) -> list[Concluded]:
+    """One Holm family; a conclusion must hold whichever way the missing samples turn out."""
+    found = conclude([compared(_common_values(metric, pair.a, pair.b)) for pair in family])
     if all(pair.complete for pair in family):
         return found
     worst, best = [], []
-    for pair, judged in zip(family, found, strict=True):
-        low = high = judged.comparison
+    for pair, concluded in zip(family, found, strict=True):
+        low = high = concluded.comparison
         if not pair.complete:
             other = _worst_values(metric, pair.b, pair.a)
             low = compared(_worst_values(metric, pair.a, pair.b))
@@ -238,8 +240,8 @@ def _judged(family: Sequence[Pair], metric: Metric) -> list[Judged]:
         worst.append(low)
         best.append(high)
     return [
-        judged if {low.verdict, high.verdict} == {judged.verdict} else withheld(judged)
-        for judged, low, high in zip(found, judge(worst), judge(best), strict=True)
+        concluded if {low.conclusion, high.conclusion} == {concluded.conclusion} else withheld(concluded)
+        for concluded, low, high in zip(found, conclude(worst), conclude(best), strict=True)
     ]
 
 

@@ -15,7 +15,7 @@ from astra_async.report.failures import automatic_kinds, judge_tables, judged_cl
 from astra_async.report.lengths import correlations, lengths_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import for_people, paired_table
-from astra_async.report.pairwise import judged_pairs, left_out, pairs_of
+from astra_async.report.pairwise import concluded_pairs, left_out, pairs_of
 from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
 from astra_async.report.published import published
 from astra_async.report.trial_table import trials
@@ -117,9 +117,9 @@ def build_report(directories: Sequence[Path]) -> Report:
 def report_of(runs: tuple[Run, ...]) -> Report:
     """Every table of loaded runs; raises ConflictError where they contradict each other."""
     entries = entries_of(runs)
-    compared = judged_pairs(list(pairs_of(entries)))
-    by_format = judged_pairs(formats.both_formats(entries))
-    by_agent = judged_pairs(agent_tables.agent_pairs(entries))
+    compared = concluded_pairs(list(pairs_of(entries)))
+    by_format = concluded_pairs(formats.both_formats(entries))
+    by_agent = concluded_pairs(agent_tables.agent_pairs(entries))
     wide = board.leaderboard(entries, compared)
     skills = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
     courses, ignored = courses_of(entries)

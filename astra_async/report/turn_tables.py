@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
-from astra_async.report.pairwise import Values, compared, in_words, judge, withheld
+from astra_async.report.pairwise import Values, compared, conclude, in_words, withheld
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import total_interval
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Floats
-    from astra_async.report.pairwise import Judged
+    from astra_async.report.pairwise import Concluded
     from astra_async.report.turn_states import Courses, End, TurnState
 
 TEXT = (
@@ -96,13 +96,13 @@ def gain(found: Sequence[Courses]) -> Table:
         Column("gain_interval", "95 % interval", "points", interval=True),
         Column("p_t_holm", "t-test, Holm", "p", help="paired over problems, two-sided"),
         Column("p_permutation_holm", "Sign flips, Holm", "p"),
-        Column("verdict", "Verdict", help="by both tests and the interval"),
+        Column("verdict", "Conclusion", help="by both tests and the interval"),
         Column("why", "Why", help="what an inconclusive comparison lacks"),
     )
     items = (
         _gained(*each)
         for shared in dict.fromkeys(courses.entry.format for courses in found)
-        for each in _judged([place for place in places if place[0].entry.format == shared])
+        for each in _concluded([place for place in places if place[0].entry.format == shared])
     )
     title = "Gain against equal budget"
     return Table.of("turn_gain", title, columns, items, notes=(_EQUAL_BUDGET,), provisional=True)
@@ -209,19 +209,19 @@ def _mean(values: Floats) -> float | None:
     return math.fsum(values) / len(values) if len(values) else None
 
 
-def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, int, Judged]]:
+def _concluded(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, int, Concluded]]:
     values = []
     for courses, turn in places:
         solved, blind = courses.solved(turn), courses.blind(turn)
         both = ~np.isnan(solved) & ~np.isnan(blind)
         values.append(Values("pass_at_1", solved[both], blind[both], courses.entry.families_of(both)))
-    found = judge(list(map(compared, values)))
-    for (courses, turn), judged in zip(places, found, strict=True):
-        yield courses, turn, judged if courses.complete(turn) else withheld(judged)
+    found = conclude(list(map(compared, values)))
+    for (courses, turn), concluded in zip(places, found, strict=True):
+        yield courses, turn, concluded if courses.complete(turn) else withheld(concluded)
 
 
-def _gained(courses: Courses, turn: int, judged: Judged) -> dict[str, Any]:
-    c, entry = judged.comparison, courses.entry
+def _gained(courses: Courses, turn: int, concluded: Concluded) -> dict[str, Any]:
+    c, entry = concluded.comparison, courses.entry
     too_few = int((entry.valid > 0).sum()) - int((entry.valid > turn).sum())
     lacking = f"{too_few} problems have no more than {turn} samples" if too_few else ""
     return _at(courses, turn) | {
@@ -231,10 +231,10 @@ def _gained(courses: Courses, turn: int, judged: Judged) -> dict[str, Any]:
         "blind": c.b_value,
         "gain": c.difference,
         "gain_interval": c.difference_interval,
-        "p_t_holm": judged.holm["p_t"],
-        "p_permutation_holm": judged.holm["p_permutation"],
-        "verdict": f"{'' if courses.complete(turn) else '~'}{in_words(judged, _WINNERS)}",
-        "why": "; ".join(filter(None, (judged.why, lacking))),
+        "p_t_holm": concluded.holm["p_t"],
+        "p_permutation_holm": concluded.holm["p_permutation"],
+        "verdict": f"{'' if courses.complete(turn) else '~'}{in_words(concluded, _WINNERS)}",
+        "why": "; ".join(filter(None, (concluded.why, lacking))),
     }
 
 

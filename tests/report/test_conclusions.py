@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from astra_async.report.compare import compare_runs
-from astra_async.report.pairwise import Values, compared, judge
+from astra_async.report.pairwise import Values, compared, conclude
 from astra_async.report.tables import build_report
 from astra_async.running.log import encode
 from astra_async.stats.sequential import Series, decide, schedule_of
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from astra_async.report.pairwise import Judged
+    from astra_async.report.pairwise import Concluded
     from astra_async.report.tables import Report
 
 REPETITIONS = int(os.environ.get("COVERAGE_REPETITIONS", "150"))  # scripts/long asks for more
 
 
-def judged(a: Sequence[float], b: Sequence[float]) -> Judged:
-    return judge([compared(Values("mean_score", np.array(a), np.array(b)))])[0]
+def concluded(a: Sequence[float], b: Sequence[float]) -> Concluded:
+    return conclude([compared(Values("mean_score", np.array(a), np.array(b)))])[0]
 
 
 def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], total: int = 4) -> Report:
@@ -56,60 +56,60 @@ def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], tota
 
 
 def test_equal_differences_in_two_problems_are_no_difference() -> None:
-    found = judged([0.9, 0.8], [0.5, 0.4])
+    found = concluded([0.9, 0.8], [0.5, 0.4])
     assert found.comparison.p_t is None
-    assert (found.verdict, found.why) == ("inconclusive", "2 problems cannot show a difference at 5 %")
+    assert (found.conclusion, found.why) == ("inconclusive", "2 problems cannot show a difference at 5 %")
 
 
 @pytest.mark.parametrize(("n", "expected"), [(5, "inconclusive"), (6, "better"), (20, "better")])
 def test_equal_differences_are_decided_by_their_signs_as_the_looks_decide(n: int, expected: str) -> None:
     """Without a spread there is no t-test, and the looks of `--until decided` know none."""
     a, b = np.linspace(0.5, 0.9, n), np.linspace(0.3, 0.7, n)
-    found = judged(a.tolist(), b.tolist())
+    found = concluded(a.tolist(), b.tolist())
     schedule = schedule_of(2)
     schedule = replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))
     looks = decide(schedule, [Series(a=a[None], b=b[None], within=[0.0], families=None)])
     assert found.comparison.p_t is None
-    assert found.verdict == expected
+    assert found.conclusion == expected
     assert (looks[0][-1].state == "better") == (expected == "better")
 
 
 def test_two_equal_problems_are_not_equivalent() -> None:
-    found = judged([0.5, 0.7], [0.5, 0.7])
+    found = concluded([0.5, 0.7], [0.5, 0.7])
     assert found.comparison.p_equivalence is None
-    assert found.verdict == "inconclusive"
+    assert found.conclusion == "inconclusive"
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
 def test_too_few_problems_cannot_show_a_difference_however_large(n: int) -> None:
     a = np.linspace(0.9, 1.0, n)
-    found = judged(a.tolist(), (a * 0.1).tolist())
+    found = concluded(a.tolist(), (a * 0.1).tolist())
     assert found.comparison.p_t is not None
     assert found.comparison.p_t < 0.001
-    assert (found.verdict, found.why) == ("inconclusive", f"{n} problems cannot show a difference at 5 %")
+    assert (found.conclusion, found.why) == ("inconclusive", f"{n} problems cannot show a difference at 5 %")
 
 
 def test_six_problems_can() -> None:
-    found = judged([0.9, 1.0, 0.95, 0.9, 1.0, 0.97], [0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
-    assert (found.verdict, found.why) == ("better", "")
+    found = concluded([0.9, 1.0, 0.95, 0.9, 1.0, 0.97], [0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
+    assert (found.conclusion, found.why) == ("better", "")
 
 
 def test_only_problems_that_differ_count() -> None:
     same = [0.5, 0.6] * 10
-    found = judged([*same, 1.0, 0.9, 1.0], [*same, 0.1, 0.0, 0.2])
+    found = concluded([*same, 1.0, 0.9, 1.0], [*same, 0.1, 0.0, 0.2])
     assert found.why == "only 3 of 23 problems differ, which cannot show a difference at 5 %"
-    assert found.verdict == "inconclusive"
+    assert found.conclusion == "inconclusive"
 
 
 def test_many_comparisons_may_ask_for_more_than_the_problems_can_give() -> None:
     a, b = np.array([0.9, 1.0, 0.95, 0.9, 1.0, 0.97]), np.array([0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
-    found = judge([compared(Values("mean_score", a, b))] * 28)
-    assert {each.verdict for each in found} == {"inconclusive"}
+    found = conclude([compared(Values("mean_score", a, b))] * 28)
+    assert {each.conclusion for each in found} == {"inconclusive"}
     assert found[0].why.endswith("among 28 comparisons")
 
 
 def test_a_detectable_effect_is_one_that_can_be() -> None:
-    found = judged([1.0, 0.0], [0.0, 0.9])
+    found = concluded([1.0, 0.0], [0.0, 0.9])
     assert found.comparison.smallest_effect == 1
     assert found.comparison.difference_interval is not None
     assert -1 <= found.comparison.difference_interval[0] < found.comparison.difference_interval[1] <= 1
@@ -118,13 +118,13 @@ def test_a_detectable_effect_is_one_that_can_be() -> None:
 def test_many_problems_that_hardly_differ_are_equivalent() -> None:
     rng = np.random.default_rng(3)
     a = rng.random(300)
-    found = judged(a.tolist(), (a - rng.normal(0, 0.002, 300)).clip(0, 1).tolist())
-    assert found.verdict == "equivalent"
+    found = concluded(a.tolist(), (a - rng.normal(0, 0.002, 300)).clip(0, 1).tolist())
+    assert found.conclusion == "equivalent"
 
 
 def false_claims(pairs: Sequence[Values], *claims: str) -> float:
-    said = [judge([compared(values)])[0].verdict for values in pairs]
-    return sum(verdict in (claims or ("better", "worse", "equivalent")) for verdict in said) / len(said)
+    said = [conclude([compared(values)])[0].conclusion for values in pairs]
+    return sum(each in (claims or ("better", "worse", "equivalent")) for each in said) / len(said)
 
 
 MOST = (
