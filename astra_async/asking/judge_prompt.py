@@ -1,4 +1,4 @@
-"""What a judging model is asked, and what of its answer is believed: the paper's four classes of errors.
+"""What a judge is asked, and what of its answer is believed: the paper's four classes of errors.
 
 Everything that is judged is hostile: an answer, or what its code printed, may tell the judge what to say.
 So each part stands between marks that hold the hash of all parts, which nobody can have written into one of

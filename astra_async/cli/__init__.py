@@ -43,7 +43,7 @@ _COMMANDS = {
     "export": ("report", "A run for inspect_ai, Parquet, the Hugging Face hub, JUnit."),
     "plan": ("report", "How many samples or problems a wanted precision takes."),
     "show": ("show", "One sample: prompt, answer, changes, tests, output."),
-    "label": ("label", "Why failed samples failed, by a judging model."),
+    "label": ("label", "Why failed samples failed, by a judge."),
     "regrade": ("regrade", "Run the tests again on the recorded answers."),
     "validate": ("validate", "Check that problems are fit: reference, untouched, flaky."),
     "fetch": ("problems", "The paper's problems, or any published set, with hashes."),

@@ -1,4 +1,4 @@
-"""`astra label`: why failed samples failed, in the paper's four classes, by a judging model."""
+"""`astra label`: why failed samples failed, in the paper's four classes, by a judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes of errors (paper, section 4.6): labels.csv, by people, and judgements.jsonl, by judging models."""
+"""Classes of errors (paper, section 4.6): labels.csv, by people, and judgements.jsonl, by judges."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def judgements(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_judges(source: str) -> bool:
-    """Whether a label's source is a judging model."""
+    """Whether a label's source is a judge."""
     return source.strip().casefold().startswith(JUDGE)
 
 

@@ -218,7 +218,7 @@ def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
     yield Section(
         name="failures",
         title="Failures",
-        text="What the program recorded, and apart from it what people, or a judging model, said of it.",
+        text="What the program recorded, and apart from it what people, or a judge, said of it.",
         tables=(automatic_kinds(entries), judged_classes(entries), *judge_tables(entries)),
         plots=("failures",),
     )

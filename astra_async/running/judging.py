@@ -1,4 +1,4 @@
-"""Failed samples put into the paper's classes of errors by a judging model.
+"""Failed samples put into the paper's classes of errors by a judge.
 
 Every judgement that was paid for is a line of judgements.jsonl before anything else happens, or is held
 where the disk refuses it (see `held`); labels.csv is made from those lines, where people have said nothing.

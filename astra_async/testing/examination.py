@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.testing.examined import Examined
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
-from astra_async.testing.verdict import judge, none_passed, run_tests
+from astra_async.testing.verdict import none_passed, run_tests, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Examiner:
     timeouts: Timeouts | None = None
 
     async def examine(self, entry: Entry, expected: Sequence[ExpectedTest], release: Release) -> Examined:
-        """Run the tests and judge. Raises SandboxError, ExpectationError.
+        """Run the tests and give the verdict. Raises SandboxError, ExpectationError.
 
         `release` gives back the turn to test: all that is left is to wait for an equal solution's trial.
         """
@@ -50,7 +50,7 @@ class Examiner:
     async def _scored(self, entry: Entry, expected: Sequence[ExpectedTest]) -> Examined:
         """The scored run, as it would be without trials."""
         tested, repairs = await self._tested(entry)
-        verdict, failure, note = judge(tested, expected)
+        verdict, failure, note = verdict_on(tested, expected)
         return Examined(
             tested=tested,
             verdict=verdict,

@@ -30,7 +30,7 @@ from astra_async.testing.counting import among_skipped, learn, mismatch
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
-from astra_async.testing.verdict import cut_short, judge, not_built, run_tests, untold
+from astra_async.testing.verdict import cut_short, not_built, run_tests, untold, verdict_on
 from astra_async.types import ExpectedTest
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Expected:
 
     def seen_untouched(self, tested: Tested) -> Expected:
         """With what a run of the untouched project passed."""
-        verdict, _, _ = judge(tested, self.tests)
+        verdict, _, _ = verdict_on(tested, self.tests)
         names = tuple(test.name for test in verdict.tests if test.outcome == "passed")
         return replace(self, untouched=verdict.passed, untouched_tests=names)
 

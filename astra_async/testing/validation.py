@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import EngineUnavailable, ProjectError, SandboxError
 from astra_async.overlay import integrate, replaceable_tests
-from astra_async.testing.verdict import judge, limits_for, run_tests
+from astra_async.testing.verdict import limits_for, run_tests, verdict_on
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Validator:
         runs = await together(
             run_tests(self.sandbox, prepared, image, changed, self.limits) for _ in range(self.repeat)
         )
-        judged = [judge(tested, expected.tests) for tested in runs]
+        judged = [verdict_on(tested, expected.tests) for tested in runs]
         verdicts = [verdict for verdict, _, _ in judged]
         return Repetitions(
             name=candidate.name,

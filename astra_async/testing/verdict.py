@@ -80,7 +80,7 @@ def limits_for(prepared: Prepared, limits: Limits) -> Limits:
     return limits if timeout_s is None else replace(limits, timeout_s=timeout_s)
 
 
-def judge(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Failure | None, str]:
+def verdict_on(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Failure | None, str]:
     """The verdict, its failure (None: all passed) and one line of explanation where one helps.
 
     A time-out, the container's memory or disk limit and a report without any case score 0 of T,

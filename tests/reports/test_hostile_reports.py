@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_async.testing.reports import read_reports
-from astra_async.testing.verdict import Tested, judge
+from astra_async.testing.verdict import Tested, verdict_on
 from astra_async.types import Execution, TestReport
 from waiting import cpu_within
 
@@ -136,7 +136,7 @@ def test_hostile_output_is_judged_in_no_time_for_the_loop_stands_still_meanwhile
     report = read_reports({}, output, result_files=["unit.xml"])
     tested = Tested(execution=Execution(exit_code=1, duration_s=1.0, output=output), report=report)
     with cpu_within(1):
-        judge(tested, ())
+        verdict_on(tested, ())
     with cpu_within(4):
         read_reports({}, output, result_files=[])
 

@@ -212,7 +212,7 @@ export function open(root, signal) {
     ["x", "two samples side by side: this one and one that came out otherwise", toggle],
     ["d, t, a, p, r", "diff, an agent's transcript, answer, prompt, the record as JSON", tab(null), tab("transcript"), tab("answer"), tab("prompt"), tab("record")],
     ...Object.entries(CLASSES).map(([name, title], number) => [String(number + 1), `label: ${title}`, label(name)]),
-    ["0", "take your label away; a judging model's stays", label(null)],
+    ["0", "take your label away; a judge's stays", label(null)],
   ].map(([keys, what, ...works]) => [keys, what, ...works.map((work) => () => { if (now) work(); })]);
   bindPage([...bindings, ["Escape", "back to the map or the list", leave]], signal);
   return draw;

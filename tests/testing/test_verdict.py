@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from astra_async.testing.verdict import Tested, judge, tail
+from astra_async.testing.verdict import Tested, tail, verdict_on
 from astra_async.types import Execution, ExpectedTest, Outcome, TestCase, TestReport
 
 EXPECTED = tuple(ExpectedTest(name=name) for name in ("a", "b"))
@@ -19,12 +19,12 @@ def ran(*outcomes: Outcome, **execution: Any) -> Tested:
 
 
 def test_all_passed_is_no_failure_whatever_the_exit_code_says() -> None:
-    verdict, failure, note = judge(ran("passed", "passed", exit_code=7), EXPECTED)
+    verdict, failure, note = verdict_on(ran("passed", "passed", exit_code=7), EXPECTED)
     assert (verdict.passed, verdict.total, failure, note) == (2, 2, None, "")
 
 
 def test_a_failing_test_is_tests_failed_although_the_exit_code_is_zero() -> None:
-    verdict, failure, _ = judge(ran("passed", "failed"), EXPECTED)
+    verdict, failure, _ = verdict_on(ran("passed", "failed"), EXPECTED)
     assert (verdict.passed, failure) == (1, "tests_failed")
 
 
@@ -45,13 +45,13 @@ def test_errors_in_place_of_tests_are_code_that_does_not_load(
 ) -> None:
     execution = Execution(exit_code=2, duration_s=1.0, output=output)
     report = TestReport(cases=(TestCase(name="test_prices", outcome=outcome),), problems=())
-    verdict, found, note = judge(Tested(execution=execution, report=report), EXPECTED)
+    verdict, found, note = verdict_on(Tested(execution=execution, report=report), EXPECTED)
     assert (verdict.passed, verdict.total, found) == (0, 2, failure)
     assert bool(note) == (failure == "build_failure")
 
 
 def test_extra_tests_are_recorded_and_ignored() -> None:
-    verdict, failure, _ = judge(ran("passed", "passed", "failed"), EXPECTED)
+    verdict, failure, _ = verdict_on(ran("passed", "passed", "failed"), EXPECTED)
     assert failure is None
     assert [test.name for test in verdict.extra_tests] == ["c"]
 
@@ -67,7 +67,7 @@ def test_extra_tests_are_recorded_and_ignored() -> None:
 def test_a_run_that_was_stopped_scores_nothing_whatever_its_report_says(
     execution: dict[str, Any], failure: str, said: str
 ) -> None:
-    verdict, found, note = judge(ran("passed", "passed", **execution), EXPECTED)
+    verdict, found, note = verdict_on(ran("passed", "passed", **execution), EXPECTED)
     assert (verdict.passed, verdict.total, found) == (0, 2, failure)
     assert said in note
     assert {test.outcome for test in verdict.tests} == {"missing"}
@@ -91,11 +91,11 @@ def test_a_run_that_was_stopped_scores_nothing_whatever_its_report_says(
     ],
 )
 def test_code_that_does_not_build_is_a_build_failure(output: str) -> None:
-    assert judge(ran(output=output, exit_code=1), EXPECTED)[1] == "build_failure"
+    assert verdict_on(ran(output=output, exit_code=1), EXPECTED)[1] == "build_failure"
 
 
 def test_silence_is_no_report_and_says_which_file_is_missing() -> None:
-    verdict, failure, note = judge(ran(output="linted: 0 errors\nall is well"), EXPECTED)
+    verdict, failure, note = verdict_on(ran(output="linted: 0 errors\nall is well"), EXPECTED)
     assert (verdict.passed, verdict.total, failure, note) == (0, 2, "no_report", "junit.xml is not there")
 
 
