@@ -37,10 +37,10 @@ def select(
     return chosen[:limit]
 
 
-def rounds(problem_ids: Sequence[str], samples: int, block: int) -> Iterator[tuple[str, int]]:
+def passes(problem_ids: Sequence[str], samples: int, block: int) -> Iterator[tuple[str, int]]:
     """The (problem id, sample) pairs in the order they are asked, samples from 0.
 
-    A round takes `block` consecutive samples of every problem before the next round begins: an
+    A pass takes `block` consecutive samples of every problem before the next pass begins: an
     interrupted run is a balanced run with fewer samples, and a block can share a prompt cache.
     """
     for start in range(0, samples, max(1, block)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.throttle.cachewarm import CACHE_LIFETIME_S
-from astra_async.problems import rounds
+from astra_async.problems import passes
 from astra_async.types import SampleKey
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Plan:
     caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:
-        """The model's samples in the order they are asked (docs/decisions.md: rounds of blocks)."""
-        for problem_id, sample in rounds(self.problem_ids, self.samples, self.blocks.get(model, 1)):
+        """The model's samples in the order they are asked (docs/decisions.md: passes of blocks)."""
+        for problem_id, sample in passes(self.problem_ids, self.samples, self.blocks.get(model, 1)):
             for fmt in self.formats:
                 yield SampleKey(model, fmt, problem_id, sample)
 
@@ -172,7 +172,7 @@ async def in_order(
 
 
 def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
-    """How many consecutive samples of a problem are asked together (docs/decisions.md, rounds of blocks).
+    """How many consecutive samples of a problem are asked together (docs/decisions.md, passes of blocks).
 
     One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
     lifetime at the rate we may expect, two at least: a write without a read costs more than none.

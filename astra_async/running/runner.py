@@ -1,6 +1,6 @@
 """All samples of a run: admission and shutdown.
 
-Each model has a feeder that walks the plan in rounds and lets its samples begin; the way of each is
+Each model has a feeder that walks the plan in passes and lets its samples begin; the way of each is
 `run_sample`, and so is that of its further turns, one after the other (`turns.TurnPlan`). Here is the
 boundary at which trouble ends: whatever is raised is one sample's trouble, or one model's when it meets
 every call. The run itself ends early only where nothing can be recorded or nothing can be tested any more,

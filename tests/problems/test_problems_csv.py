@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from astra_async.errors import ProblemsError, UsageError
-from astra_async.problems import ProblemSet, complete, load_problems, rounds, select, weighted
+from astra_async.problems import ProblemSet, complete, load_problems, passes, select, weighted
 from astra_async.types import ExpectedTest, Manifest, Problem
 
 
@@ -478,14 +478,14 @@ def test_a_limit_below_one_is_wrong_usage() -> None:
         select(skilled(), limit=0)
 
 
-def test_rounds_take_a_block_of_every_problem_before_the_next_block() -> None:
-    assert list(rounds(["a", "b"], 3, 1)) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
-    assert list(rounds(["a", "b"], 3, 2)) == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("a", 2), ("b", 2)]
-    assert list(rounds(["a"], 2, 100)) == [("a", 0), ("a", 1)]
-    assert list(rounds([], 5, 2)) == []
+def test_passes_take_a_block_of_every_problem_before_the_next_block() -> None:
+    assert list(passes(["a", "b"], 3, 1)) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert list(passes(["a", "b"], 3, 2)) == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("a", 2), ("b", 2)]
+    assert list(passes(["a"], 2, 100)) == [("a", 0), ("a", 1)]
+    assert list(passes([], 5, 2)) == []
 
 
-def test_rounds_cover_every_pair_once_for_any_block() -> None:
+def test_passes_cover_every_pair_once_for_any_block() -> None:
     for block in range(1, 9):
-        pairs = list(rounds(["a", "b", "c"], 7, block))
+        pairs = list(passes(["a", "b", "c"], 7, block))
         assert len(pairs) == len(set(pairs)) == 21

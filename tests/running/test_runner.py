@@ -129,11 +129,11 @@ def test_a_final_line_repeats_what_its_answer_took(tmp_path: Path) -> None:
         assert result["cost_estimated"]
 
 
-def test_samples_are_asked_in_rounds_over_the_problems(tmp_path: Path) -> None:
+def test_samples_are_asked_in_passes_over_the_problems(tmp_path: Path) -> None:
     pool = ScriptedPool(by_sample)
     Harness(tmp_path, {"m": pool}, None).run()
-    rounds = [pool.asked[start : start + 3] for start in range(0, 12, 3)]
-    assert [{name.split("/")[2] for name in asked} for asked in rounds] == [set(PROBLEMS)] * SAMPLES
+    passes = [pool.asked[start : start + 3] for start in range(0, 12, 3)]
+    assert [{name.split("/")[2] for name in asked} for asked in passes] == [set(PROBLEMS)] * SAMPLES
 
 
 def test_a_resume_asks_nothing_again_and_changes_no_digit(tmp_path: Path) -> None:
