@@ -122,7 +122,7 @@ class AgentWork:
     """What an agent did for one sample: recorded with its answer and its final line.
 
     `steps` counts model calls that were answered, `replayed` those of them that came from the record of a
-    call that was killed; `repeated_usd` is what was paid twice because a repetition went another way.
+    call that was killed; `repeated_usd` is what was paid twice because a replay went another way.
     `model_s` is time in which a model call was under way, `own_s` the rest. `translated`: agent and model
     speak different interfaces. `removed` names what was taken out of requests (`web_search`), `left_out` what
     lay in the project in the end and is no part of the answer, with the reason. `output_tail` is the

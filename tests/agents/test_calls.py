@@ -59,7 +59,7 @@ def test_an_answer_is_on_disk_before_it_is_given_and_found_again(tmp_path: Path)
     asyncio.run(run())
 
 
-def test_where_a_repetition_goes_another_way_it_goes_on_live_and_says_what_was_paid_twice(
+def test_where_a_replay_goes_another_way_it_goes_on_live_and_says_what_was_paid_twice(
     tmp_path: Path,
 ) -> None:
     async def run() -> None:
@@ -78,7 +78,7 @@ def test_where_a_repetition_goes_another_way_it_goes_on_live_and_says_what_was_p
     asyncio.run(run())
 
 
-def test_what_tools_gave_out_does_not_part_a_repetition_from_its_record(tmp_path: Path) -> None:
+def test_what_tools_gave_out_does_not_part_a_replay_from_its_record(tmp_path: Path) -> None:
     def dialogue(output: str) -> Dialogue:
         made = call(0, "date")
         said = (
