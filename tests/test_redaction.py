@@ -132,7 +132,7 @@ def test_a_secret_that_begins_like_another_leaves_nothing_of_it() -> None:
 def test_variables_are_secret_by_name_and_folders_are_not() -> None:
     keep_secrets_of(
         {
-            "SOME_GATEWAY_KEY": "correct-horse",
+            "SOME_ROUTER_KEY": "correct-horse",
             "HTTPS_PROXY": "http://joe:battery-staple@proxy:3128",
             "AWS_SHARED_CREDENTIALS_FILE": "/home/joe/aws-config",
             "SSH_AUTH_SOCK": "/tmp/ssh-agent.socket",
@@ -242,10 +242,10 @@ def test_a_url_is_recorded_without_what_may_be_secret(url: str, public: str) -> 
 
 
 def test_headers_are_recorded_by_hash_unless_they_cannot_be_secret() -> None:
-    headers = {"anthropic-beta": "context-1m", "X-Auth": "Bearer ${GATEWAY_KEY}", "X-Team": "red"}
+    headers = {"anthropic-beta": "context-1m", "X-Auth": "Bearer ${ROUTER_KEY}", "X-Team": "red"}
     public = public_headers(headers)
     assert public["anthropic-beta"] == "context-1m"
-    assert public["X-Auth"] == "Bearer ${GATEWAY_KEY}"
+    assert public["X-Auth"] == "Bearer ${ROUTER_KEY}"
     assert public["X-Team"].startswith("sha256:")
     assert public["X-Team"] != public_headers({"X-Team": "blue"})["X-Team"]
     assert public_headers(public) == public  # a regrade records what was recorded

@@ -44,7 +44,7 @@ _ADDRESSES = ("base_url", "endpoint", "endpoint_url", "projects")
 _TEMPLATE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{\w+\}")
 _RECORDED = re.compile(rf"sha256:[0-9a-f]{{{_HASH_CHARACTERS}}}")
 
-# What keys look like, for those that are not ours (a proxy's, a gateway's own) or come back in part: OpenAI
+# What keys look like, for those that are not ours (a proxy's, a router's own) or come back in part: OpenAI
 # quotes a refused key with its middle starred out. Single character classes: linear time.
 _KEY_SHAPE = re.compile(
     r"\b(?:(?:sk|pk|rk|gsk|xai|nvapi|hf|r8|pplx|csk|tgp|ghp|gho|glpat|xox[abps])[-_]|ABSK|AIza|AKIA|ASIA|AQ\.)"

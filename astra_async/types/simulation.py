@@ -13,7 +13,7 @@ from astra_async.types.declarations import Address, Positive, Setting
 FaultKind = Literal[
     "rate_limit",  # 429 with a short delay, although no limit was passed
     "server_error",  # 500
-    "unavailable",  # 503 from a gateway, with a body that is not the provider's
+    "unavailable",  # 503 from a proxy, with a body that is not the provider's
     "overloaded",  # 529 at Anthropic, 503 elsewhere, with the provider's own body
     "reset",  # the connection is reset, before the answer or in the middle of it
     "cut",  # the stream ends cleanly but without its terminal marker

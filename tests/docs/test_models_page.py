@@ -23,7 +23,7 @@ KEYS = {
     "OPENAI_API_KEY": "sk-0123456789abcdef",
     "ANTHROPIC_API_KEY": "sk-0123456789abcdef",
     "GEMINI_API_KEY": "AIza0123456789abcdef",
-    "GATEWAY_KEY": "gw-0123456789abcdef",
+    "ROUTER_KEY": "gw-0123456789abcdef",
     "AWS_REGION": "eu-west-1",
     "TENANT_TOKEN": "tenant-0123456789",
 }
@@ -41,7 +41,7 @@ def test_the_example_is_a_configuration_that_can_be_asked(models: tuple[ModelSet
     for model in models:
         check_settings(model, KEYS)
     with pytest.raises(ConfigError, match="the variable TENANT_TOKEN is not set"):
-        check_settings(models[-1], {"GATEWAY_KEY": "x"})
+        check_settings(models[-1], {"ROUTER_KEY": "x"})
 
 
 def test_the_example_shows_every_setting_that_goes_into_a_request(models: tuple[ModelSettings, ...]) -> None:
@@ -54,7 +54,7 @@ def test_the_example_shows_every_setting_that_goes_into_a_request(models: tuple[
 
 def test_what_is_recorded_of_the_example_is_what_the_page_says(models: tuple[ModelSettings, ...]) -> None:
     public = public_settings({"base_url": models[-1].base_url, "extra_headers": models[-1].extra_headers})
-    assert public["base_url"] == "https://gateway.example/v1?region=eu"
+    assert public["base_url"] == "https://router.example/v1?region=eu"
     assert public["extra_headers"] == {"X-Title": "our evaluation", "X-Tenant": "${TENANT_TOKEN}"}
 
 

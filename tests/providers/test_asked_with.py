@@ -193,7 +193,7 @@ def test_nova_at_bedrock() -> None:
         ("olmo-3", "max_tokens"),
     ],
 )
-def test_openais_newer_models_get_their_own_field_behind_any_gateway(model: str, field: str) -> None:
+def test_openais_newer_models_get_their_own_field_behind_any_router(model: str, field: str) -> None:
     assert sent(f"openai-compatible/{model}").json[field] == 9000
     for chosen in ("max_tokens", "max_completion_tokens"):
         body = sent(f"openai-compatible/{model}", max_tokens_field=chosen).json
@@ -208,15 +208,15 @@ def test_openais_newer_models_get_their_own_field_behind_any_gateway(model: str,
 def test_headers_and_body_are_open_in_every_format(spec: str) -> None:
     asked = sent(
         spec,
-        environ={"MY_GATEWAY_KEY": "gateway-0123"},
-        extra_headers={"X-Gateway": "Bearer ${MY_GATEWAY_KEY}", "User-Agent": "mine"},
-        extra_body={"provider": {"order": ["a"]}, "temperature": 0.25, "note": "${MY_GATEWAY_KEY}"},
+        environ={"MY_ROUTER_KEY": "router-0123"},
+        extra_headers={"X-Router": "Bearer ${MY_ROUTER_KEY}", "User-Agent": "mine"},
+        extra_body={"provider": {"order": ["a"]}, "temperature": 0.25, "note": "${MY_ROUTER_KEY}"},
     )
-    assert asked.headers["x-gateway"] == "Bearer gateway-0123"
+    assert asked.headers["x-router"] == "Bearer router-0123"
     assert asked.headers["user-agent"] == "mine"
     assert asked.json["provider"] == {"order": ["a"]}
     assert asked.json["temperature"] == 0.25
-    assert asked.json["note"] == "gateway-0123"
+    assert asked.json["note"] == "router-0123"
 
 
 def test_a_header_of_the_users_own_replaces_ours_whatever_its_case() -> None:

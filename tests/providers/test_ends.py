@@ -295,7 +295,7 @@ def test_a_filter_in_mid_stream_keeps_what_had_come(spec: str, events: Sequence[
          Usage(input_tokens=2000, cached_tokens=1900, output_tokens=19)),
     ],
 )  # fmt: skip
-def test_counts_are_read_where_gateways_put_them(usage: dict[str, int], read: Usage) -> None:
+def test_counts_are_read_where_routers_put_them(usage: dict[str, int], read: Usage) -> None:
     assert answered("openai-compatible/x", sse(text("a", "stop", usage=usage), "[DONE]")).usage == read
 
 

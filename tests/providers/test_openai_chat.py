@@ -234,7 +234,7 @@ def test_an_answer_with_its_finish_reason_is_whole_without_done() -> None:
     assert answered(sse(chunk({"content": "x"}, "stop")), end="cut").text == "x"
 
 
-def test_usage_and_done_are_an_orderly_end_where_a_gateway_sends_no_finish_reason() -> None:
+def test_usage_and_done_are_an_orderly_end_where_a_router_sends_no_finish_reason() -> None:
     completion = answered(sse(chunk({"content": "x"}), usage_only(USAGE), "[DONE]"))
     assert (completion.text, completion.finish_reason) == ("x", "stop")
     with pytest.raises(TruncatedStream):

@@ -144,7 +144,7 @@ def played(
         "HOME": str(folder / "home"),
         "OPENAI_API_KEY": secret("openai-key"),
         "ANTHROPIC_API_KEY": secret("anthropic-key"),
-        "GATEWAY_KEY": secret("named-key"),
+        "ROUTER_KEY": secret("named-key"),
         "TENANT": secret("variable-of-a-header"),
         "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
         "AWS_SECRET_ACCESS_KEY": secret("aws-key"),
@@ -163,7 +163,7 @@ def played(
 [[models]]
 spec = "openai-compatible/near"
 base_url = "http://127.0.0.1:{model.port}/v1?code={quote(secret("query-of-base-url"), safe="")}"
-api_key_env = "GATEWAY_KEY"
+api_key_env = "ROUTER_KEY"
 timeout_s = 3
 extra_headers = {{ X-Literal = "Token {header}", X-Tenant = "${{TENANT}}" }}
 extra_body = {{ api_key = "{body_key}", metadata = {{ team = "red" }} }}

@@ -110,11 +110,11 @@ class Transcript:
 class Reader:
     """Pure: takes the decoded events of one stream and says when the answer is whole.
 
-    A reason for the end is one only while nothing follows it: some gateways send `stop` with every chunk, or
+    A reason for the end is one only while nothing follows it: some routers send `stop` with every chunk, or
     with the first. Once content has followed a reason, this stream's reasons end nothing any more.
 
     Attributes:
-        finishes: what the reasons for an end mean, in small letters and up to a colon, for gateways hand on
+        finishes: what the reasons for an end mean, in small letters and up to a colon, for routers hand on
             those of other formats in spellings of their own; one that is not listed is "stop".
         finishes_wordless: the same for those that mean something else where no text came.
         has_end_mark: something in the stream says that it is over; else the end of its body does.
@@ -226,7 +226,7 @@ class Reader:
     def answer(self) -> Completion | None:
         """The whole answer, not timed yet, or None while nothing says that it has ended.
 
-        Some gateways send text and an end mark, and never a reason: that is an end in order, which says so.
+        Some routers send text and an end mark, and never a reason: that is an end in order, which says so.
         """
         if not self.done and (self.reason is None or self.unsure):
             return None
@@ -318,7 +318,7 @@ def count(value: object) -> int | None:
 
 
 def output_tokens(total: int | None, inputs: int | None, output: int | None) -> int | None:
-    """All tokens of the output: gateways leave thinking out of it, and count it in the total only."""
+    """All tokens of the output: routers leave thinking out of it, and count it in the total only."""
     if total is None or inputs is None or total <= inputs + (output or 0):
         return output
     return total - inputs

@@ -64,10 +64,10 @@ class ChatReader(Reader):
             self.model = label(event.get("model"))
 
     def usage(self) -> Usage:
-        """Tokens of the last chunk that told them; gateways repeat a running count.
+        """Tokens of the last chunk that told them; routers repeat a running count.
 
         OpenAI's names, with DeepSeek's and Moonshot's for the cache; reasoning is part of the output (xAI and
-        Gemini's gateways count it beside the completion).
+        routers to Gemini count it beside the completion).
         """
         usage = self.counts
         if not isinstance(usage, dict):

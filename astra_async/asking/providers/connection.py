@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DNS_CACHE_S = 300
 _KEEPALIVE_S = 30.0
 _READ_BUFFER_BYTES = 2**18
-# Gateways send policies, cookies and traces of many kilobytes; aiohttp's own limit is 8,190 bytes a field.
+# Routers send policies, cookies and traces of many kilobytes; aiohttp's own limit is 8,190 bytes a field.
 _LONGEST_HEADER_BYTES = 2**18
 _MOST_HEADERS = 1024
 _HEADERS = {

@@ -91,7 +91,7 @@ class ErrorBody:
 
 
 def _unwrapped(error: dict[str, Any]) -> dict[str, Any]:
-    """Without the errors round it that gateways send; what they say beside it stays."""
+    """Without the errors round it that routers send; what they say beside it stays."""
     while not any(error.get(name) for name in _MESSAGE):
         match error.get("error"):
             case dict(inner):

@@ -117,7 +117,7 @@ _TOO_LONG = Rule(
         "initial prompt is greater than the context length",  # LM Studio
     ),
 )
-# 500 and 502: llama.cpp, older servers, and gateways in front of either.
+# 500 and 502: llama.cpp, older servers, and routers in front of either.
 _STATUS_OF_OVERFLOW = frozenset({400, 413, 422, 500, 502})
 
 # In the sentences below <p> is the prompt's tokens, <a> all tokens asked for, <w> the window, <r> what

@@ -35,7 +35,7 @@ Cause = Literal["rate", "ceiling", "trouble"]
 
 SILENCE_S = 2.5
 _REFUSED_WITHIN_S = 2.0  # connections above a limit are lost at once
-_REJECTED_WITHIN_S = 600.0  # gateways reject after minutes, too; what is under way for longer may be let in
+_REJECTED_WITHIN_S = 600.0  # routers reject after minutes, too; what is under way for longer may be let in
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 MOST_IN_SILENCE = 256  # beyond it only a provider that says something is asked for more
 

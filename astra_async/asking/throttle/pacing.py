@@ -157,7 +157,7 @@ class InVain:
 
     Failures (a lost connection, a 5xx) are an outage until anything shows that the provider answers: an
     answer, a rejection for its rate, a refusal. A first token ends the tries one by one and no more: where
-    every stream breaks each call would pay for two. An overload ends nothing, for gateways send it in front
+    every stream breaks each call would pay for two. An overload ends nothing, for routers send it in front
     of a dead server.
 
     Refusals alike, and failures with one prompt, are counted until a call has its answer.
