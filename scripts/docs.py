@@ -94,7 +94,7 @@ def variables() -> str:
 
 
 def repairs() -> str:
-    """What is mended in an answer, by the name in the record."""
+    """What is repaired in an answer, by the name in the record."""
     repeated = {
         TIMEOUT_REPEATED: "no repair: the tests reached their time limit on a busy machine, and ran again"
     }

@@ -9,7 +9,7 @@ and the repair in the record lets a user judge the format on its own.
     xml_answer, xml_search      XML: strictly, then by plain searching
     json_answer, json_places    JSON: step by step; by the places of its paths
     json_shapes                 JSON's files, whatever shape they have
-    reading, contents           what a reader found; a single file's content mended
+    reading, contents           what a reader found; a single file's content repaired
     lenient                     the slow repair in a process of its own
     agents_files                what an agent left in its project
 """
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.answers.agents_files import read_agents_files
-from astra_async.answers.contents import mended
+from astra_async.answers.contents import repaired
 from astra_async.answers.json_answer import OBJECT_START, may_hold_json, read_json, slow_repair
 from astra_async.answers.reading import EXACT
 from astra_async.answers.xml_answer import read_xml
@@ -239,6 +239,6 @@ def _solution(reading: Reading, repairs: Iterable[str]) -> Solution:
         clean_path, clean = without_surrogates(path), without_surrogates(content)
         if (clean_path, clean) != (path, content):
             names["surrogate"] = None
-        files[clean_path], more = mended(clean_path, clean)
+        files[clean_path], more = repaired(clean_path, clean)
         names.update(dict.fromkeys(more))
     return Solution(files=files, repairs=tuple(names))

@@ -1,4 +1,4 @@
-r"""Mends the content of single files: a markdown fence round it, `\n` and `\t` written as two characters.
+r"""Repairs the content of single files: a markdown fence round it, `\n` and `\t` written as two characters.
 
 A backspace, which no source holds, was the `\b` of a regular expression that JSON took for its own escape.
 
@@ -22,7 +22,7 @@ _PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
 _CERTAIN = 2  # one certain line end, or two likely ones
 
 
-def mended(path: str, content: str) -> tuple[str, tuple[str, ...]]:
+def repaired(path: str, content: str) -> tuple[str, tuple[str, ...]]:
     """The content as the model meant it, and the names of the repairs."""
     repairs = []
     if (inner := _unfenced(path, content)) is not None:

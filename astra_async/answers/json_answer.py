@@ -1,8 +1,8 @@
 r"""Reads `{"relative/path": "full content"}`, well-formed or not, without a slow step.
 
 In this order: the whole text by orjson; else every object in the text that holds files or begins like an
-answer. Such an object is read by json with `strict=False` (raw line breaks in strings), after mending what
-can be mended for certain (invalid escapes such as `\d`, commas before a closing bracket, comments), with
+answer. Such an object is read by json with `strict=False` (raw line breaks in strings), after repairing what
+can be repaired for certain (invalid escapes such as `\d`, commas before a closing bracket, comments), with
 its closing brackets added, at last by the places of its paths (`json_places`). Every step is linear;
 json-repair, which is not, stands apart in `slow_repair`.
 
@@ -20,8 +20,8 @@ from typing import Any
 
 import orjson
 
-from astra_async.answers.json_mending import BLANKS, mended_json
 from astra_async.answers.json_places import read_by_places
+from astra_async.answers.json_repairs import BLANKS, repaired_json
 from astra_async.answers.json_shapes import begins_an_answer, is_path, shape
 from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
 
@@ -255,7 +255,7 @@ def _read_broken(text: str, begin: int) -> tuple[Reading | None, int]:
     """The files of the object that begins here, if any step can read it, and where it ends."""
     end = _extent(text, begin)
     region = text[begin:end]
-    for read in (_read_mended, _read_unclosed, read_by_places):
+    for read in (_read_repaired, _read_unclosed, read_by_places):
         found = read(region)
         if found is not None and found[0].files:
             return found[0], begin + found[1]
@@ -283,17 +283,17 @@ def _extent(text: str, begin: int) -> int:
     return fence.end() if fence else end
 
 
-def _read_mended(region: str) -> tuple[Reading, int] | None:
-    """After mending what is certain."""
-    mended, repairs, shifts = mended_json(region)
+def _read_repaired(region: str) -> tuple[Reading, int] | None:
+    """After repairing what is certain."""
+    repaired, repairs, shifts = repaired_json(region)
     if not repairs:
         return None
     try:
-        found, end = _decoded(mended, 0)
+        found, end = _decoded(repaired, 0)
     except (ValueError, RecursionError):
         return None
     found.repairs = dict.fromkeys((*repairs, *found.repairs))
-    return found, end - shifts[bisect_right(shifts, (end, len(mended))) - 1][1]
+    return found, end - shifts[bisect_right(shifts, (end, len(repaired))) - 1][1]
 
 
 def _read_unclosed(region: str) -> tuple[Reading, int] | None:
@@ -302,15 +302,15 @@ def _read_unclosed(region: str) -> tuple[Reading, int] | None:
     fence = bare.rfind("\n```")
     if fence > 0 and '"' not in bare[fence:]:
         bare = bare[:fence]
-    mended, repairs, _ = mended_json(bare.rstrip().rstrip(","))
+    repaired, repairs, _ = repaired_json(bare.rstrip().rstrip(","))
     for closing in ("}", "]}", "}]}", "}}", "}]", "]"):
         try:
-            value = json.loads(mended + closing, strict=False)
+            value = json.loads(repaired + closing, strict=False)
         except (ValueError, RecursionError):
             continue
         found = Reading(closed=False)
         found.note(*repairs)
-        _shape(value, mended + closing, found)
+        _shape(value, repaired + closing, found)
         found.note("unclosed_root")
         return found, len(bare)
     return None

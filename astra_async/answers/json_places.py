@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from astra_async.answers.json_mending import BLANKS, COMMENT
+from astra_async.answers.json_repairs import BLANKS, COMMENT
 from astra_async.answers.json_shapes import is_path
 from astra_async.answers.reading import GUESSED, Reading
 

@@ -1,4 +1,4 @@
-"""What one reader found in an answer, before the files' contents are mended."""
+"""What one reader found in an answer, before the files' contents are repaired."""
 
 from __future__ import annotations
 

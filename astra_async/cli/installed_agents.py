@@ -92,7 +92,7 @@ async def _install(names: Sequence[str]) -> int:
                 tell(f"{name}: {error}")
                 failed.append(name)
     if failed:
-        tell(f"next: mend what is said above, then astra agents install {' '.join(failed)}")
+        tell(f"next: correct what is said above, then astra agents install {' '.join(failed)}")
         return 1
     say(f"next: astra run --agent {names[0]} ...")
     return 0

@@ -38,20 +38,20 @@ def anchored(solution: Solution, project: Project) -> Solution:
     What names a file or folder of the project in another Unicode form names it: macOS stores names
     decomposed, models write them composed, and a second one beside a file would change nothing, or hide it.
 
-    Idempotent. Paths that cannot be mended (`..` out of the project, absolute ones where the project has
+    Idempotent. Paths that cannot be repaired (`..` out of the project, absolute ones where the project has
     nothing of the name) stay so, to be refused by name.
     """
     if solution.exact:
         return solution
     repairs = dict.fromkeys(solution.repairs)
     names = _Names(project)
-    cleaned = [(names.spelled(_mended(path)), path, content) for path, content in solution.files.items()]
+    cleaned = [(names.spelled(_repaired(path)), path, content) for path, content in solution.files.items()]
     prefix = _own_folder([path for path, _, _ in cleaned], names)
     if prefix:
         repairs["path_prefix"] = None
     files: dict[str, str] = {}
-    for mended, written, content in cleaned:
-        path = names.meant(names.spelled(mended.removeprefix(prefix)))
+    for repaired, written, content in cleaned:
+        path = names.meant(names.spelled(repaired.removeprefix(prefix)))
         if path != written.removeprefix(prefix):
             repairs["path_mended"] = None
         if path in files:
@@ -77,7 +77,7 @@ def name_refusal(path: str) -> str | None:
     return None
 
 
-def _mended(path: str) -> str:
+def _repaired(path: str) -> str:
     path = path.strip().replace("\\", "/")
     path = posixpath.normpath(path).strip() if path and not path.endswith("/") else path
     return _CONTAINER_FOLDER.sub("", path)

@@ -164,7 +164,7 @@ def _refuse_unreadable(problem: Problem, manifest: str) -> None:
     if not problem.test_command:
         found = manifest or "the project has no hackerrank.yml"
         raise ProjectError(
-            f"no test command: {found}; mend it, or add a column test_command", problem_id=problem.id
+            f"no test command: {found}; correct it, or add a column test_command", problem_id=problem.id
         )
 
 

@@ -113,12 +113,12 @@ def event_counts(events: dict[str, Events]) -> Table:
 
 
 def handling(entries: Sequence[Entry]) -> Table:
-    """Answers that were mended, changes that were dropped, samples that looked suspicious."""
-    strict = "mean score if every mended answer counted 0: what the mending is worth"
+    """Answers that were repaired, changes that were dropped, samples that looked suspicious."""
+    strict = "mean score if every repaired answer counted 0: what the repairs are worth"
     columns = (
         *WHO,
         Column("valid", "Valid", "count", of=lambda entry: entry.summary.valid),
-        Column("repaired", "Mended answers", "count", of=_marked("repairs")),
+        Column("repaired", "Repaired answers", "count", of=_marked("repairs")),
         Column("repairs", "Repairs", of=_listed("repairs")),
         Column("strict_score", "Strict score %", "percent", help=strict, of=_strict_score),
         Column("dropped", "With dropped changes", "count", help="protected files", of=_marked("dropped")),
@@ -126,7 +126,7 @@ def handling(entries: Sequence[Entry]) -> Table:
         Column("suspicions", "Suspicions", of=_listed("suspicions")),
     )
     begun = (entry for entry in entries if entry.summary.valid)
-    return Table.of("handling", "What was mended, dropped and suspected", columns, begun, provisional=True)
+    return Table.of("handling", "What was repaired, dropped and suspected", columns, begun, provisional=True)
 
 
 class _OnNode(NamedTuple):
@@ -287,7 +287,7 @@ def _listed(name: str) -> Callable[[Entry], str]:
 
 
 def _strict_score(entry: Entry) -> float:
-    """The mean over the begun problems of p / T, mended answers as 0."""
+    """The mean over the begun problems of p / T, repaired answers as 0."""
     scores = entry.per_problem(lambda rows: (rows["repairs"] == 0) * rows["passed"] / rows["total"])
     means = entry.begun(scores) / entry.begun(entry.valid)
     return math.fsum(means) / len(means)

@@ -119,7 +119,7 @@ def relabelled(text: str, key: Key, label: str | None) -> str:
     """
     rows, columns = _table(text)
     if absent := [name for name in COLUMNS if name not in columns]:
-        raise UsageError(f"labels.csv: no column {', '.join(absent)}; mend its header or remove the file")
+        raise UsageError(f"labels.csv: no column {', '.join(absent)}; correct its header or remove the file")
     kept = [row for row in rows if _row_key(row) != key]
     if label is None:
         judged = [row for row in rows if is_judges(row.get("source") or "")]

@@ -100,7 +100,7 @@ class RunDirectory:
         earlier: what was spent before this process, by model.
         last_event: what this process recorded last as an event.
         recorded_usd: US dollars by model that this process has recorded, with answers and without.
-        warnings: what opening found and mended or ignored, one line each.
+        warnings: what opening found and repaired or ignored, one line each.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ def ignore(_: Mapping[str, Any]) -> None:
 def index_log(
     path: Path, index: dict[AnswerKey, Place], check: OnRecord, on_record: OnRecord = ignore
 ) -> Iterator[str]:
-    """Add to the index where each believed line stands; yields what was mended or ignored, a line each.
+    """Add to the index where each believed line stands; yields what was repaired or ignored, a line each.
 
     Raises ConflictError (lines that contradict each other, another schema).
     """

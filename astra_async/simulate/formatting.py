@@ -1,7 +1,7 @@
 """Files -> the text of an answer, in the two formats and with the flaws that real models show.
 
 A well-formed answer still varies (prose around it, fences, CDATA or entities, child elements, wrapper
-objects). A flaw is either mendable, meaning that a tolerant reader can recover every file as it was
+objects). A flaw is either repairable, meaning that a tolerant reader can recover every file as it was
 meant, or it leaves nothing that could be recovered for certain.
 """
 
@@ -45,8 +45,8 @@ def well_formed(files: Files, fmt: Format, generator: random.Random, *, prose: f
 
 
 def flawed(files: Files, fmt: Format, flaw: str) -> str:
-    """The whole answer with a flaw of `MENDABLE` or `UNREADABLE`."""
-    return {**MENDABLE[fmt], **UNREADABLE[fmt]}[flaw](files)
+    """The whole answer with a flaw of `REPAIRABLE` or `UNREADABLE`."""
+    return {**REPAIRABLE[fmt], **UNREADABLE[fmt]}[flaw](files)
 
 
 def introduced(body: str, generator: random.Random, *, prose: float) -> str:
@@ -98,7 +98,7 @@ def _string(text: str) -> str:
     return orjson.dumps(text).decode()
 
 
-# --- flaws that can be mended -----------------------------------------------------------------------
+# --- flaws that can be repaired -----------------------------------------------------------------------
 
 
 def _json_raw_line_breaks(files: Files) -> str:
@@ -146,7 +146,7 @@ _JSON_STYLES: tuple[tuple[Write, int], ...] = (
 )
 
 # The ways to get a format wrong, by their names.
-MENDABLE: Mapping[Format, Mapping[str, Write]] = {
+REPAIRABLE: Mapping[Format, Mapping[str, Write]] = {
     "xml": {
         "unescaped": lambda files: _document(_element(path, text) for path, text in files.items()),
         "unclosed_root": lambda files: xml(files).removesuffix("</solution>"),

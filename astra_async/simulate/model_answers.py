@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.asking.judge_prompt import ERROR_CLASSES, LEAST_QUOTED, parts_of, squeezed
 from astra_async.simulate.draws import SampleName, digest, seeded
-from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, introduced, well_formed
+from astra_async.simulate.formatting import REPAIRABLE, UNREADABLE, flawed, introduced, well_formed
 from astra_async.simulate.profiles import Profile, try_rate
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random
     if readable < profile.unreadable[fmt]:
         return generator.choice(tuple(UNREADABLE[fmt]))
     if readable < profile.unreadable[fmt] + profile.malformed[fmt]:
-        return generator.choice(tuple(MENDABLE[fmt]))
+        return generator.choice(tuple(REPAIRABLE[fmt]))
     return None
 
 

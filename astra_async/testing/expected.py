@@ -187,7 +187,7 @@ class Expectations:
         if not tests:
             raise ExpectationError(
                 "every test that its own tests report was skipped or is a failed"
-                " set-up; mend the project, or name the tests in a column `tests`",
+                " set-up; correct the project, or name the tests in a column `tests`",
                 problem_id=problem.id,
             )
         found = Expected(tests=tests, source="csv" if problem.tests else source)

@@ -174,7 +174,7 @@ class Completion:
     `via` is "batch" for one that came out of a batch: it has neither of these times. `attempts` and
     `cost_usd` cover all attempts; `cost_usd` is None when no price is known, and `cost_estimated` says that
     the provider left out tokens of an attempt, which were then estimated. `repairs` names what was
-    mended before recording (`surrogate`).
+    repaired before recording (`surrogate`).
 
     Of an agent's call `calls` are those of tools, and `native` is the answer as an object of the interface
     that it came by: what a request without streaming would have got.

@@ -195,7 +195,7 @@ def test_a_body_that_the_provider_refuses_is_told_and_recorded_and_never_sent_ag
             with pytest.raises(BodyRefused, match="a tool_use has no id"):
                 await calls.answer(asking("first", first, "broken"))
         assert not calls.ended.is_set()
-        assert (await calls.answer(asking("first", first, "mended"))).text == "answer 2"
+        assert (await calls.answer(asking("first", first, "repaired"))).text == "answer 2"
         return calls
 
     async def run() -> None:

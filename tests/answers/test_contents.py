@@ -1,10 +1,10 @@
-r"""When a file's content is mended: fences round it, and `\n` written as two characters."""
+r"""When a file's content is repaired: fences round it, and `\n` written as two characters."""
 
 from __future__ import annotations
 
 import pytest
 
-from astra_async.answers.contents import mended
+from astra_async.answers.contents import repaired
 
 WRONGLY_ESCAPED = [
     ("const a = 1;\\nfoo(a);\\n", "const a = 1;\nfoo(a);\n"),
@@ -47,17 +47,17 @@ RIGHT_AS_IT_IS = [
 
 @pytest.mark.parametrize(("written", "meant"), WRONGLY_ESCAPED)
 def test_line_ends_written_as_two_characters_become_line_ends(written: str, meant: str) -> None:
-    assert mended("src/app.js", written) == (meant, ("unescaped",))
+    assert repaired("src/app.js", written) == (meant, ("unescaped",))
 
 
 @pytest.mark.parametrize("content", RIGHT_AS_IT_IS)
 def test_escapes_that_belong_to_the_code_stay(content: str) -> None:
-    assert mended("src/app.js", content) == (content, ())
+    assert repaired("src/app.js", content) == (content, ())
 
 
 def test_a_fence_round_the_whole_content_is_dropped() -> None:
-    assert mended("a.js", "```js\nfoo();\n```\n") == ("foo();\n", ("fence",))
-    assert mended("a.js", "~~~\n~~~") == ("", ("fence",))
+    assert repaired("a.js", "```js\nfoo();\n```\n") == ("foo();\n", ("fence",))
+    assert repaired("a.js", "~~~\n~~~") == ("", ("fence",))
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_a_fence_round_the_whole_content_is_dropped() -> None:
     ],
 )
 def test_fences_that_belong_to_the_file_stay(path: str, content: str) -> None:
-    assert mended(path, content) == (content, ())
+    assert repaired(path, content) == (content, ())
 
 
 def test_a_backspace_is_the_word_boundary_of_a_regular_expression() -> None:
-    assert mended("a.js", "/\bsrc\b/;\n") == ("/\\bsrc\\b/;\n", ("backspace",))
+    assert repaired("a.js", "/\bsrc\b/;\n") == ("/\\bsrc\\b/;\n", ("backspace",))

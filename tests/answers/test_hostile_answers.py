@@ -100,7 +100,7 @@ def in_xml(files: Mapping[str, str]) -> str:
 
 
 def needs_mending(text: str) -> bool:
-    """Contents that are mended on purpose: a literal backslash n, a backspace, a fence round all."""
+    """Contents that are repaired on purpose: a literal backslash n, a backspace, a fence round all."""
     return "\\n" in text or "\b" in text or text.lstrip().startswith(("```", "~~~"))
 
 

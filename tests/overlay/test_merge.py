@@ -196,7 +196,7 @@ def test_an_environment_file_that_only_steers_the_tests_is_no_usable_file() -> N
         ("src/app.js (saved in UTF-16, your answer will be in UTF-8) (do not change)", ("path_mended",)),
     ],
 )
-def test_paths_are_mended_and_the_repair_is_named(written: str, repairs: tuple[str, ...]) -> None:
+def test_paths_are_repaired_and_the_repair_is_named(written: str, repairs: tuple[str, ...]) -> None:
     solution = anchored(Solution(files={written: "x"}), PROJECT)
     assert solution == Solution(files={"src/app.js": "x"}, repairs=repairs)
     assert anchored(solution, PROJECT) == solution

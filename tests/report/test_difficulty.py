@@ -86,7 +86,7 @@ def test_few_samples_say_nothing_about_a_test(tmp_path: Path) -> None:
     assert {row["finding"] for row in records(report.table("tests"))} == {""}
 
 
-def test_different_solutions_are_counted_and_mended_answers_can_be_left_out(tmp_path: Path) -> None:
+def test_different_solutions_are_counted_and_repaired_answers_can_be_left_out(tmp_path: Path) -> None:
     report = of_outcomes(tmp_path / "run", ["++", "+-"], repeat=3)
     (row,) = records(report.table("difficulty"))
     assert (row["models"], row["samples"], row["solutions"], row["distinct"]) == (2, 12, 12, 3)

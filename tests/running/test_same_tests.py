@@ -95,16 +95,16 @@ def parts_of(reference: Mapping[str, str] | None) -> Parts:
     return Parts(grading=grading_parts(config, prepared, {"p1": "any"}, {"any": "sha256:0"}))
 
 
-@pytest.mark.parametrize("mended", [{"a": "2"}, {"b": "1"}, {}, None])
-def test_a_mended_reference_is_refused_with_the_remedy_once_something_is_graded(
-    tmp_path: Path, mended: Mapping[str, str] | None
+@pytest.mark.parametrize("repaired", [{"a": "2"}, {"b": "1"}, {}, None])
+def test_a_repaired_reference_is_refused_with_the_remedy_once_something_is_graded(
+    tmp_path: Path, repaired: Mapping[str, str] | None
 ) -> None:
     run(tmp_path, Suite("a"), samples=1)
     with closing(RunDirectory.open(tmp_path)) as directory:
         directory.extend(parts_of({"a": "1"}), {}, samples=1)
         directory.extend(parts_of({"a": "1"}), {}, samples=1)
         with pytest.raises(ConflictError, match=r"reference_sha256: .* -> .*`astra regrade "):
-            directory.extend(parts_of(mended), {}, samples=1)
+            directory.extend(parts_of(repaired), {}, samples=1)
 
 
 def test_a_directory_that_does_not_know_the_reference_goes_on_and_knows_it_then(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from simulated_client import SHOP
 from astra_async.answers import parse_solution
 from astra_async.bundled import load_answers, problem_ids, read_statement
 from astra_async.simulate.draws import SampleName, seeded
-from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, well_formed
+from astra_async.simulate.formatting import REPAIRABLE, UNREADABLE, flawed, well_formed
 from astra_async.simulate.model_answers import draw_answer
 from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
@@ -51,8 +51,10 @@ def test_well_formed_answers_are_read_as_they_were_meant(fmt: Format) -> None:
         assert read.files == SHOP.reference
 
 
-@pytest.mark.parametrize(("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in MENDABLE.items() for flaw in flaws])
-def test_a_flaw_that_is_called_mendable_can_be_mended(fmt: Format, flaw: str) -> None:
+@pytest.mark.parametrize(
+    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in REPAIRABLE.items() for flaw in flaws]
+)
+def test_a_flaw_that_is_called_repairable_can_be_repaired(fmt: Format, flaw: str) -> None:
     read = parse_solution(flawed(SHOP.reference, fmt, flaw), fmt, "stop")
     assert isinstance(read, Solution)
     assert read.files == SHOP.reference

@@ -14,7 +14,7 @@ from simulated_client import SHOP, shop_files
 
 from astra_async.simulate.delivery import due_times, grouped
 from astra_async.simulate.draws import SampleName, seeded
-from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, json, well_formed, xml
+from astra_async.simulate.formatting import REPAIRABLE, UNREADABLE, flawed, json, well_formed, xml
 from astra_async.simulate.model_answers import SimulatedAnswer, draw_answer, limited, tokens_in
 from astra_async.simulate.profiles import PROFILES, Profile, solve_rate
 
@@ -44,9 +44,9 @@ def test_500_samples_keep_the_rates_of_the_profile(profile: Profile, fmt: Format
     assert near(sum(one.finish == "length" for one in drawn), profile.truncation)
     flaws = [one.flaw for one in drawn]
     unreadable = set(UNREADABLE[fmt])
-    mendable = set(MENDABLE[fmt])
+    repairable = set(REPAIRABLE[fmt])
     assert near(sum(flaw in unreadable for flaw in flaws), profile.unreadable[fmt])
-    assert near(sum(flaw in mendable for flaw in flaws), profile.malformed[fmt])
+    assert near(sum(flaw in repairable for flaw in flaws), profile.malformed[fmt])
     right = sum(one.solution == "reference" for one in drawn)
     assert near(right, (1 - profile.refusal) * solve_rate(profile, "shop"))
 
@@ -144,7 +144,7 @@ def test_well_formed_xml_is_xml(number: int) -> None:
 @pytest.mark.parametrize("fmt", ["xml", "json"])
 def test_a_flaw_changes_the_canonical_answer(fmt: Format) -> None:
     canonical = xml(SHOP.reference) if fmt == "xml" else json(SHOP.reference)
-    texts = {flaw: flawed(SHOP.reference, fmt, flaw) for flaw in (*MENDABLE[fmt], *UNREADABLE[fmt])}
+    texts = {flaw: flawed(SHOP.reference, fmt, flaw) for flaw in (*REPAIRABLE[fmt], *UNREADABLE[fmt])}
     assert canonical not in texts.values()
     assert len(set(texts.values())) == len(texts)
 

@@ -1,4 +1,4 @@
-"""A run is graded again: its broken test mended, with other limits, with trials that prove its model."""
+"""A run is graded again: its broken test repaired, with other limits, with trials that prove its model."""
 
 from __future__ import annotations
 
@@ -82,26 +82,26 @@ def records(directory: Path) -> dict[int, dict[str, Any]]:
     return {record["sample"]: record for record in map(json.loads, lines)}
 
 
-def test_a_mended_test_raises_every_score_and_the_old_run_stays_as_it_is(graded: Path) -> None:
+def test_a_repaired_test_raises_every_score_and_the_old_run_stays_as_it_is(graded: Path) -> None:
     before = fingerprints(graded / "run")
     old = records(graded / "run")
     assert all(record["passed"] < record["total"] for record in old.values())
     replace_in(graded / "project", BROKEN, STATUS)
     try:
-        said = astra(graded, "regrade", "run", "--out", "mended")
+        said = astra(graded, "regrade", "run", "--out", "repaired")
     finally:
         replace_in(graded / "project", STATUS, BROKEN)
-    new = records(graded / "mended")
+    new = records(graded / "repaired")
     assert [new[each]["passed"] for each in new] == [old[each]["passed"] + 1 for each in new]
     assert len(new) == SAMPLES
     assert f"{SAMPLES} of {SAMPLES} verdicts changed" in said
     assert all(f"simulated/steady/xml/product-api/{each}: " in said for each in old)
     assert "the answers of run, which stays as it is" in said
     assert fingerprints(graded / "run") == before
-    run = json.loads((graded / "mended" / "run.json").read_text())
+    run = json.loads((graded / "repaired" / "run.json").read_text())
     assert run["parent"]["directory"] == str(graded / "run")
     assert run["parent"]["run_id"] == json.loads((graded / "run" / "run.json").read_text())["run_id"]
-    assert (graded / "mended" / "completions.jsonl").read_bytes() == (
+    assert (graded / "repaired" / "completions.jsonl").read_bytes() == (
         graded / "run" / "completions.jsonl"
     ).read_bytes()
 

@@ -273,7 +273,7 @@ def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Pat
     look(nasty, steps)
 
 
-def test_samples_are_filtered_by_what_was_mended_and_what_looks_suspicious(nasty: Path) -> None:
+def test_samples_are_filtered_by_what_was_repaired_and_what_looks_suspicious(nasty: Path) -> None:
     async def steps(page: Page) -> None:
         for flag in ("repair:prose", f"suspicion:{SUSPICION}", "suspicious"):
             await page.go(

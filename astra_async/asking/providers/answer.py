@@ -103,7 +103,7 @@ class Transcript:
         self.begun = begun
 
     def text(self) -> str:
-        """All visible text; may hold lone surrogates (see `mend`)."""
+        """All visible text; may hold lone surrogates (see `repair`)."""
         return "".join(self.parts)
 
 
@@ -249,7 +249,7 @@ class Reader:
 
 
 def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
-    """The JSON objects of one event, and what had to be mended; None stands for `[DONE]`.
+    """The JSON objects of one event, and what had to be repaired; None stands for `[DONE]`.
 
     One object, or a list of them: Gemini sends errors so, and whole answers where no events were asked for.
     orjson refuses escapes of lone surrogates and text that is not UTF-8; the standard library then
@@ -281,7 +281,7 @@ def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
     return events, repairs
 
 
-def mend(text: str) -> tuple[str, tuple[str, ...]]:
+def repair(text: str) -> tuple[str, tuple[str, ...]]:
     """Join surrogate halves that arrived apart; what stays alone becomes U+FFFD and a named repair."""
     whole = without_surrogates(text)
     return whole, ("surrogate",) if whole is not text and whole.count("\ufffd") > text.count("\ufffd") else ()

@@ -24,7 +24,7 @@ from astra_async.asking.providers.answer import (
     StreamFault,
     Unreadable,
     decode_events,
-    mend,
+    repair,
 )
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
 from astra_async.asking.providers.patience import Patience
@@ -109,7 +109,7 @@ class Reception:
             self.watch.streamed(self._reported - before)
 
     def whole(self) -> Completion | None:
-        """The answer with its times, once its end was told; what cannot be encoded is mended and named.
+        """The answer with its times, once its end was told; what cannot be encoded is repaired and named.
 
         Raises:
             Unreadable: its end has a shape that the reader does not know.
@@ -220,7 +220,7 @@ class Reception:
 
     def _completion(self, answer: Completion) -> Completion:
         """An answer with its times, as it may be recorded."""
-        whole, repairs = mend(answer.text)
+        whole, repairs = repair(answer.text)
         text = mask_sent(whole)
         native, masked = _without_keys(answer.native)
         calls = (replace(call, arguments=mask_sent(call.arguments)) for call in answer.calls)

@@ -25,12 +25,12 @@ def load(data: bytes, warn: Callable[[str], None]) -> Node:
     text = _decode(data, warn)
     root, trouble = _parse(text)
     if trouble:
-        mended, still = _parse(_mend(text))
+        repaired, still = _parse(_repair(text))
         if still:
             warn(f"not valid YAML: {trouble}")
             return {}
         warn(f"not valid YAML, read after quoting its plain text: {trouble}")
-        root = mended
+        root = repaired
     if not root:
         warn("the file is empty")
     elif not isinstance(root, dict):
@@ -105,7 +105,7 @@ _KEY_ONLY = re.compile(r"^( *)([^\s:#'\"-][\w -]*):(\s*)$")
 _PLAIN_VALUE = re.compile(r"^(?:[|>][-+0-9]*|&\S+|\[[^\[\]{}*&]*\]|\{\}|#.*)$")
 
 
-def _mend(text: str) -> str:
+def _repair(text: str) -> str:
     """Quotes what YAML would misread: globs that begin with `*`, `{name}: 0.5`, `npm test: all`, tabs."""
     printable = re.sub(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
     lines = []

@@ -37,7 +37,7 @@ export function facts(record) {
     ["Attempts", record.attempts], ["First token", seconds(record.ttft_s)], ["Answer", seconds(record.latency_s)],
     ["Tests", seconds(record.test_s)], ["Exit code", record.exit_code],
     ["Files changed", record.files_changed], ["Lines written", record.lines_written],
-    ["Mended", (record.repairs ?? []).join(", ")], ["Suspicious", (record.suspicions ?? []).join(", ")],
+    ["Repaired", (record.repairs ?? []).join(", ")], ["Suspicious", (record.suspicions ?? []).join(", ")],
     ["Trial", trial(record.trial, record.trial_s, record.trial_left_out)],
   ];
   const kept = pairs.filter(([, value]) => !absent(value));

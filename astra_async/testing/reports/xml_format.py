@@ -89,7 +89,7 @@ def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
         reader = _parse(text)
     except _NotWellFormed:
         try:
-            reader = _parse(_mended(text))
+            reader = _parse(_repaired(text))
         except _NotWellFormed as still:
             raise UnreadableReport(f"not well-formed XML: {still}") from still
     return reader.cases, reader.problems
@@ -134,7 +134,7 @@ _BAD_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,8}));")
 _BARE_AMPERSAND = re.compile(r"&(?!(?:lt|gt|amp|apos|quot|#[0-9]{1,8}|#x[0-9a-fA-F]{1,8});)")
 
 
-def _mended(text: str) -> str:
+def _repaired(text: str) -> str:
     """Without escapes and control characters, also those written as references; bare `&` escaped."""
 
     def legal(found: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ import { countStates, NOT_PLANNED, placeOf, STATES } from "./outcomes.js";
 import { askJson, cellAt, column, labels, modelOf, size, state } from "./state.js";
 
 const NAMES = ["m", "q", "skill", "state", "fail", "flag", "in", "test", "of", "label"];
-const FLAGS = { mended: "repaired", suspicious: "suspicious", dropped: "dropped" };
+const FLAGS = { repaired: "repaired", suspicious: "suspicious", dropped: "dropped" };
 export const CLASSES = {
   user_interface: "User interface and presentation",
   logic: "Logical and implementation",
@@ -71,7 +71,7 @@ async function tests(params) {
   return { checks, more };
 }
 
-/** A flag of the record, or one kind of it: "mended", "repair:prose", "suspicion:reads_tests". */
+/** A flag of the record, or one kind of it: "repaired", "repair:prose", "suspicion:reads_tests". */
 async function flagCheck(flag) {
   if (FLAGS[flag]) {
     const values = await column(FLAGS[flag]);

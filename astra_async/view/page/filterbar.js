@@ -8,7 +8,7 @@ import { glyph } from "./glyphs.js";
 import { countStates, plannedOf, STATES } from "./outcomes.js";
 import { modelName, modelOf, modelSlug, state } from "./state.js";
 
-const FLAGS = { mended: "answer was mended", suspicious: "looks like tampering", dropped: "changes not applied" };
+const FLAGS = { repaired: "answer was repaired", suspicious: "looks like tampering", dropped: "changes not applied" };
 const LABELS = { any: "labelled", none: "not labelled", ...CLASSES };
 
 const set = (changes) => go(changed({ ...changes, at: null }), true);
@@ -83,7 +83,7 @@ function selects() {
   return {
     skill: choice("All skills", same(skills), (skill) => set({ skill })),
     fail: choice("Any failure", Object.fromEntries(failures.map((name) => [name, name.replaceAll("_", " ")])), (fail) => set({ fail })),
-    flag: choice("Any record", { ...FLAGS, ...kinds("repair", state.run.repairs, "mended"), ...kinds("suspicion", state.run.suspicions, "suspicious") }, (flag) => set({ flag })),
+    flag: choice("Any record", { ...FLAGS, ...kinds("repair", state.run.repairs, "repaired"), ...kinds("suspicion", state.run.suspicions, "suspicious") }, (flag) => set({ flag })),
     label: choice("Any label", LABELS, (label) => set({ label })),
   };
 }

@@ -20,7 +20,7 @@ const COLUMNS = ["failure", "passed", "repaired", "suspicious", "dropped", "toke
 function flags(index, columns, given) {
   const marks = [];
   if (columns.suspicious?.[index]) marks.push(element("span", "suspicious", "tag bad"));
-  if (columns.repaired?.[index]) marks.push(element("span", "mended", "tag"));
+  if (columns.repaired?.[index]) marks.push(element("span", "repaired", "tag"));
   if (columns.dropped?.[index]) marks.push(element("span", "not applied", "tag"));
   if (given?.has(index)) {
     const { label, by } = given.get(index);

@@ -44,7 +44,7 @@ export function verdict(data, place) {
     why ? tag(why, "bad") : null,
     result?.timed_out ? tag("timed out", "bad") : null,
     ...(result?.suspicions ?? []).map((name) => tag(`suspicious: ${plain(name)}`, "bad")),
-    ...(result?.repairs ?? []).map((name) => tag(`mended: ${plain(name)}`)),
+    ...(result?.repairs ?? []).map((name) => tag(`repaired: ${plain(name)}`)),
     result?.dropped?.length ? tag(`${result.dropped.length} ${result.dropped.length === 1 ? "change" : "changes"} not applied`) : null);
 }
 

@@ -1,4 +1,4 @@
-r"""Mends what is certain in text that is nearly JSON: `\d`, comments, commas before a bracket, quotes."""
+r"""Repairs what is certain in text that is nearly JSON: `\d`, comments, commas before a bracket, quotes."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[^u]|(?=u)|\Z)", re.DOTALL)
 _VALID_ESCAPES = frozenset('"\\/bfnrt')
 
 
-def mended_json(region: str) -> tuple[str, dict[str, None], list[tuple[int, int]]]:
+def repaired_json(region: str) -> tuple[str, dict[str, None], list[tuple[int, int]]]:
     """The text, its repairs, and by how much it has grown at which of its positions."""
     repairs: dict[str, None] = {}
     shifts = [(0, 0)]
 
-    def mend(token: re.Match[str]) -> str:
+    def repair(token: re.Match[str]) -> str:
         written = token.group()
-        replaced = _mended_token(written, repairs)
+        replaced = _repaired_token(written, repairs)
         if replaced != written:
             growth = shifts[-1][1] + len(replaced) - len(written)
             shifts.append((token.end() + growth, growth))
         return replaced
 
-    return _TOKEN.sub(mend, region), repairs, shifts
+    return _TOKEN.sub(repair, region), repairs, shifts
 
 
-def _mended_token(written: str, repairs: dict[str, None]) -> str:
+def _repaired_token(written: str, repairs: dict[str, None]) -> str:
     if written[0] not in "\"'":
         repairs["trailing_comma" if written == "," else "comments"] = None
         return ""
@@ -60,11 +60,11 @@ def _with_valid_escapes(string: str, repairs: dict[str, None]) -> str:
     if "\\" not in string:
         return string
 
-    def mend(escape: re.Match[str]) -> str:
+    def repair(escape: re.Match[str]) -> str:
         text = escape.group()
         if len(text) > 2 or text[1:] in _VALID_ESCAPES:  # noqa: PLR2004 - longer than two: \uXXXX
             return text
         repairs["invalid_escape"] = None
         return text[1:] if text[1:] == "'" else "\\" + text
 
-    return _ESCAPE.sub(mend, string)
+    return _ESCAPE.sub(repair, string)
