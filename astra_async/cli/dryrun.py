@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:
-    """Print the plan; returns the exit code. Images are nothing to whoever only records answers."""
+    """Print the plan; returns the exit code. Images matter only to tests."""
     from rich.table import Table
 
     _check_as_a_run_does(config, generate_only=generate_only)
@@ -99,7 +99,7 @@ async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bo
             absent = [recipe for recipe in wanted if not await engine.image(recipe.name)]
         say(f"Images: {len(wanted) - len(absent)} of {len(wanted)} are there.")
     except EngineUnavailable as error:
-        say(f"Images: nobody knows which are there: {error}")
+        say(f"Images: it is not known which are there: {error}")
     for recipe in absent:
         if known := recipe.remembered(failures):
             tell(known)
@@ -185,7 +185,7 @@ def _agents(config: RunConfig, problems: int) -> Iterator[str]:
         dollars = f" and {_usd(limits.usd)} each, {_usd(samples * limits.usd)} in all" if limits.usd else ""
         yield (
             f"{', '.join(agent.name for agent in config.agents)}: {samples:,} samples, not in the table. What"
-            f" an agent's calls take nobody knows before; at most {limits.steps} calls, {limits.minutes:g}"
+            f" an agent's calls take is not known before; at most {limits.steps} calls, {limits.minutes:g}"
             f" minutes of its own{dollars}. --samples 1 shows what one takes, and a larger --samples goes on"
             " from there."
         )

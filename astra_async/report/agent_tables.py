@@ -88,7 +88,9 @@ def work(entries: Sequence[Entry]) -> Table:
         Column("steps_p90", "Steps, 90 %", "count", of=quantile_of("steps", 0.9)),
         *(Column(f"ended_{end}", _ENDS[end], "count", help="samples", of=_ended(end)) for end in seen),
     )
-    notes = ("Who ran out of time, steps or money is graded as the project stood then.",) if seen else ()
+    notes = (
+        ("Work that ran out of time, steps or money is graded as the project stood then.",) if seen else ()
+    )
     return Table.of("agents", "Agents and single answers", columns, shown, notes=notes, provisional=True)
 
 

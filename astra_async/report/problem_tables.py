@@ -1,6 +1,6 @@
 """The problems: each under each model, the key statistics of all, and what all models together say of them.
 
-A test that nobody ever passes may be broken, one that everybody passes tells nothing, and two that always
+A test that no sample passes may be broken, one that every sample passes tells nothing, and two that always
 agree count one thing twice; a person has to look.
 """
 
@@ -150,8 +150,8 @@ def telling_tests(runs: Sequence[Run]) -> Table:
         for item in _of_tests(names, passed, untouched.get(problem, frozenset()))
     )
     note = (
-        f"Findings from {_FEWEST} samples on. Nobody passes: look whether the test can be passed."
-        " Everybody passes: it separates no two models. The untouched project passes: it asks for"
+        f"Findings from {_FEWEST} samples on. No sample passes: look whether the test can be passed."
+        " Every sample passes: it separates no two models. The untouched project passes: it asks for"
         " nothing new, whatever the number of samples. Agrees with: the two always passed and failed"
         " together."
     )
@@ -237,5 +237,5 @@ def _finding(samples: int, rate: float, alike: str) -> str:
     if samples < _FEWEST:
         return ""
     if rate in (0, 1):
-        return "everybody passes" if rate else "nobody passes"
+        return "every sample passes" if rate else "no sample passes"
     return alike and f"agrees with {alike}"

@@ -183,7 +183,7 @@ def _problems(
     yield Section(
         name="skills",
         title="Skills",
-        text="Who is best at what. A skill with few problems says little: look at n and the intervals.",
+        text="The best model by skill. One with few problems says little: look at n and the intervals.",
         tables=tuple(table for kind in found for table in by_skill.for_people(found[kind], entries, kind)),
         plots=tuple(
             name

@@ -262,7 +262,7 @@ async def _record_plan(opening: Opening, prepared: Mapping[str, Prepared], tests
 
     await _to_its_end(write)
     if tests:
-        _say_who_is_not_tried(config, prepared, opening.say)
+        _say_what_is_not_tried(config, prepared, opening.say)
 
 
 def _record_what_else_was_spent(run: OpenRun) -> None:
@@ -277,7 +277,7 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
             runner.note("spent", model=model, cost_usd=cost_usd, detail="calls that ended without a record")
 
 
-def _say_who_is_not_tried(
+def _say_what_is_not_tried(
     config: RunConfig, prepared: Mapping[str, Prepared], say: Callable[[str], None]
 ) -> None:
     from astra_async.integrity.altered import survey
@@ -287,8 +287,8 @@ def _say_who_is_not_tried(
     without = [name for name, item in prepared.items() if not survey(item.policy).alterable]
     if without:
         say(
-            f"no trials for {', '.join(without)}: none of their tests can be altered, and who bends them is"
-            " not found out (docs/integrity.md says which tests can)"
+            f"no trials for {', '.join(without)}: none of their tests can be altered, and a solution that"
+            " bends them is not found out (docs/integrity.md says which tests can)"
         )
 
 

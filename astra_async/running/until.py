@@ -1,8 +1,8 @@
 """`astra run --until`: in whole rounds, and which models go on after each.
 
-Invariant: who goes on follows from the schedule and the recorded verdicts of complete rounds alone, never
-from the clock, the order of completion, a kill or a resume. The schedule stands in run.json before anything
-is asked, and a round is planned there before its first sample.
+Invariant: which models go on follows from the schedule and the recorded verdicts of complete rounds alone,
+never from the clock, the order of completion, a kill or a resume. The schedule stands in run.json before
+anything is asked, and a round is planned there before its first sample.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def open_deciding(
     known = directory.run.get("deciding")
     if config.until is None:
         if known and known.pop("planned", None):
-            directory.save()  # all samples are planned again: whoever wants k = 32 after all gets it
+            directory.save()  # all samples are planned again: k = 32 may be wanted after all
         return None
     _check(config, directory, known, docker=docker)
     seed = int(hashlib.sha256(directory.run_id.encode()).hexdigest()[:8], 16)
@@ -153,8 +153,8 @@ def _check(config: RunConfig, directory: RunDirectory, known: Any, *, docker: bo
         raise UsageError("--until looks at verdicts, which this call does not make or ask for: leave it out")
     if known is None and (directory.graded or directory.answered):
         raise ConflictError(
-            f"{directory.path}: it was begun without --until, and who has seen results cannot plan looks at"
-            " them: use a new directory"
+            f"{directory.path}: it was begun without --until, and looks cannot be planned at results that"
+            " have been seen: use a new directory"
         )
 
 

@@ -1,4 +1,4 @@
-"""Questions over all samples: tests by models, who failed one, texts in answers, two models compared."""
+"""Questions over all samples: tests by models, samples that failed, texts in answers, two models compared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEARCH_S = 5.0
 # Where texts can be searched: the file and the field of each.
 TEXTS = {"answers": ("completions", "text"), "outputs": ("outputs", "output")}
 _BLOCK_BYTES = 4 << 20
-_FEWEST = 5  # samples from which on "nobody" and "everybody" say something
+_FEWEST = 5  # samples from which on "none" and "all" say something
 
 
 def tests_of(board: Board, problem: int) -> list[Record]:
@@ -155,7 +155,7 @@ def _numbered(tests: tuple[str, ...]) -> Iterator[tuple[str, int]]:
 def _note(passed: int, seen: int) -> str:
     if seen < _FEWEST or passed not in (0, seen):
         return ""
-    return "everybody" if passed else "nobody"
+    return "all" if passed else "none"
 
 
 def _passes(tests: tuple[str, ...], bits: int, name: str) -> bool | None:

@@ -142,7 +142,7 @@ def test_a_fetched_set_works_from_disk_without_any_server(
         assert "three" in said.out
 
 
-def test_the_folder_may_be_moved_and_a_damaged_archive_is_told_and_mended(
+def test_the_folder_may_be_moved_and_a_damaged_archive_is_told_and_repaired(
     tmp_path: Path, hub: HubServer, astra: Any
 ) -> None:
     three(hub)

@@ -58,8 +58,8 @@ def test_tests_that_tell_nothing_or_the_same_are_named(tmp_path: Path) -> None:
     report = of_outcomes(tmp_path / "run", ["+-+++", "+--+-", "+-+-+", "+----"], repeat=3)
     found = {row["test"]: row for row in records(report.table("tests"))}
     assert {name: row["finding"] for name, row in found.items()} == {
-        "t0": "everybody passes",
-        "t1": "nobody passes",
+        "t0": "every sample passes",
+        "t1": "no sample passes",
         "t2": "",
         "t3": "",
         "t4": "agrees with t2",

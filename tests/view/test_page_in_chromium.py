@@ -550,7 +550,7 @@ def test_a_key_labels_a_sample_in_labels_csv(tmp_path: Path) -> None:
     look(directory, steps)
 
 
-def test_tests_by_model_name_what_nobody_and_what_everybody_passes(tmp_path: Path) -> None:
+def test_tests_by_model_name_what_no_sample_and_what_every_sample_passes(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", PLAIN)
     outcomes: dict[str, dict[str, list[bool]]] = {}
     for (model, problem, _), line in scores(directory).items():

@@ -1,9 +1,9 @@
-"""One server on a unix socket for all agents: a request's key tells whose it is, and its Calls answer it.
+"""One server on a unix socket for all agents: a request's key tells its sample, whose Calls answer it.
 
 The model's answer is whole before any of it is served, so that no agent sees a stream that breaks off; while
 it is waited for, clients are kept by what each bears (see Interface). No agent ever hears of a rate limit, an
 overload or a lost connection: these are waited out below. At a limit, or in trouble, it is told 400 with one
-sentence, and whoever runs it ends it. What its provider refuses of its own body is told the same way, in the
+sentence, and its runner ends it. What its provider refuses of its own body is told the same way, in the
 provider's words, and the agent goes on.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from astra_async.types import AgentWire
 
 MOST_BYTES = 64 * 1024**2
-_WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # who does not stream is kept by blanks before the JSON
+_WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # a client without a stream is kept by blanks before the JSON
 _LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
 _BYTES_PER_TOKEN = 3.2
 _EVENTS = "text/event-stream"
@@ -77,7 +77,7 @@ class Gateway:
     """The server; `start` before, `close` after.
 
     Attributes:
-        socket: where it listens; nobody but this user gets there.
+        socket: where it listens; only this user gets there.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Gateway:
     async def _count(self, request: web.Request) -> web.Response:
         interface = INTERFACES["gemini" if "action" in request.match_info else "messages"]
         if self._asking_for(request) is None:
-            return _refused(interface, "This key is nobody's.", status=401)
+            return _refused(interface, "This key belongs to no sample.", status=401)
         return _json(interface.counted(round(len(await request.read()) / _BYTES_PER_TOKEN)))
 
     async def _answer(
@@ -141,7 +141,7 @@ class Gateway:
     ) -> web.StreamResponse:
         calls = self._asking_for(request)
         if calls is None:
-            return _refused(interface, "This key is nobody's.", status=401)
+            return _refused(interface, "This key belongs to no sample.", status=401)
         try:
             body = await _body(request)
             streams = bool(body.get("stream")) if streams is None else streams
@@ -160,7 +160,7 @@ class Gateway:
     def _asked(self, task: asyncio.Task[Step]) -> None:
         self._asking.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waited has it; nobody may have
+            task.exception()  # a client that waited has it; there may be none
 
     def _asking_for(self, request: web.Request) -> Calls | None:
         headers = request.headers
@@ -219,7 +219,7 @@ def _accounted(calls: Calls, task: asyncio.Task[Step], *, received: bool) -> Non
 
 
 def _ended(asked: _Request, error: BaseException) -> web.Response:
-    """What is said to an agent whose task is over, or body refused. What is nobody's plan is raised."""
+    """What is said to an agent whose task is over, or body refused. What is not planned is raised."""
     if not isinstance(error, SampleEnds | BodyRefused | AstraError):
         raise error
     return _refused(asked.interface, _words(error))

@@ -77,7 +77,7 @@ class Interface(Served):
         return None
 
     def counted(self, tokens: int) -> Json:
-        """The answer to who asks how many tokens a request has."""
+        """The answer to a question for the tokens of a request."""
         return {"input_tokens": tokens}
 
     # --- what is taken out --------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Talk:
             self.messages.append(Message(role=role, text=text, calls=calls))
 
     def gives(self, call_id: str, text: str, *, failed: bool = False) -> None:
-        """The result of a call. Raises NotUnderstood: nobody has made it."""
+        """The result of a call. Raises NotUnderstood: no message makes it."""
         call = self._calls.get(call_id)
         if call is None:
             raise NotUnderstood(f"a result of {call_id!r}, which no message calls")
@@ -183,7 +183,7 @@ def text_of(content: Any) -> str:
 
 
 def is_remote(url: object) -> bool:
-    """Whether an address is one that somebody would fetch."""
+    """Whether an address is one that its provider would fetch."""
     return isinstance(url, str) and not url.startswith("data:")
 
 

@@ -76,7 +76,7 @@ class Consequences:
         return retry, cost_usd
 
     def abandoned(self, attempt: Attempt, now: float) -> float | None:
-        """What an attempt has cost that nobody waits for any more: what had streamed is paid for."""
+        """What an attempt has cost that no call waits for any more: what had streamed is paid for."""
         return self._billed(attempt, None, now)[0] if attempt.accepted else 0.0
 
     def _billed(self, attempt: Attempt, usage: Usage | None, now: float) -> tuple[float | None, bool]:
@@ -113,7 +113,7 @@ class Consequences:
             self.end(PoolUnusable(f"{self.name}: {text}"))
             return Retry()  # the call waits with the others, and hears with them that the pool is dead
         if self.gate.rejects_all(now):
-            text = f"nobody was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
+            text = f"no request was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
             return self._give_up(
                 attempt, error, f"{text}; check quota and balance, or run the same command again later"
             )
@@ -129,7 +129,7 @@ class Consequences:
         if error.status is None and self.gate.too_many_connections(attempt, now) and effort.waits_on(now):
             return Retry()
         if self.gate.failed(attempt, str(error), now) > PROBES:
-            text = f"nobody is answered any more, the latest error: {error}"
+            text = f"no request is answered any more, the latest error: {error}"
             remedy = "check base_url and the network, then run the same command again"
             return self._give_up(attempt, error, f"{text}; {remedy}")
         goes_on = effort.failed(billed=_was_billed(attempt, error))

@@ -67,7 +67,7 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
         alt=f"Scatter plot of cost against mean score: {text}.",
         x=_cost_axis(costs),
         y=wide_enough("mean score %", scores, margin=0.1, scale=100),
-        heading="the line: nobody is better for less",
+        heading="the line: no model is better for less",
         marks=[
             _frontier(costs, scores),
             *(

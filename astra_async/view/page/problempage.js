@@ -1,4 +1,4 @@
-// One problem: its samples by model, and its tests by model: which nobody passes, which everybody passes.
+// One problem: its samples by model, and its tests by model: which no sample passes, which every sample passes.
 
 import { element, holding } from "./shared/dom.js";
 import { sortAgain } from "./shared/sorting.js";
@@ -11,8 +11,8 @@ import { spread } from "./outcomes.js";
 import { askJson, cellAt, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
 
 const AGAIN_MS = 5000; // the tests of a growing run are asked for at most this often
-const NOTES = { nobody: "nobody passes", everybody: "everybody passes", untouched: "passes untouched" };
-const SHOWN = { "": "All tests", nobody: "Nobody passes", everybody: "Everybody passes", some: "Some pass" };
+const NOTES = { none: "no sample passes", all: "every sample passes", untouched: "passes untouched" };
+const SHOWN = { "": "All tests", none: "No sample passes", all: "Every sample passes", some: "Some pass" };
 
 const percent = (share) => (share === null || share === undefined ? "–" : (100 * share).toFixed(0));
 const step = (share) => (share <= 0 ? 0 : share >= 1 ? 5 : 1 + Math.min(3, Math.floor(4 * share)));
@@ -58,7 +58,7 @@ function table(tests, problem) {
 
 function summary(tests) {
   const count = (note) => tests.filter((test) => test.note === note).length;
-  return `${tests.length} tests: nobody passes ${count("nobody")}, everybody passes ${count("everybody")}. A number is the share of samples that pass, in %; it leads to those that fail.`;
+  return `${tests.length} tests: no sample passes ${count("none")}, every sample passes ${count("all")}. A number is the share of samples that pass, in %; it leads to those that fail.`;
 }
 
 function picker() {
@@ -107,7 +107,7 @@ export function open(root, signal) {
   function drawTests(address) {
     const note = address.params.get("tests") ?? "";
     which.value = note;
-    const tests = shown.tests.filter((test) => !note || (note === "some" ? !["nobody", "everybody"].includes(test.note) : test.note === note));
+    const tests = shown.tests.filter((test) => !note || (note === "some" ? !["none", "all"].includes(test.note) : test.note === note));
     const old = place.querySelector("th[aria-sort]");
     const fresh = table(tests, state.run.problems[problem]);
     if (old) {
