@@ -30,7 +30,7 @@ from astra_async.agents.relay import PORT, relayed
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
-from astra_async.tasks import cancel
+from astra_async.tasks import Closing, cancel
 from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -79,7 +79,7 @@ class Agents:
     at_once: int | None = None
 
 
-class AgentRuns:
+class AgentRuns(Closing):
     """Lets agents work, `slots` of them at once. `waiting` and `running` count samples."""
 
     def __init__(self, agents: Agents, gateway: Gateway, containers: Containers, *, slots: int) -> None:
@@ -123,12 +123,6 @@ class AgentRuns:
         slots = min(agents.at_once or most, most) if machine_bytes else agents.at_once or 1
         containers = Containers(engine, run_id=own_id, spare=slots, whose=whose)
         return cls(agents, gateway, containers, slots=slots)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Remove every container that was made for an agent, and disconnect."""

@@ -20,7 +20,7 @@ from astra_async.agents.call_log import fields_of_answer
 from astra_async.agents.requests import Asked, difference, max_tokens
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError, ProviderError, RequestRejected
-from astra_async.tasks import cancel
+from astra_async.tasks import cancel, seen
 from astra_async.types import Dialogue, ModelRequest, NativeBody, Usage
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ class Calls:
             self._hold_limits()
             task = asyncio.create_task(self._live(asked, request, translated=translated, removed=removed))
             self._under_way[request.exact] = task
-            task.add_done_callback(lambda done: self._over_with(request.exact, done))
+            task.add_done_callback(lambda _: self._under_way.pop(request.exact, None))
+            task.add_done_callback(seen)
         return await asyncio.shield(task)
 
     def give_back(self, step: Step) -> None:
@@ -301,11 +302,6 @@ class Calls:
         self.end = self.end or end
         self.ended.set()
         return SampleEnds(self.end)
-
-    def _over_with(self, exact: str, done: asyncio.Task[Step]) -> None:
-        self._under_way.pop(exact, None)
-        if not done.cancelled():
-            done.exception()  # whoever waited has it; nobody may have
 
     async def _fail(self, error: AstraError) -> None:
         """The sample is missing, and is worked on again; what the call has cost is recorded."""

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from astra_async.answers import parse_leniently, parse_strictly
 from astra_async.answers.agents_files import read_agents_files
 from astra_async.running.log import decode, encode
+from astra_async.tasks import Closing
 from astra_async.types import ANSWER_FORMATS, Solution, Unusable, is_agent
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from typing import Self
 
     from astra_async.types import FinishReason, Format
 
@@ -65,7 +65,7 @@ async def read_answer(
     return await lenient.parse(text, fmt, finish_reason) if solution is None else solution
 
 
-class LenientParser:
+class LenientParser(Closing):
     """Runs `parse_leniently` in a helper process, one answer at a time.
 
     To be closed; nothing is there to be closed while no answer needed it. Invariant: between two answers
@@ -81,12 +81,6 @@ class LenientParser:
         self._memory_bytes = memory_bytes
         self._one_at_a_time = asyncio.Lock()
         self._idle: Process | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def parse(self, text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable:
         """The lenient parser's outcome; running out of time or memory is a format error."""

@@ -31,7 +31,7 @@ from astra_async.agents.gateway.responses_agents import Responses
 from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
-from astra_async.tasks import cancel
+from astra_async.tasks import cancel, seen
 from astra_async.types import Dialogue, NativeBody
 
 if TYPE_CHECKING:
@@ -154,13 +154,9 @@ class Gateway:
         step = calls.step(asked.asked, translated=asked.translated, removed=asked.removed)
         task = asyncio.create_task(step)
         self._asking.add(task)
-        task.add_done_callback(self._asked)
+        task.add_done_callback(self._asking.discard)
+        task.add_done_callback(seen)
         return await _served(asked, task, request)
-
-    def _asked(self, task: asyncio.Task[Step]) -> None:
-        self._asking.discard(task)
-        if not task.cancelled():
-            task.exception()  # a client that waited has it; there may be none
 
     def _asking_for(self, request: web.Request) -> Calls | None:
         headers = request.headers

@@ -25,7 +25,7 @@ from astra_async.problems.fetch.objects import ObjectStore
 from astra_async.problems.fetch.reference import solution_in_json, solution_of
 from astra_async.problems.fetch.retrying import Passing, retried
 from astra_async.problems.fetch.tree import build_project
-from astra_async.tasks import cancel
+from astra_async.tasks import cancel, seen
 from astra_async.transport import trusted
 from astra_async.types import S3Settings
 
@@ -103,7 +103,8 @@ class Store:
         if task is None:
             task = asyncio.create_task(load(location), name=f"load {kind} {shown(location)}")
             self._running[key] = task
-            task.add_done_callback(lambda done: self._finished(key, done))
+            task.add_done_callback(lambda _: self._running.pop(key, None))
+            task.add_done_callback(seen)
         try:
             result: T = await asyncio.shield(task)
         except asyncio.CancelledError as error:
@@ -113,11 +114,6 @@ class Store:
                 raise SourceError("the store was closed during the load", where=shown(location)) from error
             raise
         return result
-
-    def _finished(self, key: tuple[str, str], task: asyncio.Task[Any]) -> None:
-        self._running.pop(key, None)
-        if not task.cancelled():
-            task.exception()  # when every caller was cancelled, nobody else looks at it
 
     async def _project(self, location: str) -> Project:
         path, warnings = await self._local(location)

@@ -10,9 +10,10 @@ import asyncio
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
+from astra_async.tasks import Closing, seen
 from astra_async.testing.sandbox.bounded_layers import BoundedLayers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -52,7 +53,7 @@ class Made:
     layer: BoundedLayer | None = None
 
 
-class Containers:
+class Containers(Closing):
     """The containers that this process makes for a run on one engine; an asynchronous context manager.
 
     `spare` is how many holders of bounded layers are kept for the next containers. `whose` they are, where
@@ -89,12 +90,6 @@ class Containers:
             await engine.close()
             raise
         return engine
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Remove every container of this run that this process made, and disconnect."""
@@ -277,10 +272,6 @@ class Containers:
         """A task that `close` awaits, and whose failure is its awaiter's alone."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._settled)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(seen)
         return task
-
-    def _settled(self, task: asyncio.Task[object]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # marks it as seen: whoever awaits the task gets it, and nobody may be left

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from astra_async.errors import EngineUnavailable, SandboxError
+from astra_async.tasks import Closing
 from astra_async.testing.sandbox.engine_errors import PathUnreachable, engine_call, path_error
 from astra_async.testing.sandbox.engine_images import (
     CALL_S,
@@ -39,7 +40,7 @@ _LATE_NEWS_S = 1.0
 _SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "~/.docker/run/docker.sock")
 
 
-class Engine(EngineImages):
+class Engine(Closing, EngineImages):
     """An open connection to one Docker Engine; an asynchronous context manager."""
 
     def __init__(self, docker: aiodocker.Docker, tunnel: SshTunnel | None = None) -> None:
@@ -62,12 +63,6 @@ class Engine(EngineImages):
             await engine.close()
             raise
         return engine
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Release the connections."""

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from astra_async.errors import ContainerLost
-from astra_async.tasks import cancel
+from astra_async.tasks import Closing, cancel
 from astra_async.testing.sandbox.engine_errors import engine_call
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Seen:
     limit_reached: bool
 
 
-class Keeper:
+class Keeper(Closing):
     """Our end of a started container's first process; to be closed."""
 
     def __init__(self, stream: Stream) -> None:
@@ -122,12 +122,6 @@ class Keeper:
             await keeper.close()
             raise
         return keeper
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Let go of it: the container ends."""
