@@ -37,7 +37,7 @@ _NEAR = 0.9  # of the others are of the same form, where there are such
 _ELSEWHERE = 0.15
 _QUOTED = re.compile(rb"""(['"])([^'"\\`#$%{}\r\n]+)\1""")
 _WORD = re.compile(rb"[A-Za-z]{4,}")
-_PHRASE = 3  # words of a text that is looked for, of which one may become another
+_TRIES = 50  # draws until another text is found than those that were asked before
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 _FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
@@ -84,13 +84,15 @@ class Form:
 
     `names` are expected tests whose names show that they are altered. `unnamed` are names that no source
     shows, where all tests of computed names are altered as well, so that each is one of them. `edits` are the
-    places by the number of their test, `inside` the altered tests of sources by path.
+    places by the number of their test, `inside` the altered tests of sources by path; `spent` are texts that
+    stood in these places before.
     """
 
     project: Project
     names: frozenset[str] = frozenset()
     unnamed: frozenset[str] = frozenset()
     edits: Mapping[int, _Edit] = field(default_factory=dict, repr=False)
+    spent: frozenset[bytes] = frozenset()
     inside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def over(self, changed: Changed) -> Changed:
@@ -191,13 +193,10 @@ class Forms:
         Who honestly passes two forms (an error of two kinds does) hardly passes a third.
         """
         names = frozenset({name})
-        return self._made(
-            {
-                at: (place, self._other(at, place, rng, but=text))
-                for at, (place, text) in form.edits.items()
-                if self._is(self._tests[at][1], names)
-            }
-        )
+        edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
+        spent = form.spent | {text for _, text in edits.values()}
+        narrowed = {at: (place, self._other(at, place, rng, but=spent)) for at, (place, _) in edits.items()}
+        return replace(self._made(narrowed), spent=spent)
 
     def outcomes(self, report: TestReport) -> dict[str, set[str]]:
         """Expected tests by name, with what a report says of each of their occurrences."""
@@ -233,31 +232,43 @@ class Forms:
         turned = [each for each in test.alterations if each.kind == TURNED]
         exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
         drawn = rng.choice((quiet or constants) if constants and (exchanged or not turned) else turned)
+        if drawn.rows:
+            drawn = replace(drawn, rows=replace(drawn.rows, altered=rng.randrange(len(drawn.rows.places))))
         return drawn, self._other(number, drawn, rng)
 
-    def _other(self, number: int, place: Alteration, rng: random.Random, but: bytes = b"") -> bytes:
-        """What else may stand in this place of a test; `but` only where nothing else may."""
+    def _other(
+        self, number: int, place: Alteration, rng: random.Random, but: Collection[bytes] = ()
+    ) -> bytes:
+        """What else may stand in this place of a test; one of `but` only where hardly anything else may."""
         if place.others:
-            return rng.choice([each for each in place.others if each != but] or place.others)
-        return self._another(self._tests[number][0], place, rng)
+            return rng.choice([each for each in place.others if each not in but] or place.others)
+        found = b""
+        for _ in range(_TRIES):
+            if (found := self._another(self._tests[number][0], place, rng)) not in but:
+                break
+        return found
 
     def _another(self, path: str, place: Alteration, rng: random.Random) -> bytes:
         """Another constant in this place, as plausible as the one that stands there."""
         source = self._survey.sources[path]
         text = source[place.begin : place.end]
-        if place.kind == WITHIN:
-            phrase = _reworded(text, self._phrases, rng) if len(text.split()) >= _PHRASE else b""
-            return phrase or _like(text, place.kind, rng)
+        if place.kind == WITHIN:  # another of the tests' words may well be shown beside it
+            return _like(text, place.kind, rng)
+        # Not another spelling: code that equals in any case, as some answers do, equals both.
+        spelled = text.lower()
         quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"
         known = [
             (other, at, each)
             for at, each in self._pool[place.kind]
-            if (other := self._survey.sources[at][each.begin : each.end]) != text and quote not in other
+            if (other := self._survey.sources[at][each.begin : each.end]).lower() != spelled
+            and quote not in other
         ]
         here = [each for each in known if each[1] == path] or known
         alike = [each for each in here if _form(each[0]) == _form(text)]
         near = [other for other, _, each in alike if each.asked == place.asked] or [each[0] for each in alike]
-        elsewhere = [each for each in self._texts[path] if _form(each) == _form(text) and each != text]
+        elsewhere = [
+            each for each in self._texts[path] if _form(each) == _form(text) and each.lower() != spelled
+        ]
         if place.kind == TEXT and elsewhere and rng.random() < _ELSEWHERE:
             return rng.choice(elsewhere)
         worded = _reworded(text, self._phrases, rng) if place.kind == TEXT else b""
@@ -266,7 +277,11 @@ class Forms:
             return invented
         if not known:
             return text  # a name without another: it stays, and the reference passes it
-        return rng.choice(near if near and rng.random() < _NEAR else [each[0] for each in here])
+        if place.kind == NUMBER or (
+            near and rng.random() < _NEAR
+        ):  # a compiler may want a number of its form
+            return rng.choice(near) if near else invented
+        return rng.choice([each[0] for each in here])
 
     def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:
         """The project with these places written differently, and the tests among them inside of sources.
@@ -344,7 +359,9 @@ def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
         digit = rng.choice([each for each in b"123456789" if each != text[at]])
         return text[:at] + bytes([digit]) + text[at + 1 :]
     letters = [
-        at for at in range(1, len(text)) if text[at - 1 : at + 1].isalpha() and text[at - 1] != text[at]
+        at
+        for at in range(1, len(text))
+        if text[at - 1 : at + 1].isalpha() and text[at - 1 : at].lower() != text[at : at + 1].lower()
     ]
     if kind not in {TEXT, SYMBOL, WITHIN} or not letters:
         return text if kind != TEXT else text + b"s"

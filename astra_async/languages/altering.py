@@ -16,8 +16,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - Of what objects are made only where it is one constant: an answer's equality may leave out one of two.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
-- What a loop over rows that stand in the source asks: in its last pass alone, so that the assertion has held
-  before (`last_pass`). What a function of the test file compares with an argument: where the test calls it.
+- What a loop over rows that stand in the source asks: for one of them (`Rows`), as an assertion may be bent
+  from its second pass on. What a function of the test file compares with an argument: where a test calls it.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
 
 Whatever is wrong in this is found out by the reference, which has to fail the altered test; what it costs
@@ -27,8 +27,8 @@ then is a test that proves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
@@ -36,8 +36,9 @@ _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME = "within", "subject", "listed", "name"
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
+_CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
-_COUNTERS = (b"turn", b"step", b"at", b"passed", b"counted")
+_WANTED = (b"wanted", b"expected", b"answer", b"outcome", b"result")
 _FEWEST_LETTERS = 5
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
@@ -52,8 +53,8 @@ class Alteration:
     Either `others` are what may stand there, or another constant of the same `kind` may: a number, the text
     between two quotes, a name out of an enumeration (`kind` then says which). Of the kind `turned` is
     what asks for the contrary. `asked` names what is compared, where the source does: two constants that are
-    compared to a `status` are in the same role. `last` says how it is written differently in the last pass of
-    a loop alone.
+    compared to a `status` are in the same role. In the body of a loop `rows`
+    say how it is written differently for one of them alone.
     """
 
     begin: int
@@ -61,28 +62,39 @@ class Alteration:
     kind: str = TURNED
     others: tuple[bytes, ...] = ()
     asked: str = ""
-    last: LastPass | None = None
+    rows: Rows | None = field(default=None, compare=False)
 
     def edits(self, source: bytes, text: bytes) -> list[tuple[int, int, bytes]]:
         """What is written where, from a begin to an end, for the text to stand here."""
-        if self.last is None:
+        if self.rows is None:
             return [(self.begin, self.end, text)]
         before, after = _AROUND.get(self.kind, (0, 0))
         begin, end = self.begin - before, self.end + after
         other = source[begin : self.begin] + text + source[self.end : end]
-        choice = self.last.choice % (other, source[begin:end])
-        return [*((at, at, each) for at, each in self.last.insertions), (begin, end, choice)]
+        return [*self.rows.edits(source, source[begin:end], other), (begin, end, self.rows.name)]
 
 
 @dataclass(frozen=True, slots=True)
-class LastPass:
-    """How a loop is written that counts its passes: texts by the place before which they stand.
+class Rows:
+    """A loop whose rows say what they expect: `for x in (a, b)` as `for x, wanted in ((a, 401), (b, 403))`.
 
-    `choice` is a pattern of an expression that is the first text in the last pass, and else the second.
+    Nothing else in a test tells that it is altered: a counter, or a choice in the assertion, would. `target`
+    and `places` are where the variable and the rows stand, `patterns` how a second value is put beside each
+    of them, `altered` the row that expects something else.
     """
 
-    insertions: tuple[tuple[int, bytes], ...]
-    choice: bytes
+    name: bytes
+    target: tuple[int, int]
+    places: tuple[tuple[int, int], ...]
+    patterns: tuple[bytes, bytes]
+    altered: int = 0
+
+    def edits(self, source: bytes, same: bytes, other: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """The loop's own part of the edits of a constant: the rows expect the `same`, and one the `other`."""
+        yield *self.target, self.patterns[0] % (source[slice(*self.target)], self.name)
+        for number, place in enumerate(self.places):
+            value = other if number == self.altered else same
+            yield *place, self.patterns[1] % (source[slice(*place)], value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,43 +122,39 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
     return (Alteration(begin, end, TRUTH, others=(opposite,), asked=asked),) if opposite else ()
 
 
-def last_pass(
-    found: Iterable[Alteration], loop: tuple[int, int], rows: Iterable[tuple[int, int]], last: LastPass
-) -> Iterator[Alteration]:
-    """What a loop asks that has asked before: `rows` after the first, and the rest of it in the last pass."""
-    rows = list(rows)
+def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> Iterator[Alteration]:
+    """What a loop asks for one of its rows: what stands in it, and the constants of the loop's body."""
     for each in found:
-        if any(begin <= each.begin and each.end <= end for begin, end in rows):
+        if any(begin <= each.begin and each.end <= end for begin, end in rows.places):
             yield each
-        elif loop[0] <= each.begin and each.end <= loop[1] and each.kind != TURNED:
-            yield each if each.last else replace(each, last=last)
+        elif loop[0] <= each.begin and each.end <= loop[1] and each.kind in _CONSTANTS:
+            yield each if each.rows else replace(each, rows=rows)
 
 
-def counter(source: bytes) -> bytes:
+def new_name(source: bytes) -> bytes:
     """The name of a variable that the source does not have."""
     words = set(re.findall(rb"\w+", source))
-    return next((each for each in _COUNTERS if each not in words), b"counted_passes")
+    return next((each for each in _WANTED if each not in words), b"wanted_here")
 
 
-def named(tests: Iterable[DeclaredTest], source: bytes) -> tuple[DeclaredTest, ...]:
-    """The tests, in which a name of the file's constants becomes another that is expected, or else a list."""
+def named(
+    tests: Iterable[DeclaredTest], source: bytes, declared: Mapping[bytes, bytes]
+) -> Iterator[DeclaredTest]:
+    """The tests, in which a name of a constant becomes another that is expected, or else a list.
+
+    `declared` are the file's own constants, by name, as they are written: what is imported may be equal.
+    """
     tests = list(tests)
-    places = [each for test in tests for each in test.alterations if each.kind == NAME]
-    names = {source[each.begin : each.end] for each in places}
-    alone = {
-        each: tuple(sorted(names - {source[each.begin : each.end]}))
-        or listed(source, each.begin, each.end).others
-        for each in places
-    }
-    return tuple(
-        replace(
-            test,
-            alterations=tuple(
-                replace(each, others=alone.get(each, each.others)) for each in test.alterations
-            ),
-        )
-        for test in tests
-    )
+    places = {each for test in tests for each in test.alterations if each.kind == NAME}
+    names = sorted({source[each.begin : each.end] for each in places} & declared.keys())
+    others = {}
+    for each in places:
+        value = declared.get(source[each.begin : each.end])
+        alike = [name for name in names if value is not None and declared[name] != value]
+        others[each] = (*alike, *listed(source, each.begin, each.end).others)
+    for test in tests:
+        asked = (replace(each, others=others.get(each, each.others)) for each in test.alterations)
+        yield replace(test, alterations=tuple(asked))
 
 
 def listed(source: bytes, begin: int, end: int) -> Alteration:
@@ -171,11 +179,11 @@ def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
 
 
 def not_held(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
-    """Numbers that are looked for among others, as such that none holds by chance."""
+    """Numbers that are looked for among others, as such that none holds by chance; and short texts."""
     for each in found:
-        if each.kind == NUMBER:
-            number = source[each.begin : each.end].lstrip(b"-")
-            yield replace(each, others=(b"7301" + number, b"9467" + number))
+        if each.kind in {NUMBER, TEXT}:
+            text = source[each.begin : each.end].lstrip(b"-")
+            yield replace(each, others=(b"7301" + text, b"9467" + text))
 
 
 def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:

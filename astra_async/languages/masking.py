@@ -63,6 +63,16 @@ def at_top(code: str, begin: int, end: int, wanted: re.Pattern[str]) -> Iterator
             at = closing(code, found.start()) + 1
 
 
+def without(code: str, opening: re.Pattern[str], begin: int, end: int) -> str:
+    """The code between two places, with blanks for what stands in brackets that `opening` ends with."""
+    pieces, at = [], begin
+    while (found := opening.search(code, at)) and found.start() < end:
+        stop = min(closing(code, found.end() - 1), end)
+        pieces += [code[at : found.start()], " " * (stop - found.start())]
+        at = stop
+    return "".join([*pieces, code[at:end]])
+
+
 def parts_of(code: str, at: int) -> list[tuple[int, int]]:
     """Where the parts between commas stand in the brackets that open at `at`, without blanks around them."""
     end = closing(code, at)

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import LastPass, counter, last_pass
+from astra_async.languages.altering import Rows, in_loop, new_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from astra_async.languages.altering import Alteration
 
-_NAMES = frozenset({"identifier", "shorthand_property_identifier_pattern"})
+_NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"})
+_PLAIN_TYPES = frozenset({"string", "number", "boolean", "any", "unknown"})
 _UNSEEN = re.compile("splat|spread")  # what a list takes over from another
 _GIVEN_IN_ORDER = frozenset({"array_pattern", "destructured_parameter", "block_parameters"})
 
@@ -65,6 +66,9 @@ def inside(node: Node | None, name: str = "arguments") -> list[Node]:
     return [] if held is None else [each for each in held.named_children if "comment" not in each.type]
 
 
+_Patterns = tuple[bytes, bytes] | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestFile:
     """A test file as it is read.
@@ -93,6 +97,8 @@ class TestFile:
         if len(uses) != 2 or uses[1] != name:  # noqa: PLR2004
             return [name]
         declared = uses[0].parent
+        if _is_typed(declared):
+            return [name]
         if declared is not None and declared.type in {"variable_declarator", "assignment"}:
             given = declared.child_by_field_name("value") or declared.child_by_field_name("right")
             return [given or name]
@@ -101,6 +107,8 @@ class TestFile:
     def bind(self, target: Node | None, given: Sequence[Node]) -> None:
         """What stands in `target` may be each of the nodes `given`, or what these hold in its place."""
         if target is None or target.type == "keyword_parameter":
+            return
+        if _is_typed(target):
             return
         target = next(filter(None, map(target.child_by_field_name, ("pattern", "left", "name"))), target)
         inner = [each for each in target.named_children if "comment" not in each.type]
@@ -131,23 +139,25 @@ class TestFile:
         yield from (each for each in found if not function.start_byte <= each.begin < function.end_byte)
 
     def loop(
-        self,
-        statement: Node,
-        target: Node | None,
-        rows: Sequence[Node],
-        asked: Iterable[Alteration],
-        manner: tuple[bytes, bytes],
+        self, loop: Node, target: Node, rows: Sequence[Node], asked: Iterable[Alteration], patterns: _Patterns
     ) -> Iterator[Alteration]:
-        """What a loop asks of which each row is the `target` once; `asked` is read with what rows give.
+        """What a loop asks whose `target` is each row once; `asked` is read with what rows give.
 
-        `manner` is how the language declares a counter before the statement, and how it chooses by it.
+        Of one whose patterns are None (they put a second value beside target and row): what stands in rows.
         """
         if len(rows) > 1:
-            self.bind(target, rows[1:])
-            name, last_row = counter(self.text), len(rows) - 1
-            insertion = statement.start_byte, manner[0] % name
-            last = LastPass((insertion,), manner[1] % (name, last_row))
-            yield from last_pass(asked, spans([statement])[0], spans(rows[1:]), last)
+            self.bind(target, rows)
+            inner = target.named_children if target.type == "block_parameters" else [target]
+            place = inner[0].start_byte, inner[-1].end_byte
+            around = Rows(new_name(self.text), place, tuple(spans(rows)), patterns or (b"", b""))
+            found = in_loop(asked, spans([loop])[0], around)
+            yield from (each for each in found if patterns or each.rows is None)
+
+
+def _is_typed(declared: Node | None) -> bool:
+    """Whether TypeScript's compiler may refuse another constant for a variable."""
+    annotation = part(declared, "type")
+    return annotation.startswith(":") and annotation.lstrip(": ") not in _PLAIN_TYPES
 
 
 def once(found: Iterable[tuple[str, Node]]) -> dict[str, Node]:

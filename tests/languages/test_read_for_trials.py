@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,32 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+func TestAllowed(t *testing.T) {
+	if a() != 1 {
+		t.Error("one")
+		return
+	}
+	if code := b(); code != 2 {
+		if code != 64 {
+			t.Error("neither")
+		}
+	} else if code != 3 {
+		t.Error("never")
+	}
+	if c() != 'x' {
+		t.Error("a character")
+	}
+	if d() != 4 {
+		t.Error("four")
+	}
+	if e() == nil {
+		return
+	}
+	if e().f != 5 {
+		t.Error("where it is reached")
+	}
+}
+
 func TestLeft(t *testing.T) {
 	if testing.Short() {
 		t.Skip("later")
@@ -135,6 +162,10 @@ final class ShopTest extends TestCase {
         foreach (['a', 'b', 'c'] as $name) {
             $this->assertSame('x', name($name));
         }
+        if ($found === null) { return; }
+        $this->assertSame(9, $found);
+    }
+    public function testElse(): void {
         foreach ($names as $name) { $this->assertSame(1, name($name)); }
     }
     /** @dataProvider all */
@@ -162,6 +193,7 @@ FOUND = {
         ("TestTable/one_is",): ["3"],
         ("TestTable/two",): ["5"],
         ("TestLoop",): ["2", "4"],
+        ("TestAllowed",): ["1", "!=", "!=", "4", "!="],
         ("TestLeft",): ["1", "!="],
     },
     "rust": {
@@ -172,6 +204,7 @@ FOUND = {
     "php": {
         ("testPrice",): ["12", "assertSame", 'open("}")', "assertTrue"],
         ("testLoop",): ["x"],
+        ("testElse",): [],
         (): ["x", "assertSame"],
         ("testLoosely",): [
             *("12", "assertEquals", "0", "assertEquals", "x", "assertEquals", "hello"),
@@ -206,23 +239,24 @@ def test_a_number_that_is_compared_loosely_becomes_zero_which_true_is_not() -> N
         (
             "rust",
             "loops",
-            'for (turn, (name, size)) in [("a", 1), ("b", 2), ("c", 3)].into_iter().enumerate() {',
-            "Some(if turn == 2 { 18 } else { 17 })",
+            'for ((name, size), wanted) in [(("a", 1), 17), (("b", 2), 18), (("c", 3), 17)] {',
+            "Some(wanted)",
         ),
         (
             "php",
             "testLoop",
-            "$turn = 0; foreach (['a', 'b', 'c'] as $name) {",
-            "($turn++ === 2 ? '18' : 'x')",
+            "foreach ([['a', 'x'], ['b', '18'], ['c', 'x']] as [$name, $wanted]) {",
+            "assertSame($wanted, ",
         ),
     ],
 )
-def test_a_loop_is_written_so_that_its_last_pass_asks_for_something_else(
+def test_a_loop_is_written_so_that_one_of_its_rows_asks_for_something_else(
     name: str, title: str, begun: str, asked: str
 ) -> None:
     source = SOURCES[name]
     (place,) = next(each.alterations for each in READERS[name]("x", source) if each.titles == (title,))
-    text = source
+    assert place.rows
+    text, place = source, replace(place, rows=replace(place.rows, altered=1))
     for begin, end, new in sorted(place.edits(source, b"18"), reverse=True):
         text = text[:begin] + new + text[end:]
     assert begun in text.decode()

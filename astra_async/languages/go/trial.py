@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, constant
 from astra_async.languages.go.lookup import SKIPPED
-from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, word_of
+from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,8 @@ _NAMED_BODY = re.compile(r'\s*"([^"\\\n]*)"\s*,\s*func\(\s*\w+ \*testing\.T\s*\)
 _IF = re.compile(r"\bif\b")
 _BRACE = re.compile(r"\{")
 _FAILS = re.compile(r"\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(")
-_LEAVES = re.compile(r"\breturn\b|\.Skip(?:f|Now)?\(|\bgoto\b")
+_FUNCTION = re.compile(r"\bfunc\s*\([^{]*\{")
+_LEAVES = re.compile(r"\b(?:return|goto)\b")
 _OR = re.compile(r"\|\|")
 _AND = re.compile(r"&&")
 _UNEQUAL = re.compile(r"!=")
@@ -129,7 +130,7 @@ def _asked_of(
             if len(re.findall(rf"\b{table.variable}\.{field}\b", uses)) == 1:
                 asked = word_of(given.rpartition("=")[2]) or field
                 places = [row[field] for row in rows if field in row]
-                yield from (each for place in places for each in constant(source, *place, asked))
+                yield from (each for place in places for each in _constant(source, *place, asked))
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
@@ -137,16 +138,36 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         yield from _condition(source, code, start, stop, given)
 
 
+def _fails(code: str, at: int) -> bool:
+    """Whether the block that opens there fails the test, whatever else it asks."""
+    return next(at_top(code, at + 1, closing(code, at), _FAILS), None) is not None
+
+
+def _reached(code: str, begin: int, end: int) -> int:
+    """How much of this code every run reaches that does not fail: up to where it may leave."""
+    outside = without(code, _FUNCTION, begin, end)
+    for found in _LEAVES.finditer(outside):
+        block = outside.rfind("{", 0, found.start())
+        if block < 0 or not _FAILS.search(outside, block, found.start()):
+            return found.start()
+    return len(outside)
+
+
 def _conditions(code: str, begin: int, end: int) -> Iterator[tuple[int, int, str]]:
     """Where conditions stand that fail the test, and what an `if` is given before."""
-    if leaving := next(at_top(code, begin, end, _LEAVES), None):
-        end = leaving.start()
+    end = begin + _reached(code, begin, end)
     for each in at_top(code, begin, end, _IF):
         body = next(at_top(code, each.end(), end, _BRACE), None)
-        if body and _FAILS.search(code, body.start(), closing(code, body.start())):
+        is_else = code[begin : each.start()].rstrip().endswith("else")
+        if body and not is_else and _fails(code, body.start()):
             header = code[each.end() : body.start()]
             start = each.end() + header.rfind(";") + 1
             yield start, body.start(), header[: max(header.rfind(";"), 0)]
+
+
+def _constant(source: bytes, begin: int, end: int, asked: str) -> tuple[Alteration, ...]:
+    """A constant that is no character, which only another one may replace."""
+    return () if source[begin : begin + 1] == b"'" else constant(source, begin, end, asked)
 
 
 def _condition(source: bytes, code: str, begin: int, end: int, given: str) -> Iterator[Alteration]:
@@ -164,7 +185,7 @@ def _part(source: bytes, code: str, begin: int, end: int, given: str, *, alone: 
     unequal = next(at_top(code, begin, end, _UNEQUAL), None)
     if unequal:
         asked = word_of(given.rpartition("=")[2]) or word_of(code[begin : unequal.start()])
-        yield from constant(source, *trimmed(code, unequal.end(), end), asked)
+        yield from _constant(source, *trimmed(code, unequal.end(), end), asked)
         if alone:
             yield Alteration(unequal.start(), unequal.end(), others=(b"==",))
         return

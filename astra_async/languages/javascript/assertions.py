@@ -41,6 +41,8 @@ _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
     | {"include", "includes", "contain", "contains", "string"}
 )
+# A list in their argument's place is no other question: they are asked about a name, or take anything.
+_LOOSE = frozenset({"toHaveProperty", "toHaveAttribute", "toHaveTextContent", "toMatch"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
 # Of what an assertion cannot hold, made of what it is asked about: where no constant decides.
 _NEVER = {
@@ -90,7 +92,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         found = list(far(file.text, found)) if name in _NEAR else found
         if name in _WITHIN and "not" not in chain:
             found += [each for span in first for each in within(file.text, *span)]
-        if not found and "not" not in chain and name not in _RAISING:
+        if not found and "not" not in chain and name not in _RAISING | _LOOSE:
             found += [listed(file.text, *span) for span in first]
         found += asked_of_another(function, otherwise="" if given else "[{}]")
         yield from found

@@ -38,7 +38,8 @@ _OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
 _DONE = frozenset({"done", "cb", "callback", "next"})
 _FUNCTIONS = FUNCTIONS | {"function_declaration"}
 _SCOPES = _FUNCTIONS | {"method_definition"}
-_COUNTING = b"let %b = 0; ", b"(%b++ === %d ? %%b : %%b)"
+_PAIRED = b"[%b, %b]", b"[%b, %b]"
+_UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
 _LEAVING = frozenset({"return_statement", "break_statement", "continue_statement"})
 _ESCAPED = re.compile(r"\\(.)")
 
@@ -50,8 +51,19 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
         return ()
     file = TestFile(text=text, scopes=_SCOPES, functions=once(_functions(root)))
     is_typed = path.lower().endswith((".ts", ".tsx", ".mts", ".cts"))
-    tests = named(_tests(root, file), text)
+    tests = named(_tests(root, file), text, _declared(root))
     return tuple(_untyped(test) if is_typed else test for test in tests)
+
+
+def _declared(root: Node) -> dict[bytes, bytes]:
+    """The file's constants that are written without a name or a call in them."""
+    declared = (each for line in root.named_children for each in line.named_children)
+    found = ((part(each, "name"), each.child_by_field_name("value")) for each in declared)
+    return {
+        name.encode(): source(value).encode()
+        for name, value in found
+        if name and value is not None and not any(each.type in _UNCLEAR for each in walk(value))
+    }
 
 
 def _functions(root: Node) -> Iterator[tuple[str, Node]]:
@@ -63,18 +75,26 @@ def _functions(root: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _waits(root: Node) -> bool:
-    """Whether it is playwright's: its assertions wait until they hold, and so two of them may."""
+    """Whether it is playwright's: its assertions wait until they hold, and so two of them may.
+
+    Its fixtures may come from a file of the project: `async ({ page }) => ...`.
+    """
+    if any(
+        each.type == "shorthand_property_identifier_pattern" and source(each) == "page" for each in walk(root)
+    ):
+        return True
     modules = {source(each)[1:-1] for each in walk(root) if each.type == "string"}
     return "@playwright/test" in modules and modules.isdisjoint(_OTHER_RUNNERS)
 
 
 def _untyped(test: DeclaredTest) -> DeclaredTest:
-    """Lists and other subjects stand where the compiler expects another type."""
+    """Lists and other subjects stand where the compiler expects another type, and so would pairs of rows."""
     places = (
         replace(each, others=tuple(other + b" as any" for other in each.others))
         if each.kind in {LISTED, SUBJECT}
         else each
         for each in test.alterations
+        if each.rows is None
     )
     return replace(test, alterations=tuple(places))
 
@@ -205,9 +225,9 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
         yield from file.called(node, own, partial(_asked_by, own, file))
     elif function is not None and part(function, "property") == "forEach":
         for each in (each for each in inside(node)[:1] if each.type in FUNCTIONS and not _is_async(each)):
-            given = [*inside(each, "parameters"), each.child_by_field_name("parameter")]
+            target = next(iter(inside(each, "parameters")), None)
             over, body = function.child_by_field_name("object"), each.child_by_field_name("body")
-            yield from _loop(statement, given[0], over, body, file)
+            yield from _loop(statement, target, over, body, file)
     yield from assertion(node, file, waits=waits)
     if waits:
         yield from _promised(node, file, late=late)
@@ -221,10 +241,14 @@ def _loop(
     statement: Node, target: Node | None, over: Node | None, body: Node | None, file: TestFile
 ) -> Iterator[Alteration]:
     """What a loop asks over rows that stand in the source."""
-    if over is not None and body is not None and not any(each.type in _LEAVING for each in walk(body)):
+    if target is None or over is None or body is None:
+        return
+    if not any(each.type in _LEAVING for each in walk(body)):
         statements = body.named_children if body.type == "statement_block" else [body]
         asked = (found for each in statements for found in _statement(each, file, late=False))
-        yield from file.loop(statement, target, _rows(over, file), asked, _COUNTING)
+        rows = _rows(over, file)
+        is_paired = all(each.type != "pair" for each in rows)
+        yield from file.loop(statement, target, rows, asked, _PAIRED if is_paired else None)
 
 
 def _rows(over: Node, file: TestFile) -> list[Node]:

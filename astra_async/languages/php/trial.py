@@ -10,17 +10,17 @@ from astra_async.languages.altering import (
     NUMBER,
     Alteration,
     DeclaredTest,
-    LastPass,
+    Rows,
     both_ways,
     constant,
-    counter,
     far,
-    last_pass,
+    in_loop,
+    new_name,
     otherwise,
     renamed,
     within,
 )
-from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
+from astra_async.languages.masking import at_top, closing, masked, parts_of, without, word_of
 from astra_async.languages.php.lookup import SKIPPED
 
 if TYPE_CHECKING:
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 _TEST = re.compile(r"\bfunction\s+(test\w*)\s*\(([^()]*)\)[^{;]*\{")
 _ASSERTION = re.compile(r"(?:\$this\s*->|\b(?:self|static)\s*::)\s*(?P<name>\w+)\s*\(")
-_LEAVES = re.compile(r"\breturn\b|\bmarkTest\w+")
-_FOREACH = re.compile(r"\bforeach\s*\(")
+_FUNCTION = re.compile(r"\bfunction\b[^;{]*\{")
+_LEAVES = re.compile(r"\breturn\b")
+_FOREACH = re.compile(r"\bforeach\s*\(\s*\[")
+_TARGET = re.compile(r"\s*as\s+(\$\w+|\[[\s\w$,]*\])\s*")
 _SKIPS = re.compile(r"\b(?:return|break|continue)\b")
 _CLASS = re.compile(r"\\?(?:\w+\\)*(\w+)::class")
 _OPPOSITES = both_ways({
@@ -52,7 +54,7 @@ _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
 _WITHIN = frozenset({"assertContains", "assertStringContainsString"})
 # Exceptions of PHP's own of which none is another's kind.
 _RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "UnexpectedValueException")
-_NO_BASES = ("UnderflowException", "OverflowException", "ErrorException")  # of errors that programs declare
+_NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
 _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
 _TWO = 2
 
@@ -70,10 +72,10 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
-    if leaving := next(at_top(code, begin, end, _LEAVES), None):
-        end = leaving.start()
+    if leaving := _LEAVES.search(without(code, _FUNCTION, begin, end)):
+        end = begin + leaving.start()
     for loop in at_top(code, begin, end, _FOREACH):
-        yield from _in_loop(source, code, loop.start(), loop.end() - 1)
+        yield from _in_loop(source, code, loop)
     for each in at_top(code, begin, end, _ASSERTION):
         parts = parts_of(code, each.end() - 1)
         if each["name"] == "expectException" and parts:
@@ -89,21 +91,15 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
 
 
-def _in_loop(source: bytes, code: str, begin: int, at: int) -> Iterator[Alteration]:
-    """What a loop over a list that stands in it, in the brackets at `at`, asks in its last pass."""
-    head = closing(code, at)
-    listed, body = re.compile(r"\s*\[").match(code, at + 1), code.find("{", head)
-    rows = parts_of(code, listed.end() - 1) if listed else []
-    if (
-        len(rows) > 1
-        and code[head + 1 : body].isspace()
-        and not _SKIPS.search(code, body, closing(code, body))
-    ):
-        name, end = counter(source), closing(code, body)
-        last = LastPass(
-            ((begin, b"$%b = 0; " % name),), b"($%b++ === %d ? %%b : %%b)" % (name, len(rows) - 1)
-        )
-        yield from last_pass(_asked_by(source, code, body + 1, end), (body, end), (), last)
+def _in_loop(source: bytes, code: str, loop: re.Match[str]) -> Iterator[Alteration]:
+    """What a loop over a list that stands in it asks for one of its rows."""
+    opening, head = loop.end() - 1, closing(code, code.find("(", loop.start()))
+    listed = closing(code, opening)
+    target, body = _TARGET.fullmatch(code, listed + 1, head), code.find("{", head)
+    rows, end = parts_of(code, opening), closing(code, body)
+    if target and len(rows) > 1 and code[head + 1 : body].isspace() and not _SKIPS.search(code, body, end):
+        around = Rows(b"$" + new_name(source), target.span(1), tuple(rows), (b"[%b, %b]", b"[%b, %b]"))
+        yield from in_loop(_asked_by(source, code, body + 1, end), (body, end), around)
 
 
 def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:

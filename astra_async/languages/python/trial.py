@@ -13,14 +13,15 @@ from astra_async.languages.altering import (
     NAME,
     Alteration,
     DeclaredTest,
-    LastPass,
+    Rows,
     both_ways,
     constant,
-    counter,
     far,
-    last_pass,
+    in_loop,
     listed,
     named,
+    new_name,
+    not_held,
     within,
 )
 
@@ -55,7 +56,7 @@ _OTHERS = {
 }  # fmt: skip
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # What another error is asked as: an honest one may well be of two of the usual kinds, and hardly of these.
-_RAISED = ("ZeroDivisionError", "EOFError", "RecursionError")
+_RAISED = ("BufferError", "RecursionError", "ReferenceError")
 _LEAVING = ast.Break | ast.Continue
 _MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple"}
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
@@ -68,7 +69,8 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
             tree = ast.parse(source.decode())  # in another encoding places would be others
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    return named(_Reader(source, tree).tests(tree.body), source)
+    reader = _Reader(source, tree)
+    return tuple(named(reader.tests(tree.body), source, dict(reader.declared(tree.body))))
 
 
 class _Reader:
@@ -86,6 +88,13 @@ class _Reader:
         self.once: frozenset[str] = frozenset()
         self.given: dict[str, Sequence[ast.expr]] = {}
         self.parameters: dict[str, Sequence[ast.expr]] = {}
+
+    def declared(self, body: Sequence[ast.stmt]) -> Iterator[tuple[bytes, bytes]]:
+        """The module's constants that are written as they are, by name."""
+        for node in body:
+            if isinstance(node, ast.Assign) and not _names([node.value]):
+                value = self.source[slice(*self._span(node.value))]
+                yield from ((each.id.encode(), value) for each in node.targets if isinstance(each, ast.Name))
 
     def tests(self, body: Sequence[ast.stmt]) -> Iterator[DeclaredTest]:
         """Test functions and methods, also those that stand under a condition."""
@@ -166,30 +175,21 @@ class _Reader:
         """What a loop asks over rows that stand in the source."""
         (over, *others), target = self._given(loop.iter), loop.target
         rows: Sequence[ast.expr] = () if others else getattr(over, "elts", ())
-        line = self.source[self.starts[loop.lineno - 1] :]
         leaves = any(isinstance(each, _LEAVING) for each in ast.walk(loop))
-        leaves |= any(isinstance(each, ast.Starred) for each in rows)
-        if len(rows) <= 1 or leaves or line.lstrip()[:3] != b"for":
+        if len(rows) <= 1 or leaves or any(isinstance(each, ast.Starred) for each in rows):
             return
         targets = getattr(target, "elts", [target])
         columns = (
-            [rows[1:]]
-            if targets == [target]
-            else zip(*(getattr(row, "elts", ()) for row in rows[1:]), strict=False)
+            [rows] if targets == [target] else zip(*(getattr(row, "elts", ()) for row in rows), strict=False)
         )
         for each, column in zip(targets, columns, strict=False):
             if isinstance(each, ast.Name) and each.id in self.once:
                 self.given[each.id] = column
-        last = self._last_pass(loop, len(rows))
-        yield from last_pass(self.alterations(loop.body), self._span(loop), map(self._span, rows[1:]), last)
-
-    def _last_pass(self, loop: ast.For, rows: int) -> LastPass:
-        """`for x, y in rows` as `for turn, (x, y) in enumerate(rows)`: no line moves."""
-        name, places = counter(self.source), (*self._span(loop.target), *self._span(loop.iter))
-        opening, closing = (b"(", b")") if isinstance(loop.target, ast.Tuple) else (b"", b"")
-        texts = (b"%b, %b" % (name, opening), closing, b"enumerate(", b")")
-        choice = b"(%%b if %b == %d else %%b)" % (name, rows - 1)
-        return LastPass(tuple(zip(places, texts, strict=True)), choice)
+        place = self._span(target)
+        is_bare = isinstance(target, ast.Tuple) and self.source[place[0]] != ord("(")
+        patterns = b"(%b), %b" if is_bare else b"%b, %b", b"(%b, %b)"
+        around = Rows(new_name(self.source), place, tuple(map(self._span, rows)), patterns)
+        yield from in_loop(self.alterations(loop.body), self._span(loop), around)
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:
         begin, _ = self._span(test)
@@ -197,7 +197,8 @@ class _Reader:
             for each in test.values:
                 yield from self._assert(each)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            yield Alteration(begin, self._span(test.operand)[0], others=(b"",))
+            end = begin + len(b"not")
+            yield Alteration(begin, end + (self.source[end : end + 1] == b" "), others=(b"",))
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
             match test.ops[0]:
@@ -205,7 +206,8 @@ class _Reader:
                     yield from self._compared(left, right, named=isinstance(test.ops[0], ast.Is))
                 case ast.In():
                     span = self._span(left)
-                    yield from within(self.source, *span) or (listed(self.source, *span),)
+                    short = not_held(self.source, constant(self.source, *span))
+                    yield from within(self.source, *span) or (*short,) or (listed(self.source, *span),)
                 case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE():
                     yield listed(self.source, *self._span(right))
             yield from self._operator(left, right)
@@ -266,8 +268,11 @@ class _Reader:
             yield from self._name(node, asked, made=made)
         elif isinstance(_unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self._span(node), asked)
-        elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.BinOp):
-            for each in [node.left, node.right] if isinstance(node, ast.BinOp) else node.elts:
+        elif isinstance(node, ast.BinOp) and not _names([node]):
+            for each in (node.left, node.right):
+                yield from self._constants(each, asked, made=made)
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+            for each in node.elts:
                 yield from self._constants(each, asked, made=made)
         elif made and isinstance(node, ast.Call):
             yield from self._arguments(node, asked)

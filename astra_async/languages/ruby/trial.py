@@ -68,7 +68,12 @@ _OPPOSITES = both_ways(
 _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
 _SCOPES = frozenset({"method", "block", "do_block"})
 _NO_VALUES = frozenset({"pair", "splat_argument", "hash_splat_argument", "block_argument"})
-_COUNTING = b"%b = -1; ", b"((%b += 1) == %d ? %%b : %%b)"
+# Kinds of answers, of which another may be one, too: 200 and 201 are `:success`.
+_KINDS = frozenset(
+    {":success", ":successful", ":redirect", ":missing", ":error", ":client_error", ":server_error"}
+)
+_PLAIN = frozenset({"string", "integer", "float", "unary", "true", "false", "simple_symbol"})
+_UNPAIRED = frozenset({"pair", "bare_string", "bare_symbol"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
 
@@ -78,7 +83,22 @@ def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
     if root.has_error:
         return ()
     functions = once((part(each, "name"), each) for each in walk(root) if each.type == "method")
-    return named(_tests(root, TestFile(text=text, scopes=_SCOPES, functions=functions)), text)
+    tests = _tests(root, TestFile(text=text, scopes=_SCOPES, functions=functions))
+    return tuple(named(tests, text, _declared(root)))
+
+
+def _declared(root: Node) -> dict[bytes, bytes]:
+    """The file's constants that are written as one constant each."""
+    found = (
+        (each.child_by_field_name(name) for name in ("left", "right"))
+        for each in walk(root)
+        if each.type == "assignment"
+    )
+    return {
+        source(name).encode(): source(value).encode()
+        for name, value in found
+        if name is not None and name.type == "constant" and value is not None and value.type in _PLAIN
+    }
 
 
 def _tests(node: Node, file: TestFile) -> Iterator[DeclaredTest]:
@@ -135,9 +155,13 @@ def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
     body = None if block is None else block.child_by_field_name("body")
     if over is not None and block is not None and body is not None:
         rows = [row for each in file.meant(over) for row in elements(each)]
-        given = inside(block, "parameters")
-        target = block.child_by_field_name("parameters") if len(given) > 1 else next(iter(given), None)
-        yield from file.loop(call, target, rows, _statements(body, file), _COUNTING)
+        given = block.child_by_field_name("parameters")
+        target = given.named_children[0] if given is not None and len(given.named_children) == 1 else given
+        if target is not None:
+            is_paired = not any(each.type in _UNPAIRED for each in rows)
+            patterns = b"(%b), %b" if target == given else b"%b, %b", b"[%b, %b]"
+            asked = _statements(body, file)
+            yield from file.loop(call, target, rows, asked, patterns if is_paired else None)
 
 
 def _assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
@@ -205,7 +229,7 @@ def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
 
 def _listed(node: Node, file: TestFile, _: str) -> Iterator[Alteration]:
     """A value that no constant is, as a list."""
-    if node.type not in _NO_VALUES:
+    if node.type not in _NO_VALUES and not any("heredoc" in each.type for each in walk(node)):
         yield from (listed(file.text, *place) for place in spans(file.meant(node)))
 
 
@@ -225,8 +249,8 @@ _negated = _written(b"!(%b)", b"!!!(%b)")
 
 def _held(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     """A text or number that is looked for among others."""
-    yield from within(file.text, node.start_byte, node.end_byte)
-    yield from not_held(file.text, constant(file.text, node.start_byte, node.end_byte, asked))
+    place = node.start_byte, node.end_byte
+    yield from within(file.text, *place) or not_held(file.text, constant(file.text, *place, asked))
 
 
 def _far(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
@@ -273,7 +297,7 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
     for node in (meant for each in nodes for meant in file.meant(each)):
         if node.type in {"string", "integer", "float", "unary", "true", "false"}:
             yield from constant(file.text, node.start_byte, node.end_byte, asked)
-        elif node.type == "simple_symbol":
+        elif node.type == "simple_symbol" and source(node) not in _KINDS:
             yield Alteration(node.start_byte + 1, node.end_byte, SYMBOL, asked=asked)
         elif node.type == "constant":
             yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, LastPass, constant, counter, last_pass
+from astra_async.languages.altering import Alteration, DeclaredTest, Rows, constant, in_loop, new_name
 from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
 from astra_async.languages.rust.items import SKIPPED
 
@@ -21,9 +21,10 @@ _TEST = re.compile(
 _ASSERTION = re.compile(r"\b(?:assert_eq|assert_ne|assert)!\s*\(")
 _LEAVES = re.compile(r"\breturn\b")
 _FOR = re.compile(r"\bfor\s+(?P<row>\w+|\([\w\s,]*\))\s+in\s+\[")
+_BRACE = re.compile(r"\s*\{")
 _SKIPS = re.compile(r"\b(?:break|continue)\b")
 _WRAPPED = re.compile(r"(?:Some|Ok|Err)\(\s*(.*?)\s*\)", re.DOTALL)
-_VARIANT = re.compile(r"((?:\w+::)+)([A-Z]\w*)")
+_VARIANT = re.compile(r"((?:\w+::)+)([A-Z]\w*[a-z]\w*)")
 _MADE = re.compile(r"&?(?:(?:\w+::)*[A-Z]\w*(?:::(?:new|from))?\s*[({]|(?:vec!\s*)?\[)")
 _FIELD = re.compile(r"(\w+)\s*:(?!:)\s*")
 _TWO = 2
@@ -60,14 +61,12 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
 
 
 def _in_loop(source: bytes, code: str, row: tuple[int, int], at: int) -> Iterator[Alteration]:
-    """What a loop over an array that stands in it, in the brackets at `at`, asks in its last pass."""
-    head, rows = closing(code, at) + 1, parts_of(code, at)
-    body = re.compile(r"\s*\{").match(code, head)
+    """What a loop over an array that stands in it, in the brackets at `at`, asks for one of its rows."""
+    rows, body = tuple(parts_of(code, at)), _BRACE.match(code, closing(code, at) + 1)
     if body and len(rows) > 1 and not _SKIPS.search(code, body.end(), closing(code, body.end() - 1)):
-        name, end = counter(source), closing(code, body.end() - 1)
-        counting = (row[0], b"(%b, " % name), (row[1], b")"), (head, b".into_iter().enumerate()")
-        last = LastPass(counting, b"if %b == %d { %%b } else { %%b }" % (name, len(rows) - 1))
-        yield from last_pass(_asked_by(source, code, body.end(), end), (body.end(), end), (), last)
+        end = closing(code, body.end() - 1)
+        around = Rows(new_name(source), row, rows, (b"(%b, %b)", b"(%b, %b)"))
+        yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), around)
 
 
 def _compared(
@@ -98,6 +97,7 @@ def _constants(source: bytes, begin: int, end: int, asked: str) -> Iterator[Alte
     text = source.decode("latin-1")
     if found := _WRAPPED.fullmatch(text, begin, end):
         begin, end = found.span(1)
-    yield from constant(source, begin, end, asked)
+    if source[begin : begin + 1] != b"'":  # no character, which only another one may replace
+        yield from constant(source, begin, end, asked)
     if variant := _VARIANT.fullmatch(text, begin, end):
         yield Alteration(variant.start(2), end, kind=f"name {variant[1]}", asked=asked)
