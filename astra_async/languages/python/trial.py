@@ -22,6 +22,7 @@ from astra_async.languages.altering import (
     named,
     new_name,
     not_held,
+    otherwise,
     within,
 )
 
@@ -43,12 +44,13 @@ _OPPOSITES = both_ways({
     "assertContains": "assertNotContains",
 })  # fmt: skip
 _WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument that is looked for
+_NOT_IN = b"(lambda: %b)", b"(lambda: [%b])"  # an answer's own `in` may well take a list
 # What an assertion does not hold of, whatever is asked about: the place that is written differently, and the
 # argument out of whose text.
 _OTHERS = {
     "assertTrue": (0, 0, b"not (%b)", b"not [%b]"), "assertFalse": (0, 0, b"not (%b)", b"[%b]"),
     "assertIsNotNone": (0, 0, b"[%b].clear()", b"[%b].sort()"), "assertNotIn": (1, 0, b"[%b]", b"(%b,)"),
-    "assertIn": (0, 0, b"[%b]", b"(%b,)"), "assertIsNone": (0, 0, b"[%b]", b"(%b,)"),
+    "assertIn": (0, 0, *_NOT_IN), "assertIsNone": (0, 0, b"[%b]", b"(%b,)"),
     "assertIsInstance": (0, 0, b"[%b]", b"(%b,)"), "assertRegex": (0, 0, b"[%b]", b"(%b,)"),
     "assertIs": (1, 1, b"[%b]", b"(%b,)"), "assertGreater": (1, 1, b"[%b]", b"(%b,)"),
     "assertGreaterEqual": (1, 1, b"[%b]", b"(%b,)"), "assertLess": (1, 1, b"[%b]", b"(%b,)"),
@@ -207,7 +209,9 @@ class _Reader:
                 case ast.In():
                     span = self._span(left)
                     short = not_held(self.source, constant(self.source, *span))
-                    yield from within(self.source, *span) or (*short,) or (listed(self.source, *span),)
+                    yield from (
+                        within(self.source, *span) or (*short,) or (otherwise(self.source, span, *_NOT_IN),)
+                    )
                 case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE():
                     yield listed(self.source, *self._span(right))
             yield from self._operator(left, right)
