@@ -178,6 +178,8 @@ RUBY = {
     "assert_response :success": ":success->[:success]",
     "assert_response :created": "<created>",
     "expect(f).to eq(<<~TEXT)\n  a\nTEXT": "to->not_to",
+    "given = <<~TEXT\n  a\nTEXT\nexpect(f).to eq(given)": "to->not_to",
+    "[{ a: 1 }, { a: 2 }].each { |a:| expect(f(a)).to eq(5) }": "",
     "assert_equal 5, f": "<5> assert_equal->refute_equal",
     "assert f": "f->!(f) assert->refute",
     "refute f": "f->!(f) refute->assert",

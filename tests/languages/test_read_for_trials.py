@@ -304,5 +304,20 @@ def test_any_text_is_read(name: str, text: str) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_a_file_that_nobody_writes_is_read_in_time(name: str) -> None:
     head, asked = HEADS[name], ASKED[name]
-    for text in (head * 300, head + "(" * 9_000, head + asked * 500 + "}", head + "if " * 2_000):
+    loops = [
+        head + each
+        for each in (
+            "foreach ([1, 2] as $x) f();",
+            "foreach ([1, 2] as $x",
+            "foreach ([",
+            "for x in [1, 2]",
+            "for x in [",
+            "for _, x := range []int{1, 2}",
+            "for _, x := range []struct{",
+            "for _, x := range []struct{a int}{{1}, {2}} { t.Run(x.a, y)",
+            "for _, x := range []struct{a int}{{1}, {2}}",
+            "rows := []p{{1}}\nfor _, x := range rows { t.Run(",
+        )
+    ]
+    for text in (*loops, head * 300, head + "(" * 9_000, head + asked * 500 + "}", head + "if " * 2_000):
         READERS[name]("x", text.encode())

@@ -101,10 +101,12 @@ def _tables(code: str, begin: int, end: int) -> Iterator[_Table]:
         if "struct" in listed[0]:
             after = closing(code, opening) + 1
             opening, fields = after, code[opening + 1 : after - 1].replace(";", "\n")
+        if code[opening : opening + 1] != "{":
+            continue
         names = [each for line in _FIELD.findall(fields) for each in re.split(r"\s*,\s*", line)]
         rows = [dict(_cells(code, row, names)) for row, _ in parts_of(code, opening) if code[row] == "{"]
         body = found.end() - 1 if name else code.find("{", closing(code, opening))
-        if rows:
+        if rows and body > 0:
             yield _Table(found["row"], rows, body + 1, closing(code, body))
 
 
@@ -122,8 +124,8 @@ def _asked_of(
     """What these rows expect: constants of a field that the body compares, and uses for nothing else."""
     begin, end = table.begin, table.end
     for subtest in at_top(code, begin, end, _SUBTEST):  # the body is that of the subtest
-        begin = code.find("{", subtest.end()) + 1
-        end = closing(code, begin - 1)
+        if opening := _BRACE.search(code, subtest.end(), end):
+            begin, end = opening.end(), closing(code, opening.start())
     uses = _TOLD.sub("", code[begin:end])
     for start, stop, given in _conditions(code, begin, end):
         for field in re.findall(rf"!=\s*{table.variable}\.(\w+)\s*(?=$|\|\|)", code[start:stop]):

@@ -32,6 +32,7 @@ _FUNCTION = re.compile(r"\bfunction\b[^;{]*\{")
 _LEAVES = re.compile(r"\breturn\b")
 _FOREACH = re.compile(r"\bforeach\s*\(\s*\[")
 _TARGET = re.compile(r"\s*as\s+(\$\w+|\[[\s\w$,]*\])\s*")
+_BRACE = re.compile(r"\s*\{")
 _SKIPS = re.compile(r"\b(?:return|break|continue)\b")
 _CLASS = re.compile(r"\\?(?:\w+\\)*(\w+)::class")
 _OPPOSITES = both_ways({
@@ -95,11 +96,11 @@ def _in_loop(source: bytes, code: str, loop: re.Match[str]) -> Iterator[Alterati
     """What a loop over a list that stands in it asks for one of its rows."""
     opening, head = loop.end() - 1, closing(code, code.find("(", loop.start()))
     listed = closing(code, opening)
-    target, body = _TARGET.fullmatch(code, listed + 1, head), code.find("{", head)
-    rows, end = parts_of(code, opening), closing(code, body)
-    if target and len(rows) > 1 and code[head + 1 : body].isspace() and not _SKIPS.search(code, body, end):
+    target, body = _TARGET.fullmatch(code, listed + 1, head), _BRACE.match(code, head + 1)
+    rows, end = parts_of(code, opening), closing(code, body.end() - 1) if body else head
+    if target and body and len(rows) > 1 and not _SKIPS.search(code, body.end(), end):
         around = Rows(b"$" + new_name(source), target.span(1), tuple(rows), (b"[%b, %b]", b"[%b, %b]"))
-        yield from in_loop(_asked_by(source, code, body + 1, end), (body, end), around)
+        yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), around)
 
 
 def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:

@@ -29,7 +29,6 @@ from astra_async.languages.syntax import (
     parse,
     part,
     source,
-    spans,
     walk,
     word,
 )
@@ -73,6 +72,7 @@ _KINDS = frozenset(
     {":success", ":successful", ":redirect", ":missing", ":error", ":client_error", ":server_error"}
 )
 _PLAIN = frozenset({"string", "integer", "float", "unary", "true", "false", "simple_symbol"})
+_TARGETS = frozenset({"identifier", "destructured_parameter"})
 _UNPAIRED = frozenset({"pair", "bare_string", "bare_symbol"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
@@ -156,11 +156,11 @@ def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
     if over is not None and block is not None and body is not None:
         rows = [row for each in file.meant(over) for row in elements(each)]
         given = block.child_by_field_name("parameters")
-        target = given.named_children[0] if given is not None and len(given.named_children) == 1 else given
-        if target is not None:
+        if given is not None and {each.type for each in given.named_children} <= _TARGETS:
+            is_one = len(given.named_children) == 1
+            patterns = b"%b, %b" if is_one else b"(%b), %b", b"[%b, %b]"
             is_paired = not any(each.type in _UNPAIRED for each in rows)
-            patterns = b"(%b), %b" if target == given else b"%b, %b", b"[%b, %b]"
-            asked = _statements(body, file)
+            target, asked = given.named_children[0] if is_one else given, _statements(body, file)
             yield from file.loop(call, target, rows, asked, patterns if is_paired else None)
 
 
@@ -229,8 +229,9 @@ def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
 
 def _listed(node: Node, file: TestFile, _: str) -> Iterator[Alteration]:
     """A value that no constant is, as a list."""
-    if node.type not in _NO_VALUES and not any("heredoc" in each.type for each in walk(node)):
-        yield from (listed(file.text, *place) for place in spans(file.meant(node)))
+    for each in [] if node.type in _NO_VALUES else file.meant(node):
+        if not any("heredoc" in inner.type for inner in walk(each)):  # its text stands elsewhere, and once
+            yield listed(file.text, each.start_byte, each.end_byte)
 
 
 def _written(*manners: bytes) -> _Rule:
