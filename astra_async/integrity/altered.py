@@ -231,7 +231,10 @@ class Forms:
         quiet = [each for each in constants if source[each.begin : each.end].strip() not in titles]
         turned = [each for each in test.alterations if each.kind == TURNED]
         exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
-        drawn = rng.choice((quiet or constants) if constants and (exchanged or not turned) else turned)
+        places = (quiet or constants) if constants and (exchanged or not turned) else turned
+        # What a loop asks for each row is as likely as so many assertions.
+        times = [len(each.rows.places) if each.rows else 1 for each in places]
+        (drawn,) = rng.choices(places, times)
         if drawn.rows:
             drawn = replace(drawn, rows=replace(drawn.rows, altered=rng.randrange(len(drawn.rows.places))))
         return drawn, self._other(number, drawn, rng)
