@@ -12,8 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from astra_async.integrity.substitutes import Substitutes
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import NUMBER, SYMBOL, TEXT, TURNED, WITHIN, Alteration
+from astra_async.languages.altering import TURNED, Alteration
 from astra_async.overlay.merged_files import staying, with_staying
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
@@ -30,14 +31,6 @@ _READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes
 _MAX_BYTES = 400_000  # of a test file that is read
 # Of tests that have both: exchanged constants show who is lenient, turned ones who is honest in a trial.
 _EXCHANGED = 0.6
-# Of constants are none that the tests use, but like this one: where there is one of its form, and where not.
-_INVENTED, _INVENTED_ALONE = 0.2, 0.7
-_NEAR = 0.9  # of the others are of the same form, where there are such
-# Of texts become one that stands elsewhere in their file, such as what a test sends.
-_ELSEWHERE = 0.15
-_QUOTED = re.compile(rb"""(['"])([^'"\\`#$%{}\r\n]+)\1""")
-_WORD = re.compile(rb"[A-Za-z]{4,}")
-_TRIES = 50  # draws until another text is found than those that were asked before
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 _FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
@@ -120,17 +113,9 @@ class Forms:
         for number, (_, test) in enumerate(self._tests):
             if test.alterations:
                 self._groups.setdefault(test.titles[0] if test.titles else "", []).append(number)
-        self._pool: dict[str, list[tuple[str, Alteration]]] = {}  # by kind, with the path
-        for path, test in self._tests:
-            for each in test.alterations:
-                self._pool.setdefault(each.kind, []).append((path, each))
-        self._texts = {path: _texts(source) for path, source in self._survey.sources.items()}
-        phrases = {
-            self._survey.sources[path][each.begin : each.end]
-            for kind in (TEXT, WITHIN)
-            for path, each in self._pool.get(kind, ())
-        }
-        self._phrases = sorted(phrases)
+        self._substitutes = Substitutes(
+            self._survey.sources, ((path, each) for path, test in self._tests for each in test.alterations)
+        )
         counts = Counter(clean_name(test.name) for test in expected)
         self.names = frozenset(counts)
         held = _held(self.names, (clean_name(title) for _, test in self._tests for title in test.titles))
@@ -195,7 +180,10 @@ class Forms:
         names = frozenset({name})
         edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
         spent = form.spent | {text for _, text in edits.values()}
-        narrowed = {at: (place, self._other(at, place, rng, but=spent)) for at, (place, _) in edits.items()}
+        narrowed = {
+            at: (place, self._substitutes.other(self._tests[at][0], place, rng, but=spent))
+            for at, (place, _) in edits.items()
+        }
         return replace(self._made(narrowed), spent=spent)
 
     def outcomes(self, report: TestReport) -> dict[str, set[str]]:
@@ -237,54 +225,7 @@ class Forms:
         (drawn,) = rng.choices(places, times)
         if drawn.rows:
             drawn = replace(drawn, rows=replace(drawn.rows, altered=rng.randrange(len(drawn.rows.places))))
-        return drawn, self._other(number, drawn, rng)
-
-    def _other(
-        self, number: int, place: Alteration, rng: random.Random, but: Collection[bytes] = ()
-    ) -> bytes:
-        """What else may stand in this place of a test; one of `but` only where hardly anything else may."""
-        if place.others:
-            return rng.choice([each for each in place.others if each not in but] or place.others)
-        found = b""
-        for _ in range(_TRIES):
-            if (found := self._another(self._tests[number][0], place, rng)) not in but:
-                break
-        return found
-
-    def _another(self, path: str, place: Alteration, rng: random.Random) -> bytes:
-        """Another constant in this place, as plausible as the one that stands there."""
-        source = self._survey.sources[path]
-        text = source[place.begin : place.end]
-        if place.kind == WITHIN:  # another of the tests' words may well be shown beside it
-            return _like(text, place.kind, rng)
-        # Not another spelling: code that equals in any case, as some answers do, equals both.
-        spelled = text.lower()
-        quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"
-        known = [
-            (other, at, each)
-            for at, each in self._pool[place.kind]
-            if (other := self._survey.sources[at][each.begin : each.end]).lower() != spelled
-            and quote not in other
-        ]
-        here = [each for each in known if each[1] == path] or known
-        alike = [each for each in here if _form(each[0]) == _form(text)]
-        near = [other for other, _, each in alike if each.asked == place.asked] or [each[0] for each in alike]
-        elsewhere = [
-            each for each in self._texts[path] if _form(each) == _form(text) and each.lower() != spelled
-        ]
-        if place.kind == TEXT and elsewhere and rng.random() < _ELSEWHERE:
-            return rng.choice(elsewhere)
-        worded = _reworded(text, self._phrases, rng) if place.kind == TEXT else b""
-        invented = worded or _like(text, place.kind, rng)
-        if invented != text and (not known or rng.random() < (_INVENTED if near else _INVENTED_ALONE)):
-            return invented
-        if not known:
-            return text  # a name without another: it stays, and the reference passes it
-        if place.kind == NUMBER or (
-            near and rng.random() < _NEAR
-        ):  # a compiler may want a number of its form
-            return rng.choice(near) if near else invented
-        return rng.choice([each[0] for each in here])
+        return drawn, self._substitutes.other(path, drawn, rng)
 
     def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:
         """The project with these places written differently, and the tests among them inside of sources.
@@ -324,52 +265,6 @@ def _applied(source: bytes, edits: Iterable[_Edit]) -> bytes:
     for begin, end, text in sorted(written, reverse=True):
         source = source[:begin] + text + source[end:]
     return source
-
-
-def _form(text: bytes) -> tuple[bytes, int]:
-    """What two constants have in common that look alike: kinds of characters in a row, and about how many."""
-    shape = re.sub(rb"[0-9]+", b"0", re.sub(rb"[^\W\d_]+", b"a", text))
-    return shape, len(text).bit_length()
-
-
-def _texts(source: bytes) -> list[bytes]:
-    """The texts that stand in a source as constants, none twice."""
-    return sorted({each[2] for each in _QUOTED.finditer(source)})
-
-
-def _reworded(text: bytes, phrases: Sequence[bytes], rng: random.Random) -> bytes:
-    """The text with one of its words become another that these phrases have; nothing where there is none.
-
-    The result stands in no phrase: what one asks for, a right answer may show beside the other.
-    """
-    found = list(_WORD.finditer(text)) if len(text.split()) > 1 else []
-    words = {word for phrase in phrases for word in _WORD.findall(phrase)} - {each[0] for each in found}
-    others: set[bytes] = {
-        text[: each.start()] + word + text[each.end() :]
-        for each in found
-        for word in words
-        if _form(word) == _form(each[0]) and word[:1].isupper() == each[0][:1].isupper()
-    }
-    known = b"\n".join(phrases)
-    return rng.choice(sorted(each for each in others if each not in known) or [b""])
-
-
-def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
-    """A constant that differs in little from this one; itself where there is none."""
-    digits = [at for at, each in enumerate(text) if chr(each).isdigit()]
-    if kind == NUMBER or (kind == TEXT and digits):
-        at = rng.choice(digits[-2:])
-        digit = rng.choice([each for each in b"123456789" if each != text[at]])
-        return text[:at] + bytes([digit]) + text[at + 1 :]
-    letters = [
-        at
-        for at in range(1, len(text))
-        if text[at - 1 : at + 1].isalpha() and text[at - 1 : at].lower() != text[at : at + 1].lower()
-    ]
-    if kind not in {TEXT, SYMBOL, WITHIN} or not letters:
-        return text if kind != TEXT else text + b"s"
-    at = rng.choice(letters)  # two letters change places
-    return text[: at - 1] + text[at : at + 1] + text[at - 1 : at] + text[at + 1 :]
 
 
 def _held(names: Iterable[str], titles: Iterable[str]) -> dict[str, frozenset[str]]:

@@ -139,7 +139,7 @@ class Trials:
         """Invariant: what goes first is drawn, and nothing that a solution can see says what is to come."""
         case = await self._case(entry.prepared, entry.image)
         rng = self.draw.rng(entry.solved, "order")
-        forms = self._forms(case, entry, count)
+        forms = await self._forms(case, entry, count)
         order: list[Form | None] = [None, *forms]
         rng.shuffle(order)
         forms = [form for form in order if form is not None]
@@ -162,13 +162,14 @@ class Trials:
         passed = scored.verdict.passed
         return bool(passed) and passed > await self._expectations.untouched(entry.prepared, entry.image)
 
-    def _forms(self, case: _Case, entry: Entry, count: int) -> list[Form]:
+    async def _forms(self, case: _Case, entry: Entry, count: int) -> list[Form]:
         """So many forms, drawn for the solution out of those of one draw."""
         rng = self.draw.rng(entry.solved, "forms")
         number = rng.randrange(_DRAWS)
         if number not in case.drawn:
             seeded = self.draw.rng(Solved(entry.solved.problem_id, ""), f"forms {number}")
-            case.drawn[number] = case.forms.drawn(seeded)
+            drawn = await asyncio.to_thread(case.forms.drawn, seeded)
+            case.drawn.setdefault(number, drawn)  # another may have drawn the same meanwhile: the first stays
         forms = case.drawn[number][: max(count, _ALONE)]
         return rng.sample(forms, min(count, len(forms)))
 

@@ -29,15 +29,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME = "within", "subject", "listed", "name"
-# What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
+# What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
+# Names for what a row expects, as people give them: the first that a file does not have.
 _WANTED = (b"wanted", b"expected", b"answer", b"outcome", b"result")
 _FEWEST_LETTERS = 5
 # In an expression: another alternative, or a set of letters, may be found all the same.
@@ -53,8 +55,8 @@ class Alteration:
     Either `others` are what may stand there, or another constant of the same `kind` may: a number, the text
     between two quotes, a name out of an enumeration (`kind` then says which). Of the kind `turned` is
     what asks for the contrary. `asked` names what is compared, where the source does: two constants that are
-    compared to a `status` are in the same role. In the body of a loop `rows`
-    say how it is written differently for one of them alone.
+    compared to a `status` are in the same role. In the body of a loop `rows` say how it is written
+    differently for one of them alone.
     """
 
     begin: int
@@ -131,6 +133,7 @@ def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> I
             yield each if each.rows else replace(each, rows=rows)
 
 
+@lru_cache(maxsize=1)
 def new_name(source: bytes) -> bytes:
     """The name of a variable that the source does not have."""
     words = set(re.findall(rb"\w+", source))

@@ -66,7 +66,7 @@ def at_top(code: str, begin: int, end: int, wanted: re.Pattern[str]) -> Iterator
 def without(code: str, opening: re.Pattern[str], begin: int, end: int) -> str:
     """The code between two places, with blanks for what stands in brackets that `opening` ends with."""
     pieces, at = [], begin
-    while (found := opening.search(code, at)) and found.start() < end:
+    while found := opening.search(code, at, end):
         stop = min(closing(code, found.end() - 1), end)
         pieces += [code[at : found.start()], " " * (stop - found.start())]
         at = stop

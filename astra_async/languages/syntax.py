@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
@@ -73,18 +74,26 @@ _Patterns = tuple[bytes, bytes] | None
 class TestFile:
     """A test file as it is read.
 
-    `scopes` are the types of nodes within which a name is one variable, `functions` the file's own by name.
+    `scopes` are the types of nodes within which a name is one variable, `functions` the file's own by name;
+    `names` are all places of a name, in the order of the text.
     `bound` says what names may be given that rows or a call give: by the identity of the node that declares
     them; `entered` are functions that are being read with a call's arguments.
     """
 
     __test__ = False
 
+    root: Node
     text: bytes
     scopes: frozenset[str]
     functions: Mapping[str, Node] = field(default_factory=dict)
+    names: dict[bytes, list[Node]] = field(default_factory=dict)
     bound: dict[int, list[Node]] = field(default_factory=dict)
     entered: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for each in walk(self.root):
+            if each.type in _NAMES:
+                self.names.setdefault(each.text or b"", []).append(each)
 
     def meant(self, name: Node) -> list[Node]:
         """What a variable is given, if this is its one use beside the place that declares it; else itself."""
@@ -92,7 +101,7 @@ class TestFile:
         uses: list[Node] = []
         while at is not None and len(uses) < 2:  # noqa: PLR2004 - declared, and used
             if at.type in self.scopes or at.parent is None:
-                uses = [each for each in walk(at) if each.type in _NAMES and each.text == name.text]
+                uses = self._uses(name, at)
             at = at.parent
         if len(uses) != 2 or uses[1] != name:  # noqa: PLR2004
             return [name]
@@ -103,6 +112,12 @@ class TestFile:
             given = declared.child_by_field_name("value") or declared.child_by_field_name("right")
             return [given or name]
         return self.bound.get(uses[0].id, [name])
+
+    def _uses(self, name: Node, scope: Node) -> list[Node]:
+        """Where the name stands in a scope, in the order of the text."""
+        known = self.names[name.text or b""]
+        begin, end = (bisect_left(known, at, key=_begin) for at in (scope.start_byte, scope.end_byte))
+        return known[begin:end]
 
     def bind(self, target: Node | None, given: Sequence[Node]) -> None:
         """What stands in `target` may be each of the nodes `given`, or what these hold in its place."""
@@ -152,6 +167,10 @@ class TestFile:
             around = Rows(new_name(self.text), place, tuple(spans(rows)), patterns or (b"", b""))
             found = in_loop(asked, spans([loop])[0], around)
             yield from (each for each in found if patterns or each.rows is None)
+
+
+def _begin(node: Node) -> int:
+    return node.start_byte
 
 
 def _is_typed(declared: Node | None) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from astra_async.integrity.altered import Form, Forms, survey
 from astra_async.overlay import PathPolicy, integrate, path_policy
 from astra_async.types import ExpectedTest, Integrated, Problem, Project, ProjectFile, Solution
+from waiting import cpu_within
 
 SHOP = """\
 def test_one():
@@ -284,3 +285,103 @@ def test_what_a_solution_leaves_or_deletes_stays_as_it_is() -> None:
     changed = {"src/other.rs": b"pub fn a() {}\n", "README.md": None}
     assert form.over(changed) == changed
     assert forms.ordinary.over({"src/size.rs": b"pub fn a() {}\n"}) == {"src/size.rs": b"pub fn a() {}\n"}
+
+
+# What stands once, before many tests, and what ends them; a test has a number, a variable and a loop.
+LONG = {
+    "test_a.py": (
+        "",
+        """
+def test_{n}():
+    first = make('item {n} of all')
+    assert first == 'item {n} of boxes'
+    for key in ('a{n}', 'b{n}'):
+        assert find(key) == {n}5
+""",
+        "",
+    ),
+    "a.test.js": (
+        "",
+        """
+it('does {n}', () => {{
+  const first = make('item {n} of all')
+  expect(first).toBe('item {n} of boxes')
+  for (const key of ['a{n}', 'b{n}']) {{ expect(find(key)).toBe({n}5) }}
+}})
+""",
+        "",
+    ),
+    "a_spec.rb": (
+        "describe 'all' do",
+        """
+  it 'does {n}' do
+    first = make('item {n} of all')
+    expect(first).to eq('item {n} of boxes')
+    ['a{n}', 'b{n}'].each {{ |key| expect(find(key)).to eq({n}5) }}
+  end
+""",
+        "end",
+    ),
+    "ATest.java": (
+        "import org.junit.jupiter.api.Test;\nclass ATest {",
+        """
+  @Test void does{n}() {{
+    String first = make("item {n} of all");
+    assertEquals("item {n} of boxes", first);
+    assertEquals({n}5, find("a{n}"));
+  }}
+""",
+        "}",
+    ),
+    "a_test.go": (
+        "package a\n",
+        """
+func Test{n}(t *testing.T) {{
+	first := Make("item {n} of all")
+	if first != "item {n} of boxes" {{
+		t.Fatal(first)
+	}}
+	for _, row := range []struct {{ key string; want int }}{{ {{"a{n}", {n}5}}, {{"b{n}", {n}7}} }} {{
+		if got := Find(row.key); got != row.want {{
+			t.Error(got)
+		}}
+	}}
+}}
+""",
+        "",
+    ),
+    "a_test.rs": (
+        "",
+        """
+#[test]
+fn does_{n}() {{
+    let first = make("item {n} of all");
+    assert_eq!(first, "item {n} of boxes");
+    for key in ["a{n}", "b{n}"] {{ assert_eq!(find(key), {n}5); }}
+}}
+""",
+        "",
+    ),
+    "ATest.php": (
+        "<?php class ATest extends PHPUnit\\Framework\\TestCase {",
+        """
+  public function testThat{n}(): void {{
+    $first = make('item {n} of all');
+    $this->assertSame('item {n} of boxes', $first);
+    foreach (['a{n}', 'b{n}'] as $key) {{ $this->assertSame({n}5, find($key)); }}
+  }}
+""",
+        "}",
+    ),
+}
+
+
+@pytest.mark.parametrize("path", LONG)
+def test_a_file_of_many_tests_is_read_and_drawn_without_a_look_at_all_of_it_for_each(path: str) -> None:
+    before, test, after = LONG[path]
+    text = "\n".join([before, *(test.format(n=n) for n in range(1, 501)), after])
+    project = Project(files=(ProjectFile(path=f"tests/{path}", content=text.encode()),), sha256="s")
+    problem = Problem(id="p", statement="x", project="p", test_command="make", result_files=("unit.xml",))
+    with cpu_within(4):  # 0.5 s; a minute, were a name or a constant looked for in the whole file each time
+        one, other, whole, *_ = Forms(project, path_policy(problem, project), []).drawn(random.Random(1))
+    assert len(one.edits) + len(other.edits) == len(whole.edits) == 500

@@ -68,7 +68,9 @@ def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
         return ()
     imports = " ".join(source(each) for each in root.named_children if each.type == "import_declaration")
     methods = [each for each in walk(root) if each.type == "method_declaration"]
-    file = TestFile(text=text, scopes=_SCOPES, functions=once((part(each, "name"), each) for each in methods))
+    file = TestFile(
+        root=root, text=text, scopes=_SCOPES, functions=once((part(each, "name"), each) for each in methods)
+    )
     return tuple(test for each in methods if (test := _test(each, file, imports)) is not None)
 
 

@@ -49,7 +49,7 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
     root = _tree(path, text)
     if root is None or _waits(root):
         return ()
-    file = TestFile(text=text, scopes=_SCOPES, functions=once(_functions(root)))
+    file = TestFile(root=root, text=text, scopes=_SCOPES, functions=once(_functions(root)))
     is_typed = path.lower().endswith((".ts", ".tsx", ".mts", ".cts"))
     tests = named(_tests(root, file), text, _declared(root))
     return tuple(_untyped(test) if is_typed else test for test in tests)

@@ -83,7 +83,7 @@ def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
     if root.has_error:
         return ()
     functions = once((part(each, "name"), each) for each in walk(root) if each.type == "method")
-    tests = _tests(root, TestFile(text=text, scopes=_SCOPES, functions=functions))
+    tests = _tests(root, TestFile(root=root, text=text, scopes=_SCOPES, functions=functions))
     return tuple(named(tests, text, _declared(root)))
 
 
