@@ -492,6 +492,19 @@ def test_assertions_that_wait_for_a_page_are_left_as_they_are(text: str) -> None
     assert read_file("javascript", "a.spec.ts", text) == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "test('a', () => { const { page } = get(); expect(f(page)).toBe(5); });",
+        "const g = ({ page, size }) => page; test('a', () => { expect(f()).toBe(5); });",
+        "test.each([{ page: 1 }, { page: 2 }])('a', ({ page }) => { expect(f(page)).toBe(5); });",
+    ],
+)
+def test_a_page_that_is_no_browser_leaves_a_test_as_any_other(text: str) -> None:
+    (test,) = read_file("javascript", "a.spec.js", text)
+    assert any(each.kind == "number" for each in test.alterations)
+
+
 @pytest.mark.parametrize("annotation", ["Unit", "'a' | 'b'"])
 def test_what_a_compiler_may_refuse_is_left_as_it_is(annotation: str) -> None:
     text = f"const check = (wanted: {annotation}) => {{ expect(f()).toBe(wanted); }};\n"

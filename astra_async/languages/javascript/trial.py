@@ -34,6 +34,8 @@ _TYPESCRIPT, _TSX = (
 )
 _JAVASCRIPT = ("tree_sitter_javascript", "language")
 _NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
+_BY_ROWS = frozenset({"each", "for", "each()", "for()"})
+_GIVEN = "shorthand_property_identifier_pattern"
 _OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
 _DONE = frozenset({"done", "cb", "callback", "next"})
 _FUNCTIONS = FUNCTIONS | {"function_declaration"}
@@ -77,14 +79,23 @@ def _functions(root: Node) -> Iterator[tuple[str, Node]]:
 def _waits(root: Node) -> bool:
     """Whether it is playwright's: its assertions wait until they hold, and so two of them may.
 
-    Its fixtures may come from a file of the project: `async ({ page }) => ...`.
+    Its fixtures may come from a file of the project: `test("it", async ({ page }) => ...)`.
     """
-    if any(
-        each.type == "shorthand_property_identifier_pattern" and source(each) == "page" for each in walk(root)
-    ):
+    if any(_takes_page(each) for each in walk(root) if each.type == "call_expression"):
         return True
     modules = {source(each)[1:-1] for each in walk(root) if each.type == "string"}
     return "@playwright/test" in modules and modules.isdisjoint(_OTHER_RUNNERS)
+
+
+def _takes_page(call: Node) -> bool:
+    """Whether a test's function takes a `page` that no rows of the test give it."""
+    chain = chain_of(call.child_by_field_name("function"))
+    if chain[0] not in _NAMES or _BY_ROWS & set(chain):
+        return False
+    functions = (each for each in inside(call) if each.type in FUNCTIONS)
+    first = (each for function in functions for each in inside(function, "parameters")[:1])
+    given = (each for parameter in first for each in walk(parameter))
+    return any(each.type == _GIVEN and source(each) == "page" for each in given)
 
 
 def _untyped(test: DeclaredTest) -> DeclaredTest:
@@ -130,7 +141,7 @@ def _test(call: Node, file: TestFile) -> DeclaredTest | None:
         title is None or len(chain) > 1 or not _asserts(functions[-1])
     ):
         return None
-    if {"each", "for", "each()", "for()"} & set(chain):
+    if _BY_ROWS & set(chain):
         title = None
     asked = tuple(_asked_by(functions[-1], file)) or tuple(_asked_by(functions[-1], file, late=True))
     return DeclaredTest((title,) if title else (), asked)
