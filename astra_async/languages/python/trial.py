@@ -25,6 +25,17 @@ from astra_async.languages.altering import (
     otherwise,
     within,
 )
+from astra_async.languages.python.syntax import (
+    Function,
+    asked_of,
+    callee,
+    is_fixture,
+    leaves,
+    names_in,
+    parameters_with_rows,
+    unsigned,
+    used_once,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +43,6 @@ if TYPE_CHECKING:
 # CPython 3.11 counts the depth of the tree that it makes for all threads together, and raises a SystemError
 # where two are at it and the collector of garbage, which any new object may start, runs Python code.
 _ONE_AT_A_TIME = threading.Lock()
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _EQUAL = {
     "assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
     "assertAlmostEqual", "assertCountEqual", "assertSequenceEqual", "assertMultiLineEqual",
@@ -80,10 +90,10 @@ class _Reader:
 
     def __init__(self, source: bytes, tree: ast.Module) -> None:
         self.source = source
-        functions = [each for each in ast.walk(tree) if isinstance(each, _Function)]
+        functions = [each for each in ast.walk(tree) if isinstance(each, Function)]
         counts = Counter(each.name for each in functions)
         self.functions = {each.name: each for each in functions if counts[each.name] == 1}
-        self.entered: set[_Function] = set()
+        self.entered: set[Function] = set()
         bom = 3 if source.startswith(b"\xef\xbb\xbf") else 0
         self.starts = [bom, *(each.end() for each in re.finditer(rb"\r\n|\n|\r", source))]
         # Of the function that is being read: names with one use, and what they are given; rows of parameters.
@@ -94,26 +104,26 @@ class _Reader:
     def declared(self, body: Sequence[ast.stmt]) -> Iterator[tuple[bytes, bytes]]:
         """The module's constants that are written as they are, by name."""
         for node in body:
-            if isinstance(node, ast.Assign) and not _names([node.value]):
+            if isinstance(node, ast.Assign) and not names_in([node.value]):
                 value = self.source[slice(*self._span(node.value))]
                 yield from ((each.id.encode(), value) for each in node.targets if isinstance(each, ast.Name))
 
     def tests(self, body: Sequence[ast.stmt]) -> Iterator[DeclaredTest]:
         """Test functions and methods, also those that stand under a condition."""
         for node in body:
-            if isinstance(node, _Function):
-                if node.name.startswith("test") and not _is_fixture(node):
-                    self.parameters = dict(_parameters(node))
+            if isinstance(node, Function):
+                if node.name.startswith("test") and not is_fixture(node):
+                    self.parameters = dict(parameters_with_rows(node))
                     yield DeclaredTest((node.name,), tuple(self._asked_by(node, {})))
             elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
                 yield from self.tests([*node.body, *getattr(node, "orelse", [])])
 
-    def _asked_by(self, function: _Function, given: dict[str, Sequence[ast.expr]]) -> list[Alteration]:
+    def _asked_by(self, function: Function, given: dict[str, Sequence[ast.expr]]) -> list[Alteration]:
         """What every run of a function asks, whose parameters are given this."""
-        if _leaves(function.body):
+        if leaves(function.body):
             return []
         before = self.once, self.given
-        self.once = _once(function)
+        self.once = used_once(function)
         assigned = {
             each.targets[0].id: (each.value,)
             for each in function.body
@@ -136,7 +146,7 @@ class _Reader:
             elif isinstance(node, ast.For):
                 yield from self._loop(node)
             elif isinstance(node, ast.With | ast.AsyncWith):
-                names = [_called(item.context_expr) for item in node.items]
+                names = [callee(item.context_expr) for item in node.items]
                 if any(name in _RAISES for name in names):
                     yield from self._raises(node.items[0].context_expr)
                 elif not any(name.startswith(("assert", "suppress", "warns", "raises")) for name in names):
@@ -146,14 +156,14 @@ class _Reader:
         call = value.value if isinstance(value, ast.Await) else value
         if not isinstance(call, ast.Call):
             return
-        own = self.functions.get(_called(call))
-        is_here = isinstance(call.func, ast.Name) or _called(getattr(call.func, "value", call)) == "self"
+        own = self.functions.get(callee(call))
+        is_here = isinstance(call.func, ast.Name) or callee(getattr(call.func, "value", call)) == "self"
         if own is None or not is_here:
             yield from self._method(call)
         elif isinstance(own, ast.AsyncFunctionDef) == isinstance(value, ast.Await):
             yield from self._own(call, own)
 
-    def _own(self, call: ast.Call, function: _Function) -> Iterator[Alteration]:
+    def _own(self, call: ast.Call, function: Function) -> Iterator[Alteration]:
         """What a function of the file asks with what this call gives it: places outside of the function."""
         if function in self.entered or any(isinstance(each, ast.Starred) for each in call.args):
             return
@@ -162,7 +172,7 @@ class _Reader:
         given |= {each.arg: each.value for each in call.keywords if each.arg is not None}
         known = {name: self._given(value) for name, value in given.items()}
         # A name means what it does where the call stands: it is left out if it would be read as another.
-        inner = {name: each for name, each in known.items() if not _names(each) & {*names, *self.given}}
+        inner = {name: each for name, each in known.items() if not names_in(each) & {*names, *self.given}}
         self.entered.add(function)
         found = self._asked_by(function, inner)
         self.entered.remove(function)
@@ -226,7 +236,7 @@ class _Reader:
             yield Alteration(begin + found.start(2), begin + found.end(2), others=(other.encode(),))
 
     def _method(self, call: ast.Call) -> Iterator[Alteration]:
-        name = _called(call)
+        name = callee(call)
         if not isinstance(call.func, ast.Attribute):
             return
         sides = [each for each in call.args[:2] if not isinstance(each, ast.Starred)]
@@ -256,8 +266,8 @@ class _Reader:
         """The constants of two sides that are to be equal, else those that make objects, else a list."""
         for made in (False, True):
             found = [
-                *self._constants(left, _asked(right), made=made),
-                *self._constants(right, _asked(left), made=made),
+                *self._constants(left, asked_of(right), made=made),
+                *self._constants(right, asked_of(left), made=made),
             ]
             if found or named:
                 return found
@@ -270,9 +280,9 @@ class _Reader:
         """
         if isinstance(node, ast.Name):
             yield from self._name(node, asked, made=made)
-        elif isinstance(_unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
+        elif isinstance(unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self._span(node), asked)
-        elif isinstance(node, ast.BinOp) and not _names([node]):
+        elif isinstance(node, ast.BinOp) and not names_in([node]):
             for each in (node.left, node.right):
                 yield from self._constants(each, asked, made=made)
         elif isinstance(node, ast.List | ast.Tuple | ast.Set):
@@ -290,9 +300,8 @@ class _Reader:
             yield from self._constants(each, asked, made=made)
         if node.id.isupper() and node.id not in self.given:
             yield Alteration(*self._span(node), NAME, asked=asked)
-        if given := self.parameters.get(
-            node.id
-        ):  # the test's name says what its row expects: another's stands there
+        if given := self.parameters.get(node.id):
+            # Where the test's name says what its row expects: what another row does.
             spans = [self._span(each) for each in given if isinstance(each, ast.Constant)]
             rows = dict.fromkeys(self.source[begin:end] for begin, end in spans)
             yield Alteration(*self._span(node), "rows", tuple(rows), asked)
@@ -300,7 +309,7 @@ class _Reader:
     def _arguments(self, call: ast.Call, asked: str) -> Iterator[Alteration]:
         """The constants out of which a call makes a value; of a program's own class only where it is one."""
         found = [one for each in call.args for one in self._constants(each, asked, made=True)]
-        name, holder = _called(call), _called(getattr(call.func, "value", call.func))
+        name, holder = callee(call), callee(getattr(call.func, "value", call.func))
         is_own = name[:1].isupper() or (name == "of" and holder[:1].isupper())
         if name == "approx":
             yield from far(self.source, found)
@@ -311,8 +320,8 @@ class _Reader:
         if not isinstance(call, ast.Call):
             return
         for given in call.args[:1]:
-            if isinstance(given, ast.Name | ast.Attribute) and _called(given)[:1].isupper():
-                others = tuple(each.encode() for each in _RAISED if each != _called(given))
+            if isinstance(given, ast.Name | ast.Attribute) and callee(given)[:1].isupper():
+                others = tuple(each.encode() for each in _RAISED if each != callee(given))
                 yield Alteration(*self._span(given), "raised", others)
         for keyword in call.keywords:
             if keyword.arg == "match":
@@ -321,71 +330,3 @@ class _Reader:
     def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
-
-
-def _leaves(body: Iterable[ast.AST]) -> bool:
-    """Whether statements may leave the function that they stand in."""
-    nodes = list(body)
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom):
-            return True
-        if not isinstance(node, _Function | ast.Lambda):
-            nodes += ast.iter_child_nodes(node)
-    return False
-
-
-def _once(function: _Function) -> frozenset[str]:
-    """Names of a function that are given something in one place, and are used in one."""
-    names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
-    used = Counter(each.id for each in names if isinstance(each.ctx, ast.Load))
-    stored = Counter([each.id for each in names if isinstance(each.ctx, ast.Store)])
-    stored += Counter(each.arg for each in (*function.args.args, *function.args.kwonlyargs))
-    return frozenset(name for name, count in used.items() if count == stored[name] == 1)
-
-
-def _parameters(test: _Function) -> Iterator[tuple[str, Sequence[ast.expr]]]:
-    """The parameters of a test that it uses once, with what rows give them."""
-    once = _once(test)
-    for call in test.decorator_list:
-        if isinstance(call, ast.Call) and _called(call) == "parametrize" and len(call.args) > 1:
-            for name, column in _columns(*call.args[:2]):
-                if name in once and len(column) > 1:
-                    yield name, column
-
-
-def _names(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that stand in expressions."""
-    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
-
-
-def _columns(names: ast.expr, rows: ast.expr) -> Iterator[tuple[str, Sequence[ast.expr]]]:
-    """The parameters of a test with what each row gives them."""
-    plain = getattr(names, "value", None)
-    listed = re.split(r"\s*,\s*", plain) if isinstance(plain, str) else []
-    listed = listed or [str(getattr(each, "value", "")) for each in getattr(names, "elts", ())]
-    given = [getattr(row, "elts", [row]) for row in getattr(rows, "elts", ())]
-    if all(len(row) == len(listed) for row in given):
-        yield from zip(listed, zip(*given, strict=True), strict=False)
-
-
-def _is_fixture(node: _Function) -> bool:
-    names = (each for decorator in node.decorator_list for each in ast.walk(decorator))
-    return any("fixture" in (getattr(each, "attr", "") or getattr(each, "id", "")) for each in names)
-
-
-def _unsigned(node: ast.expr) -> ast.expr:
-    """A number without the sign before it."""
-    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
-
-
-def _called(node: ast.expr) -> str:
-    function = node.func if isinstance(node, ast.Call) else node
-    return str(getattr(function, "attr", "") or getattr(function, "id", ""))
-
-
-def _asked(node: ast.expr) -> str:
-    """What an expression gives, in the word that its text ends with."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return str(node.slice.value)
-    return _called(node)
