@@ -1,9 +1,7 @@
-"""Every setting of a run, declared once: flags, `ASTRA_*` variables, TOML keys, checks, help, documentation.
+"""A run's configuration, out of the `options`: flags, `ASTRA_*` variables and a TOML file, all checked.
 
-`Options` declares what flags, variables and the top of a TOML file set; the tables beside it are declared
-by the values they fill: `[[models]]` ModelSettings, `[s3]` S3Settings, `[sandbox]` Limits, `[simulation]`
-SimulationSettings, `[prompt]` PromptSettings. A value is taken from the command line, else the environment,
-else the TOML file, else the default; wherever it was written, it is held to the same rule.
+A value is taken from the command line, else the environment, else the TOML file, else the default; wherever
+it was written, it is held to the same rule.
 """
 
 from __future__ import annotations
@@ -14,14 +12,24 @@ import shlex
 import tomllib
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from annotated_types import Ge, Gt, Predicate
-
 from astra_async.errors import ConfigError
+from astra_async.options import (
+    BUNDLED,
+    OTHER_VARIABLES,
+    PREFIX,
+    RENAMED,
+    Options,
+    PromptSettings,
+    SharedOptions,
+    flag_of,
+    options,
+    tables,
+    variable_of,
+)
 from astra_async.redaction import keep_secrets_in, keep_secrets_of, public_settings
 from astra_async.types import (
     ANSWER_FORMATS,
@@ -31,130 +39,16 @@ from astra_async.types import (
     Format,
     Limits,
     ModelSettings,
-    S3Settings,
-    Setting,
     Text,
     checked_table,
     checked_value,
     declared,
     refuse_unknown,
 )
-from astra_async.types.declarations import Address, Positive, Whole, Word, is_agent_name, is_cluster, shown
-from astra_async.types.simulation import SimulationSettings
+from astra_async.types.declarations import is_agent_name, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-TrialMode = Literal["all", "drawn", "off"]
-FeedbackMode = Literal["full", "names", "count"]
-KeepOutput = Literal["failed", "all", "none"]
-Until = Literal["decided", "precise"]
-BUNDLED = "bundled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedOptions:
-    """What a run takes over as somebody set it."""
-
-    samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
-    until: Annotated[
-        Until | None,
-        Setting("Ask in rounds of 2, 4, 8 ... samples; stop each model once it is decided or precise."),
-    ] = None
-    target_se: Annotated[
-        Positive, Setting("Standard error of a mean score, for --until precise.", "POINTS")
-    ] = None
-    margin: Annotated[
-        float, Gt(0), Setting("Largest difference that --until decided calls equivalent.", "POINTS")
-    ] = 2.0
-    agents_at_once: Annotated[
-        Whole, Setting("Agents' containers at once; as memory allows if not set.", "N")
-    ] = None
-    projects: Annotated[Word, Setting("Where relative projects start: a folder or URL.", "ROOT")] = None
-    skills: Annotated[Word, Setting("CSV of skills by id: id, main_skill, sub_skills.", "CSV")] = None
-    only: Annotated[tuple[str, ...], Setting("Only this problem; may be repeated.", "ID")] = ()
-    skill: Annotated[Word, Setting("Only problems with this main or sub-skill.", "NAME")] = None
-    limit: Annotated[Whole, Setting("Only the first N problems, this time.", "N")] = None
-    budget_usd: Annotated[Positive, Setting("Stop before costs pass this sum.", "USD")] = None
-    seed: Annotated[int | None, Setting("Seed sent to the model, varied for each sample.", "N")] = None
-    image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
-    retry_images: Annotated[
-        bool, Setting("Try again to make images that failed before from the same inputs.")
-    ] = False
-    trials: Annotated[TrialMode, Setting("Which solutions are run against altered tests.")] = "drawn"
-    reuse_identical: Annotated[
-        bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
-    ] = False
-    keep_output: Annotated[
-        KeepOutput, Setting("Samples whose test output is kept in outputs.jsonl, at most 64 KB each.")
-    ] = "failed"
-    cluster: Annotated[
-        str | None,
-        Predicate(is_cluster),
-        Setting("Run the tests on a Dask cluster, or on N worker processes here.", "ADDRESS|local:N"),
-    ] = None
-    turns: Annotated[
-        int, Ge(0), Setting("Further turns of a sample, after feedback on its failed tests.", "R")
-    ] = 0
-    feedback: Annotated[
-        FeedbackMode | None,
-        Setting("What a turn is told of tests. If not set: `count` where files are hidden, else `full`."),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options(SharedOptions):
-    """What a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) or a TOML key can say."""
-
-    problems: Annotated[
-        Word, Setting("CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV")
-    ] = None
-    model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
-    out: Annotated[Word, Setting("Run directory; the same one resumes.", "DIR")] = None
-    format: Annotated[
-        Literal["xml", "json", "both"], Setting("Answer format asked for; `both` gives K samples of each.")
-    ] = "xml"
-    agent: Annotated[
-        tuple[str, ...],
-        Setting("Agent that works on each problem, `none` for a single answer; may be repeated.", "NAME"),
-    ] = ()
-    agent_minutes: Annotated[
-        float, Gt(0), Setting("Most minutes of an agent's work, not counting model calls.", "M")
-    ] = 30.0
-    agent_steps: Annotated[int, Ge(1), Setting("Most model calls of one agent's work.", "N")] = 250
-    agent_usd: Annotated[
-        Positive, Setting("Most dollars of one agent's work; no limit if not set.", "USD")
-    ] = None
-    column: Annotated[
-        tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
-    ] = ()
-    base_url: Annotated[Address, Setting("Server of every model on this command line.", "URL")] = None
-    max_in_flight: Annotated[Whole, Setting("Most calls at once for each model; 256 if not set.", "N")] = None
-    sandboxes: Annotated[Whole, Setting("Containers at once; by cores and memory if not set.", "N")] = None
-    batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
-        False
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptSettings:
-    """`[prompt]` of the configuration file."""
-
-    leave_out: Annotated[
-        tuple[str, ...] | None,
-        Setting("Patterns of project files that the prompt does not show, instead of the default ones."),
-    ] = None
-
-
-OTHER_VARIABLES: Mapping[str, str] = {
-    "ASTRA_CONFIG": "TOML file, as --config.",
-    "ASTRA_CACHE": "Folder for fetched projects and learned tests; ~/.cache/astra_async if not set.",
-    "ASTRA_BASE_IMAGE": "Image that the built images start from, instead of Debian's.",
-    "ASTRA_DEBIAN_MIRROR": "Where debootstrap takes the base image from where no registry answers.",
-    "ASTRA_ENGINE_LOG": "Where scripts/engine writes the log of an engine that it starts.",
-}
-_PREFIX = "ASTRA_"
-_ALIKE = 0.75  # below that it is another program's variable, such as ASTRA_DB_TOKEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,36 +78,6 @@ class RunConfig(SharedOptions):
     leave_out: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-
-
-@cache
-def options() -> Mapping[str, Declared]:
-    """The declared options by name; what is asked of whom comes first."""
-    shared = {item.name for item in fields(SharedOptions)}
-    return {item.name: item for item in sorted(declared(Options), key=lambda item: item.name in shared)}
-
-
-@cache
-def tables() -> Mapping[str, type]:
-    """The class that declares each table of a TOML file."""
-    return {
-        "models": ModelSettings,
-        "agents": AgentSettings,
-        "s3": S3Settings,
-        "sandbox": Limits,
-        "prompt": PromptSettings,
-        "simulation": SimulationSettings,
-    }
-
-
-def flag_of(name: str) -> str:
-    """An option's flag."""
-    return f"--{name.replace('_', '-')}"
-
-
-def variable_of(name: str) -> str:
-    """An option's variable."""
-    return f"{_PREFIX}{name.upper()}"
 
 
 def load_config(
@@ -269,10 +133,10 @@ def load_config(
     )
 
 
-# Options by the names that they had before 23 November 2026, and values that are called otherwise since.
-RENAMED = {"canary": "trials"}
+_ALIKE = 0.75  # below that it is another program's variable, such as ASTRA_DB_TOKEN
+# Values that are called otherwise since the options of RENAMED are.
 _RENAMED_VALUES = {"suspicious": "drawn"}
-_RENAMED_VARIABLES = {f"{_PREFIX}{old.upper()}": f"{_PREFIX}{new.upper()}" for old, new in RENAMED.items()}
+_RENAMED_VARIABLES = {f"{PREFIX}{old.upper()}": f"{PREFIX}{new.upper()}" for old, new in RENAMED.items()}
 
 
 def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -356,10 +220,10 @@ def _from_variable(option: Declared, text: str) -> Any:
 def _unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Warnings of `ASTRA_*` variables that nothing reads; ConfigError for one that is only misspelt."""
     known = [*map(variable_of, options()), *OTHER_VARIABLES]
-    unknown = [name for name in environ if name.startswith(_PREFIX) and name not in known]
-    names = {name.removeprefix(_PREFIX): name for name in known}
+    unknown = [name for name in environ if name.startswith(PREFIX) and name not in known]
+    names = {name.removeprefix(PREFIX): name for name in known}
     for name in unknown:
-        close = difflib.get_close_matches(name.removeprefix(_PREFIX), names, n=1, cutoff=_ALIKE)
+        close = difflib.get_close_matches(name.removeprefix(PREFIX), names, n=1, cutoff=_ALIKE)
         if close:
             raise ConfigError(f"{name}: no such variable; did you mean {names[close[0]]}? Else unset it")
     return tuple(f"the variable {name} is none of astra's and changes nothing" for name in sorted(unknown))

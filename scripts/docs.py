@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astra_async.answers import REPAIRS
-from astra_async.config import OTHER_VARIABLES, flag_of, options, tables, variable_of
 from astra_async.metrics import ProblemRow
+from astra_async.options import OTHER_VARIABLES, flag_of, options, tables, variable_of
 from astra_async.overlay import PATH_REPAIRS
 from astra_async.problems.columns import COLUMNS, REQUIRED
 from astra_async.report.labels import CLASSES

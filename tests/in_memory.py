@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.config import FeedbackMode, KeepOutput
     from astra_async.images.resolve import ProblemImages
+    from astra_async.options import FeedbackMode, KeepOutput
     from astra_async.running.model_pools import ModelPool
     from astra_async.types import Format, Project, Sandbox
 

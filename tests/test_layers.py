@@ -16,7 +16,18 @@ ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 LAYERS = {
     "values": {"types", "errors", "files", "redaction", "surrogates", "transport"},
     "pure": {
-        *("config", "served", "metrics", "stats", "report", "languages", "overlay", "answers", "problems"),
+        *(
+            "config",
+            "options",
+            "served",
+            "metrics",
+            "stats",
+            "report",
+            "languages",
+            "overlay",
+            "answers",
+            "problems",
+        ),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
         *(
             "testing.reports",

@@ -20,7 +20,7 @@ from astra_async.testing.reports.report_text import clean_name, without_controls
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from astra_async.config import FeedbackMode
+    from astra_async.options import FeedbackMode
     from astra_async.overlay import PathPolicy
     from astra_async.types import ExpectedTest
 

@@ -9,8 +9,9 @@ import click
 
 from astra_async.cli.console import say
 from astra_async.cli.run import start
-from astra_async.config import BUNDLED, load_config
+from astra_async.config import load_config
 from astra_async.files import write_atomically
+from astra_async.options import BUNDLED
 from astra_async.overlay import integrate
 from astra_async.report.labels import COLUMNS, csv_of
 from astra_async.running.recorded import believed

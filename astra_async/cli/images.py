@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.cli.click_options import config_options
 from astra_async.cli.console import say, tell
-from astra_async.cli.options import config_options
 from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages
 from astra_async.running.problem_set import cache_root, chosen_problems, data_config, ready_problems

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli import EXIT_INCOMPLETE
+from astra_async.cli.click_options import config_options
 from astra_async.cli.console import open_console, say, tell
-from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
-from astra_async.config import BUNDLED, load_config
+from astra_async.config import load_config
 from astra_async.errors import UsageError
+from astra_async.options import BUNDLED
 from astra_async.types.records import read_run, require_run
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.cli.click_options import config_options
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
-from astra_async.cli.options import config_options
 from astra_async.errors import UsageError
 from astra_async.problems import select
 from astra_async.problems.fetch.locations import shown, split_pin

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from astra_async.cli.click_options import config_options
 from astra_async.cli.console import say, tell
-from astra_async.cli.options import config_options
 from astra_async.cli.run import start
 from astra_async.errors import StorageError, UsageError
 from astra_async.files import file_mode, write_atomically

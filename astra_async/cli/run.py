@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
+from astra_async.cli.click_options import config_options
 from astra_async.cli.console import is_terminal, tell
 from astra_async.cli.display import Display
-from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config

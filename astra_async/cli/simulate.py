@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import click
 
+from astra_async.cli.click_options import declared_option
 from astra_async.cli.console import say
-from astra_async.cli.options import declared_option
 from astra_async.cli.signals import Stopper
-from astra_async.config import flag_of
 from astra_async.errors import ConfigError
+from astra_async.options import flag_of
 from astra_async.types import Text, checked_value, declared
 from astra_async.types.declarations import shown
 from astra_async.types.simulation import Denial, SimulationSettings

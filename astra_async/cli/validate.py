@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.cli.click_options import config_options
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
-from astra_async.cli.options import config_options
-from astra_async.config import BUNDLED
 from astra_async.errors import ImageError
 from astra_async.images.resolve import ProblemImages
+from astra_async.options import BUNDLED
 from astra_async.running.problem_set import cache_root, chosen_problems, data_config, ready_problems
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.feedback import feedback_fingerprint, mode_for
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
-from astra_async.config import BUNDLED, model_part
+from astra_async.config import model_part
 from astra_async.images.resolve import SET_PREFIX
 from astra_async.metrics import Metrics, planned_samples
+from astra_async.options import BUNDLED
 from astra_async.problems.prepare import problem_description, problem_part, reference_sha256
 from astra_async.problems.sources import NAMED
 from astra_async.redaction import public_settings, public_url
@@ -25,7 +26,8 @@ from astra_async.testing.verdict import limits_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.config import FeedbackMode, RunConfig
+    from astra_async.config import RunConfig
+    from astra_async.options import FeedbackMode
     from astra_async.problems.prepare import Prepared
 
 _VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")

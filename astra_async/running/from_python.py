@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_async.config import RunConfig, load_config
-from astra_async.config import options as declared_options
 from astra_async.errors import UsageError
+from astra_async.options import options as declared_options
 from astra_async.running.opening import drive, open_run
 from astra_async.tasks import cancel
 from astra_async.types import refuse_unknown

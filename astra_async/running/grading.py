@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.answers.lenient import LenientParser
-    from astra_async.config import KeepOutput
     from astra_async.images.resolve import ProblemImages
     from astra_async.integrity.trials import Trials
+    from astra_async.options import KeepOutput
     from astra_async.running.reuse import EarlierVerdicts
     from astra_async.testing.expected import Expectations
     from astra_async.testing.timeouts import Timeouts

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from astra_async.config import BUNDLED, load_config
+from astra_async.config import load_config
 from astra_async.errors import ConfigError
+from astra_async.options import BUNDLED
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.kept import hold

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
-    from astra_async.config import KeepOutput
+    from astra_async.options import KeepOutput
     from astra_async.problems.prepare import Prepared
     from astra_async.running.admission import Passage
     from astra_async.running.agent_asking import AgentAsking

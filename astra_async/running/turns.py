@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
-    from astra_async.config import FeedbackMode
+    from astra_async.options import FeedbackMode
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.grading import Grading

@@ -16,7 +16,8 @@ from msgspec import structs
 
 import astra_async
 from astra_async.asking.throttle.state import EventKind
-from astra_async.config import RunConfig, load_config, options, tables
+from astra_async.config import RunConfig, load_config
+from astra_async.options import options, tables
 from astra_async.problems.manifest import read_install_command, read_manifest
 from astra_async.running import trouble
 from astra_async.running.description import run_description

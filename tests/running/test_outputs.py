@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from astra_async.config import KeepOutput
+    from astra_async.options import KeepOutput
     from astra_async.running.runner import Runner
     from astra_async.types import Job
 

@@ -16,8 +16,9 @@ from click.testing import CliRunner
 from simulated_client import chat_body
 
 from astra_async.cli.simulate import simulate
-from astra_async.config import load_config, tables
+from astra_async.config import load_config
 from astra_async.errors import ConfigError
+from astra_async.options import tables
 from astra_async.types import declared
 from astra_async.types.simulation import FAULT_KINDS, SimulationSettings
 from waiting import PATIENCE_S

@@ -1,4 +1,4 @@
-"""Click options made from what `config` declares; click only hands on what was typed."""
+"""Click options made from what `astra_async.options` declares; click only hands on what was typed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from astra_async.config import RENAMED, flag_of, options
+from astra_async.options import RENAMED, flag_of, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def config_options(*names: str) -> Callable[[Command], Command]:
-    """The named options of `config.Options` (all without a name), and --config."""
+    """The named options of `Options` (all without a name), and --config."""
     chosen = [option for option in options().values() if not names or option.name in names]
 
     def decorate(command: Command) -> Command:
