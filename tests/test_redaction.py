@@ -101,9 +101,11 @@ def test_words_are_never_eaten(text: str) -> None:
 
 def test_no_line_of_our_own_sources_and_bundled_projects_is_changed() -> None:
     """A corpus of honest text: code, prose, identifiers, addresses."""
+    suffixes = {".py", ".js", ".jsx", ".ts", ".rb", ".java", ".md", ".json", ".yml", ".csv"}
+    paths = [path for path in sorted(BUNDLED.rglob("*")) if path.suffix in suffixes]
     changed = []
-    for path in sorted(BUNDLED.rglob("*")):
-        if path.suffix in {".py", ".js", ".jsx", ".ts", ".rb", ".java", ".md", ".json", ".yml", ".csv"}:
+    with knowing():  # by its shape alone: other tests of this process have secrets of their own
+        for path in paths:
             text = path.read_text(encoding="utf-8", errors="replace")
             if path.parent.name != "redaction" and mask(text) != text:
                 changed += [line for line in text.splitlines() if mask(line) != line]
