@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from astra_async.errors import UsageError
-from astra_async.report.packing import FAILURES, FINISHES, STATUSES, TRIALS
+from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES, TRIALS
 from astra_async.report.table import csv_header, csv_row
 from astra_async.report.turn_states import read_turns
 from astra_async.types import Outcome

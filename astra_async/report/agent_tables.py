@@ -9,7 +9,7 @@ import numpy as np
 
 from astra_async.report.costs import mean_cost_usd, quantile_of
 from astra_async.report.entries import ranked
-from astra_async.report.packing import AGENT_ENDS
+from astra_async.report.packed_row import AGENT_ENDS
 from astra_async.report.pairwise import Pair
 from astra_async.report.table import WHO, Column, Table
 from astra_async.types import is_agent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.metrics import Metrics
-from astra_async.report.packing import FAILURES
+from astra_async.report.packed_row import FAILURES
 from astra_async.report.run_settings import families_of
 from astra_async.stats.spread import variance_split
 

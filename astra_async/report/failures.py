@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from astra_async.report.labels import CLASSES, JUDGE, read_judged
-from astra_async.report.packing import FAILURES
+from astra_async.report.packed_row import FAILURES
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.agreement import agreement, corrected_share
 

@@ -11,16 +11,16 @@ import json
 import math
 import struct
 from collections import Counter
-from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.files import read_at
 from astra_async.metrics import Metrics, Sums, planned_samples
-from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, SampleKey, Status, TrialState
+from astra_async.report.packed_row import FAILURES, PACK, ROW_DTYPE, STATUSES, values
+from astra_async.types import SampleKey
 from astra_async.types.records import Disbelieved, Flaw, counting, read_result, repeated
 
 if TYPE_CHECKING:
@@ -30,55 +30,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.run_settings import RunSettings
-    from astra_async.types import AnswerKey, Result
-    from astra_async.types.records import Outcomes
-
-FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
-FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
-TRIALS: tuple[TrialState, ...] = get_args(TrialState)
-AGENT_ENDS: tuple[AgentEnd | None, ...] = (None, *get_args(AgentEnd))  # None: no agent's
-STATUSES: tuple[Status, ...] = ("scored", "no_solution")
-
-# Fields that are packed as they are: counts, or 0, and numbers, or NaN, where nothing is recorded.
-_COUNTS = (
-    *("attempts", "input_characters", "output_characters", "files_changed", "lines_written"),
-    "trial_left_out",
-)
-_TOKENS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-_NUMBERS = ("exit_code", "cost_usd", "ttft_s", "latency_s", "test_s", "steps", "model_s", "own_s")
-_ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of _values
-    ("present", "B"),
-    *((name, "I") for name in ("pair", "problem", "sample", "passed", "total")),
-    *((name, "B") for name in ("status", "failure", "finish", "trial")),
-    ("trial_s", "d"),
-    ("agent_end", "B"),  # number in AGENT_ENDS
-    ("reused", "B"),  # the verdict is another sample's: the tests did not run
-    *((name, "B") for name in ("timed_out", "cost_estimated")),
-    *((name, "I") for name in (*_COUNTS, "extra_tests", "dropped")),
-    *((name, "d") for name in (*_TOKENS, *_NUMBERS)),
-    # these six are numbers of texts in `Columns.texts`
-    *((name, "I") for name in ("repairs", "suspicions", "prompt", "image", "node", "returned_model")),
-    ("solution", "Q"),  # leading 60 bits of solution_sha256; 0 without a solution
-    ("outcomes", "I"),  # checksum of the outcomes in their order, to see equal answers graded differently
-    ("verdict", "I"),  # number in `Columns.verdicts`
-    ("finished", "d"),  # seconds since 1970, NaN when not recorded
-    ("offset", "Q"),
-    ("length", "I"),
-)
-_PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
-ROW_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
-# Changes when the numbers of a row would mean something else; the last is raised by hand where `_values` is.
-ROW_MEANING = repr((_ROW, FAILURES, FINISHES, TRIALS, STATUSES, AGENT_ENDS, 1))
-_RECORD = np.dtype((np.void, ROW_DTYPE.itemsize))
-_NAN = float("nan")
-_NO_AGENT = _NAN, _NAN, _NAN  # its steps and seconds
-_TRIAL_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(TRIALS)}
-_AGENT_END_NUMBERS: Mapping[str | None, int] = {end: number for number, end in enumerate(AGENT_ENDS)}
-_STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
-_FAILURE_NUMBERS = {failure: number for number, failure in enumerate(FAILURES)}
-_FINISH_NUMBERS = {finish: number for number, finish in enumerate(FINISHES)}
+    from astra_async.types import AnswerKey, Failure, Result, Status
 
 _OUTCOMES: Mapping[str, tuple[Status | Failure | None, ...]] = {"status": STATUSES, "failure": FAILURES}
+_RECORD = np.dtype((np.void, ROW_DTYPE.itemsize))
 
 Place = tuple[int, int, int]  # numbers of pair, problem and sample
 
@@ -124,7 +79,7 @@ class Columns:
         self._numbers: dict[tuple[int, tuple[str, ...], int], int] = {}
         # zeros cost no memory until they are written: a plan may be far larger than what there is
         shape = len(self.pairs), len(self.problems), settings.samples
-        places = np.zeros(math.prod(shape) * _PACK.size, dtype=np.uint8)
+        places = np.zeros(math.prod(shape) * PACK.size, dtype=np.uint8)
         self._buffer = memoryview(places)  # type: ignore[arg-type]  # numpy's stubs lack the buffer
         self.places = places.view(ROW_DTYPE).reshape(shape)
         self._unplanned = 0
@@ -148,13 +103,15 @@ class Columns:
             if place is None:
                 self._note_unplanned(result.key)
                 return
-            at = ((place[0] * len(self.problems) + place[1]) * self.samples + place[2]) * _PACK.size
+            at = ((place[0] * len(self.problems) + place[1]) * self.samples + place[2]) * PACK.size
             if self._buffer[at] and not self._takes_place(number, line, place):
                 return
-            packed = _PACK.pack(1, *place, *self._values(result, tests, place[1]), offset, len(line))
+            verdict = self._verdict(place[1], tests.names, tests.passed) if tests.names else 0
+            fields = values(result, tests, verdict, self.texts)
+            packed = PACK.pack(1, *place, *fields, offset, len(line))
             if self._totals.get(place[1]) != result.total:
                 self._note_total(result, place[1])
-            self._buffer[at : at + _PACK.size] = packed
+            self._buffer[at : at + PACK.size] = packed
             self._note_times(result)
         except Flaw as flaw:
             self._disbelieved.add(number, flaw, line)
@@ -280,55 +237,6 @@ class Columns:
             raise ConflictError(f"{self.path}: {error}") from error
         self._totals[problem] = result.total
 
-    def _values(self, result: Result, tests: Outcomes, problem: int) -> tuple[int | float, ...]:
-        texts, usage, agent = self.texts, result.usage, result.agent
-        return (
-            result.passed,
-            result.total,
-            _STATUS_NUMBERS[result.status],
-            _FAILURE_NUMBERS[result.failure],
-            _FINISH_NUMBERS[result.finish_reason],
-            _TRIAL_NUMBERS.get(result.trial, 0),
-            result.trial_s,
-            _AGENT_END_NUMBERS.get(agent.end, 0) if agent else 0,
-            result.note.startswith(REUSED),
-            result.timed_out,
-            result.cost_estimated,
-            result.attempts,
-            result.input_characters,
-            result.output_characters,
-            result.files_changed,
-            result.lines_written,
-            result.trial_left_out,
-            len(result.extra_tests),
-            len(result.dropped),
-            *[
-                _NAN if value is None else value
-                for value in (
-                    usage.input_tokens,
-                    usage.cached_tokens,
-                    usage.output_tokens,
-                    usage.reasoning_tokens,
-                    result.exit_code,
-                    result.cost_usd,
-                    result.ttft_s,
-                    result.latency_s,
-                )
-            ],
-            result.test_s,
-            *((agent.steps, agent.model_s, agent.own_s) if agent else _NO_AGENT),
-            texts[";".join(result.repairs)] if result.repairs else 0,
-            texts[";".join(result.suspicions)] if result.suspicions else 0,
-            texts[result.prompt_sha256],
-            texts[result.image_id],
-            texts[result.node],
-            texts[result.returned_model],
-            int(result.solution_sha256[:15], 16) if result.solution_sha256 else 0,
-            tests.checksum,
-            self._verdict(problem, tests.names, tests.passed) if tests.names else 0,
-            _seconds(result.finished_at),
-        )
-
     def _note_times(self, result: Result) -> None:
         started, finished = result.started_at, result.finished_at
         if started and (not self.started_at or started < self.started_at):
@@ -379,16 +287,3 @@ def is_unended(line: bytes) -> bool:
         return bool(json.loads(line))
     except (ValueError, RecursionError):
         return False
-
-
-def number_in(value: float | None) -> float:
-    """A number of a record, NaN for what is not recorded, and for what is no finite number."""
-    return _NAN if value is None or not math.isfinite(value) else value
-
-
-def _seconds(text: str) -> float:
-    """Seconds since 1970; NaN for what is no time."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return _NAN

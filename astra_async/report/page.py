@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.report.packing import FAILURES
+from astra_async.report.packed_row import FAILURES
 from astra_async.report.page_samples import BUDGET_BYTES, embed
 from astra_async.report.plots import inline
 from astra_async.report.problem_tables import problem_infos

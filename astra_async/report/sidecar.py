@@ -21,7 +21,8 @@ import numpy as np
 
 from astra_async.errors import StorageError
 from astra_async.files import file_mode, write_atomically
-from astra_async.report.packing import ROW_DTYPE, ROW_MEANING, Columns, is_unended
+from astra_async.report.packed_row import ROW_DTYPE, ROW_MEANING
+from astra_async.report.packing import Columns, is_unended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

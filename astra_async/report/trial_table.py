@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.packing import FAILURES, TRIALS
+from astra_async.report.packed_row import FAILURES, TRIALS
 from astra_async.report.table import WHO, Column, Table
 
 if TYPE_CHECKING:

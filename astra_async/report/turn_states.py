@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from astra_async.report.packing import FAILURES, STATUSES, lines_of, number_in
+from astra_async.report.packed_row import FAILURES, STATUSES, number_in
+from astra_async.report.packing import lines_of
 from astra_async.stats.passes import pass_at
 from astra_async.types import TurnKey, is_last
 from astra_async.types.records import (

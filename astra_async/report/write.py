@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from astra_async.errors import StorageError
-from astra_async.report.packing import FAILURES, FINISHES, STATUSES
+from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all, png
 from astra_async.report.table import csv_header, csv_row, described

@@ -15,7 +15,7 @@ import numpy as np
 
 from astra_async.report.entries import directory_names
 from astra_async.report.labels import CLASSES
-from astra_async.report.packing import STATUSES
+from astra_async.report.packed_row import STATUSES
 from astra_async.types import Failure, SampleKey
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
 from astra_async.report.deciding import goes_on
 from astra_async.report.labels import read_labels, relabelled
-from astra_async.report.packing import FAILURES
+from astra_async.report.packed_row import FAILURES
 from astra_async.report.run_settings import RunSettings, read_settings
 from astra_async.running.ownership import owner_of
 from astra_async.running.untried import STILL_TO_BE_TRIED, untried

@@ -19,7 +19,7 @@ from astra_async.integrity.trials import Trials
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.report.load import load_run
-from astra_async.report.packing import TRIALS
+from astra_async.report.packed_row import TRIALS
 from astra_async.running.directory import RunDirectory
 from astra_async.running.grading import Grading
 from astra_async.running.plan import Plan
