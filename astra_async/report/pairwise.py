@@ -24,11 +24,11 @@ from astra_async.stats.differences import (
     ALPHA,
     FEWEST,
     by_family,
+    conclusion,
     holm,
     least_p,
     paired_t,
     sign_flips,
-    verdict,
     wilcoxon,
 )
 from astra_async.stats.intervals import difference_interval, equivalence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.stats.differences import PairedVerdict
+    from astra_async.stats.differences import Conclusion
 
     Found = Sequence[tuple["Pair", Mapping["Metric", "Concluded"]]]
 
@@ -102,7 +102,7 @@ class Concluded:
 
     comparison: Comparison
     holm: dict[str, float | None]
-    conclusion: PairedVerdict
+    conclusion: Conclusion
     why: str
 
     @property
@@ -181,7 +181,7 @@ def conclude(family: Sequence[Comparison]) -> list[Concluded]:
         holm_p = {name: values[place] for name, values in zip(_P_VALUES, p_values, strict=True)}
         # Where all differ by the same amount there is no spread and no t-test: the flips of signs decide.
         both = [p for p in (holm_p["p_t"], holm_p["p_permutation"]) if p is not None]
-        found = verdict(each.difference or 0.0, p_values=both, p_equivalence=holm_p["p_equivalence"])
+        found = conclusion(each.difference or 0.0, p_values=both, p_equivalence=holm_p["p_equivalence"])
         why = _obstacle(each, tests)
         if found == "equivalent" and each.families >= FEWEST:
             why = ""

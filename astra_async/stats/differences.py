@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-PairedVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
+Conclusion = Literal["better", "worse", "equivalent", "inconclusive"]
 ALPHA = 0.05
 FEWEST = 6  # problems that differ: 2 / 2^6 is the first p of the sign-flip test below 5 %
 
@@ -114,9 +114,9 @@ def least_p(a: ArrayLike, b: ArrayLike) -> float:
     return min(1.0, 2.0 ** (1 - min(60, int(np.count_nonzero(_differences(a, b))))))
 
 
-def verdict(
+def conclusion(
     difference: float, *, p_values: Sequence[float | None], p_equivalence: float | None
-) -> PairedVerdict:
+) -> Conclusion:
     """What may be said of A against B: equivalence first, for a real difference may be too small to matter.
 
     A difference needs every test of `p_values` (Student's and the sign flips': the one trusts a shape, the

@@ -15,12 +15,12 @@ from astra_async.report.pairwise import Values, compared
 from astra_async.stats.correlation import correlation
 from astra_async.stats.differences import (
     benjamini_hochberg,
+    conclusion,
     holm,
     least_p,
     paired_t,
     permutation_p,
     sign_flips,
-    verdict,
     wilcoxon,
 )
 from astra_async.stats.intervals import (
@@ -110,7 +110,7 @@ def test_the_least_p_counts_the_problems_that_differ() -> None:
 
 def test_a_difference_needs_both_tests() -> None:
     def found(*p_values: float | None) -> str:
-        return verdict(0.1, p_values=p_values, p_equivalence=None)
+        return conclusion(0.1, p_values=p_values, p_equivalence=None)
 
     assert found(0.01, 0.01) == "better"
     assert found(0.01, 0.25) == found(None, 0.01) == "inconclusive"

@@ -11,10 +11,10 @@ import scipy
 from astra_async.stats.correlation import correlation, rank_interval
 from astra_async.stats.differences import (
     benjamini_hochberg,
+    conclusion,
     holm,
     paired_t,
     sign_flips,
-    verdict,
     wilcoxon,
 )
 from astra_async.stats.intervals import (
@@ -198,7 +198,7 @@ def test_the_population_sd_at_k_32_is_smaller_by_a_known_factor() -> None:
 
 def test_equivalence_goes_before_better() -> None:
     def found(difference: float, p: float, p_equivalence: float) -> str:
-        return verdict(difference, p_values=(p, p), p_equivalence=p_equivalence)
+        return conclusion(difference, p_values=(p, p), p_equivalence=p_equivalence)
 
     assert found(0.005, 0.001, 0.001) == "equivalent"
     assert found(0.05, 0.001, 0.9) == "better"
