@@ -76,7 +76,7 @@ class ProjectError(AstraError):
     Attributes:
         cause: what is wrong, without where; several problems may share it.
         where: the location that was looked at, or empty.
-        problem_id: whose files they are, or empty while nobody knows.
+        problem_id: whose files they are, or empty while that is not known.
     """
 
     def __init__(self, cause: str, *, where: str = "", problem_id: str = "") -> None:

@@ -9,7 +9,7 @@ folder then is its answer. Trouble of the provider's, of the engine's or of ours
 the next try begins with the calls that are on record.
 
 Invariant: nothing of a sample is left when `ask` returns or raises: its containers are removed, its token is
-known to nobody. What a killed process leaves is removed by the next one (see `sandbox.sweep`).
+worth nothing. What a killed process leaves is removed by the next one (see `sandbox.sweep`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Invariants:
 - An answer is on disk before it is given out. So whatever is killed, what was paid for is found again: by the
   hash of its request, the earliest that was not given out yet.
-- A call that has begun comes to its end, whoever waits for it: who hangs up and asks again joins it.
+- A call that has begun comes to its end, whether or not a client waits for it: one that asks again joins it.
 - Once the sample has ended (`end`, or `trouble`), nothing more is asked.
 - A body that the provider has refused is not sent again: its refusal is recorded and given like an answer.
 """

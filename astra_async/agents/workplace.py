@@ -239,7 +239,7 @@ class Workplace:
         return Ran(exit_code=ended.exit_code, output=output, timed_out=timed_out)
 
     async def _stay_awake(self) -> None:
-        """The first process ends when nobody has asked for long: ask, for as long as the agent works."""
+        """The first process ends when it was not asked for long: ask, for as long as the agent works."""
         while True:
             await asyncio.sleep(_AWAKE_S)
             try:
@@ -262,7 +262,7 @@ class Workplace:
         with suppress(ContainerLost):
             await stopped(engine, self.container, self.keeper, self.fitness, self.limits)
             answer = await self._read()
-            # What lies in a tmpfs goes with the container: an empty folder then is nobody's work.
+            # What lies in a tmpfs goes with the container: an empty folder then is no agent's work.
             if (await engine.inspect(self.container))["State"]["Running"]:
                 return answer
         if await engine.ran_out_of_memory(self.container):

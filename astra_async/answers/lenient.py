@@ -38,7 +38,7 @@ MEMORY_BYTES = 2 * 1024**3
 WALL_S = 120.0  # only a machine that is all but standing still gets here
 
 _LONG_ANSWER_CHARACTERS = 200_000  # beyond this the strict parsers leave the event loop, too
-_TRIES = 2  # somebody else may have killed the helper: that is no verdict on an answer
+_TRIES = 2  # another process may have killed the helper: that is no verdict on an answer
 _EXCEEDED, _FAILED = 3, 1  # exit codes of the helper and of its forks
 _LENGTH_BYTES = 8
 _MOST_REPLY_BYTES = 512 * 1024**2

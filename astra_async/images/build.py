@@ -146,7 +146,7 @@ async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str
     try:
         async with a_container(engine, _install_config(image_id)) as container:
             output = await _run_install(engine, container, files, tag)
-            # Somebody else may have been faster; a second image would take the name from theirs.
+            # Another process may have been faster; a second image would take the name from theirs.
             if not await engine.image(tag):
                 await engine.commit(container, tag, committed_config(config))
     finally:

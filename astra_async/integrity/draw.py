@@ -97,7 +97,7 @@ class Draw:
     def known(self, solved: Solved, model: str) -> Decision | None:
         """What an equal solution's trial came to.
 
-        That it was not drawn, or tried by less than all, binds nobody of whom everything is tried.
+        That it was not drawn, or tried by less than all, binds no model of which everything is tried.
         """
         known = self._known.get(solved)
         if known is None or known.evidence or not self._tries_all(model):

@@ -214,7 +214,7 @@ def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> s
     if entry is not best:
         return _AGAINST_BEST[standings[entry.label]] if entry.label in standings else ""
     rivals = [each for each in in_order if each.format == entry.format and each.summary.valid]
-    if len(rivals) < 2:  # noqa: PLR2004 - nobody to be better than
+    if len(rivals) < 2:  # noqa: PLR2004 - no other to be better than
         return ""
     if not entry.complete:
         return "best so far"

@@ -222,7 +222,7 @@ def _answer(line: Mapping[str, Any]) -> TurnState:
 
 
 def _answer_of(row: np.void) -> TurnState:
-    """A first answer after which nothing was said, from its columns: nobody asks then which tests passed."""
+    """A first answer after which nothing was said, from its columns: which tests passed is not asked."""
     tokens = np.nan_to_num([row["input_tokens"], row["output_tokens"]])
     return TurnState(
         usable=STATUSES[row["status"]] == "scored",

@@ -140,7 +140,7 @@ class Passage:
 class FairPermits:
     """So many permits to test at a time, given to the models in rotation: each waits only for its own queue.
 
-    Invariant: a permit is free only while nobody waits for one.
+    Invariant: a permit is free only while no sample waits for one.
     """
 
     def __init__(self, permits: int) -> None:

@@ -7,7 +7,7 @@ Invariants:
   `turn_results.jsonl`, its answer in `turns.jsonl`: the samples' own files know nothing of turns.
 - An output is written before its sample's final line and bears the same `finished_at`. So a line of
   `outputs.jsonl` whose final line is not there, or has another time, is of a grading that was broken off; it
-  is nobody's. An output that cannot be written costs no verdict.
+  belongs to no verdict. An output that cannot be written costs no verdict.
 - A disk that fails loses no answer that is under way. A full one gives up a reserve of RESERVE_BYTES for
   those. What cannot be written at all is held, tried again with every further line and at the end, and at
   last laid down in another folder (see `rescue`), from where the next opening takes it over. `exhausted`

@@ -29,7 +29,7 @@ class Forecast:
 
     `cost_usd` None: no price is known. `cost_cached_usd`: with every repetition of a prompt read from the
     provider's cache. `about_s`: the calls alone, at TYPICAL_LATENCY_S each, within the limits that are set.
-    In batches nobody knows the time, nor what a cache brings: both are None.
+    In batches neither the time nor what a cache saves is known: both are None.
     """
 
     model: str

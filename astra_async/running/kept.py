@@ -70,7 +70,7 @@ def nobody_else(folder: Path) -> Iterator[None]:
     try:
         file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
-        yield  # no cache, and so nobody who works with it
+        yield  # no cache, and so no process that works with it
         return
     try:
         try:

@@ -43,7 +43,7 @@ _PATIENCE_S = 1.0  # for a disk that does not answer, at the end
 async def kept_live(run: OpenRun) -> AsyncIterator[None]:
     """Keep live.json while this is open; at the end it says that the run has ended."""
     path, since = run.runner.directory.path / "live.json", now_utc()
-    disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # its own: a disk that hangs holds up nobody here
+    disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # a disk that hangs holds up nothing here
     keeping = asyncio.create_task(_keep(run, path, disk, since))
     try:
         yield

@@ -213,7 +213,7 @@ async def keep_synced(
                 except Exception as error:  # noqa: BLE001 - no thread, for example: calls under way go on
                     on_error(StorageError(f"{log.path}: cannot be synced: {type(error).__name__}: {error}"))
     finally:
-        disk.shutdown(wait=False)  # a disk that hangs holds up nobody here
+        disk.shutdown(wait=False)  # a disk that hangs holds up nothing here
 
 
 def _is_record(line: bytes) -> bool:

@@ -109,7 +109,7 @@ def owner_of(path: Path) -> int | None:
     """The process that holds a run directory now, if one on this machine does.
 
     The lock is looked up (proc_locks(5)) and not tried, not for an instant: a run that begins just then would
-    be refused. Where the kernel shows no locks nobody is known to hold it.
+    be refused. Where the kernel shows no locks it is taken for free.
     """
     lock = path / ".lock"
     try:

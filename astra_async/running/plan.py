@@ -133,7 +133,7 @@ def plan_of(
 ) -> Plan:
     """The plan of a configuration, over the problems that could be made ready and those that could not."""
     blocks = {model.name: _block(model, config, len(problems)) for model in config.models}
-    # Within a batch nobody knows what is processed when: a marked prompt might be written and never read.
+    # Within a batch it is not known what is processed when: a marked prompt might be written and never read.
     at_once = (model for model in config.models if not model.batch)
     cached = (model.name for model in at_once if PROVIDERS[model.provider].caches_prompts)
     return Plan(

@@ -188,7 +188,7 @@ class Runner:
     def seconds_left(self) -> float | None:
         """Until all that can still be had is there, at the pace so far; None before anything was finished.
 
-        None, too, where only turns are left: nobody knows how many there will be.
+        None, too, where only turns are left: how many there will be is not known.
         """
         tally, graded = self.tally, self.setup.grading is not None
         if self.retrials.left:
@@ -319,7 +319,7 @@ class Runner:
             return
         by_agent = is_agent(key.format) and not passage.is_answered
         if self.stopping.is_set() and (by_agent or isinstance(error, EngineUnavailable)):
-            return  # left for the next call: nobody waits any more, and an agent goes on from recorded calls
+            return  # left for the next call: an agent goes on from its recorded calls
         if isinstance(error, ExpectationError):
             self._ungradable.setdefault(key.problem_id, error)
         if isinstance(error, EngineUnavailable):

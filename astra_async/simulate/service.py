@@ -132,7 +132,7 @@ class Service:
             raise
         except ConnectionResetError:
             self.counters.disconnected += 1
-            return web.Response()  # aiohttp drops it quietly: there is nobody to read it
+            return web.Response()  # aiohttp drops it quietly: the client has gone
         finally:
             self._samples.leave(taken, ask.model, answered=answered)
         return response

@@ -143,7 +143,7 @@ class ModelRequest:
 
     @property
     def goes_alone(self) -> bool:
-        """Whether it is a conversation that no other sample has: it waits for nobody to warm a cache."""
+        """Whether it is a conversation that no other sample has: it waits for no other to warm a cache."""
         return bool(self.earlier) or self.by_agent
 
     @property

@@ -27,7 +27,7 @@ MAX_CHARACTERS = 32 * 1024 * 1024
 
 # Repairs, by the names that records know them by.
 INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
-NO_FINISH_REASON = "no_finish_reason"  # the stream ended in order, and nobody said why
+NO_FINISH_REASON = "no_finish_reason"  # the stream ended in order, and did not say why
 KEY_MASKED = "key_masked"  # the server had put into the answer what we had sent to prove who we are
 STRAY_DATA = "stray_data"  # between events stood data that is none, such as `ping`
 
@@ -216,7 +216,7 @@ class Reader:
         raise NotImplementedError
 
     def known_usage(self) -> Usage:
-        """`usage`, or nothing where the counts have a shape that nobody knows: an answer outlives them."""
+        """`usage`, or nothing where the counts have an unknown shape: an answer outlives them."""
         try:
             usage = self.usage()
             return Usage(**{each.name: count(getattr(usage, each.name)) for each in fields(Usage)})

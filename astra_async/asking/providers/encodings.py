@@ -1,4 +1,4 @@
-"""Bodies that come compressed although nobody asked for it: gzip and deflate are read, all else is named.
+"""Bodies that come compressed although it was not asked for: gzip and deflate are read, all else is named.
 
 RFC 9110, section 8.4. One piece of a body never grows by more than `_MOST_BYTES` at once: whoever reads an
 endless one counts as it comes.

@@ -171,7 +171,7 @@ class Reception:
         Raises:
             ProviderError: the error is no result.
         """
-        with suppress(*WRONG_SHAPE):  # else it is somebody else's: a proxy's page, a router's own error
+        with suppress(*WRONG_SHAPE):  # else it comes from elsewhere: a proxy's page, a router's own error
             failure = self._in_usual_words(failure)
         meant = classify(failure, self._settings)
         if isinstance(meant, ProviderError):

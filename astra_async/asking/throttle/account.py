@@ -3,7 +3,7 @@
 Providers limit a model, an account, or both, and say neither which. Two pools that each keep half of an
 account's rate still collide where their sends meet, and each takes the rejection for its own limit. So pools
 whose paces are known send one after the other, as far apart as all paces together ask: where the limit is
-the account's that is its rate, and where each model has a limit of its own it holds back nobody, for that
+the account's that is its rate, and where each model has a limit of its own it holds back no call, for that
 distance is shorter than any pool's own.
 """
 

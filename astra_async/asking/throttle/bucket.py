@@ -204,7 +204,7 @@ class Bucket:
 def announced_bucket(
     dimension: Dimension, window: RateWindow, now: float, sent: Sequence[float] = (), amount: float = 1.0
 ) -> Bucket | None:
-    """A bucket for a limit that nobody had configured; None if the window is no per-minute limit.
+    """A bucket for a limit that was not configured; None if the window is no per-minute limit.
 
     It begins as if it had been there when the latest requests were `sent`, each of about `amount`: the
     next one keeps its distance from them.

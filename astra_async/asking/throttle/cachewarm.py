@@ -72,7 +72,7 @@ class Warmth:
         return released
 
     def deadline(self) -> float:
-        """When followers go without their leader; never while nobody waits for one."""
+        """When followers go without their leader; never while none waits for one."""
         return next((deadline for deadline, _ in self._groups.values()), math.inf)
 
     def learn(self, prompt_sha256: str, usage: Usage) -> None:

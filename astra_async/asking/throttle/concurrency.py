@@ -162,7 +162,7 @@ class Ceiling:
             self._doubt()  # rejected with as few again and again: that is no ceiling
             return False
         if begins_burst:
-            # The try failed, or somebody else takes a share of the ceiling.
+            # The try failed, or another process takes a share of the ceiling.
             self.limit = max(1, min(self.limit, attempt.crowd - 1))
             self._tries_let_in = 0
             self._next_try(now, patience=min(_MOST_PATIENCE, 2 * self._patience))

@@ -309,7 +309,7 @@ class Gate:
             if not attempt.counted and attempt.epoch == self._epoch and self.limit < MOST_IN_SILENCE:
                 attempt.counted = True
                 self._opening.alive()
-                self._concurrency.accepted(self.limit)  # somebody waits: the limit is in use
+                self._concurrency.accepted(self.limit)  # a call waits: the limit is in use
 
     def _silent_at(self) -> float:
         """When the oldest request that says nothing will have said nothing for long enough."""

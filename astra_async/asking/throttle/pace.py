@@ -1,7 +1,7 @@
 """Rule 17: the pace that rejections teach, where no limit is announced or the limit is wrong.
 
 Servers limit in many shapes (buckets with and without a burst, fixed and sliding windows, tokens that
-nobody announces, limits that change, a key that another process uses as well), and none of them is assumed
+are not announced, limits that change, a key that another process uses as well), and none of them is assumed
 here. What is known after a rejection, whatever the shape, is what the server has let in until then: that
 much it can do.
 """

@@ -1,4 +1,4 @@
-"""Rules 8 to 10 and 12: when a pool pauses, how it opens again, and when nobody is answered any more."""
+"""Rules 8 to 10 and 12: when a pool pauses, how it opens again, and when no call is answered any more."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Opening:
 
 
 class Row:
-    """Rejections in a row, of one call, one prompt or all, with nobody let in between: how many, since when.
+    """Rejections in a row, of one call, one prompt or all, with no success in between: how many, since when.
 
     Two that are further apart than the longest pause are two matters: nothing was asked between them.
     """
@@ -235,6 +235,6 @@ class InVain:
         return self._failures_since_answer[prompt_sha256] >= ERRORS_ALIKE * ATTEMPTS
 
     def of_all(self, now: float) -> bool:
-        """Whether nobody has been let in for as long as a call may wait."""
+        """Whether no call has been let in for as long as one may wait."""
         alike = self._rejections.count > self._lost_between and len(self._rejected_prompts) >= PROMPTS
         return alike and self._rejections.too_long(now)

@@ -216,7 +216,7 @@ class Pool:
             if self._yields(ticket):
                 continue
             request = ticket.request
-            # A conversation that goes on is nobody else's: it warms the cache for no other.
+            # A conversation that goes on warms the cache for no other sample.
             shared = request.cache and not request.goes_alone
             role: Role = self._warmth.role(request.prompt_sha256, now) if shared else "go"
             if role == "follow":

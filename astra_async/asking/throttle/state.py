@@ -40,7 +40,7 @@ class PoolEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchState:
-    """A batch that is with its provider: its id (empty while nobody knows it), `done` of `requests`."""
+    """A batch that is with its provider: its id (empty while it is not known), `done` of `requests`."""
 
     id: str
     state: str

@@ -1,7 +1,7 @@
 """Calls in line: first come, first served, across retries; and the requests that have had their turn.
 
 A call that goes on with a conversation whose beginning is still in the provider's prompt cache stands `AHEAD`
-places further to the front than it came: in front of all that usually wait. Nobody starves of that: whoever
+places further to the front than it came: in front of all that usually wait. No call starves of that: one that
 waits is overtaken only by calls that come before `AHEAD` others have.
 """
 
@@ -121,7 +121,7 @@ class Ticket:
 
     @property
     def gone(self) -> bool:
-        """Whether nobody waits here any more; a cancelled task may not have run yet to say so."""
+        """Whether no call waits here any more; a cancelled task may not have run yet to say so."""
         return self.dismissed or (self.turn is not None and self.turn.cancelled())
 
 
@@ -150,7 +150,7 @@ class Line:
         heappush(self._later, (at, ticket.place, ticket))
 
     def first(self, now: float) -> Ticket | None:
-        """The ticket whose turn it is, still in line; None when nobody waits."""
+        """The ticket whose turn it is, still in line; None when no call waits."""
         while self._later and self._later[0][0] <= now:
             self.enter(heappop(self._later)[2])
         while self._line and self._line[0][1].gone:
@@ -162,7 +162,7 @@ class Line:
         heappop(self._line)
 
     def next_at(self) -> float:
-        """When the next back-off ends; never, if nobody is in one."""
+        """When the next back-off ends; never, if no call is in one."""
         while self._later and self._later[0][2].gone:
             heappop(self._later)
         return self._later[0][0] if self._later else math.inf

@@ -64,7 +64,7 @@ class Batch:
         return datetime.fromtimestamp(self.created_unix + later_s, UTC).isoformat()
 
     def having(self, *fates: Fate) -> list[Line]:
-        """The lines that have become so, in an order that nobody sent them in."""
+        """The lines that have become so, in an order that they were not sent in."""
         lines = [line for line in self.lines if line.fate in fates]
         random.Random(self.id).shuffle(lines)  # noqa: S311 - an order
         if self.fault == "missing":
