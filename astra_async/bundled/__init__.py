@@ -6,8 +6,8 @@
         statement.md        the problem statement, as a model gets it
         project/            the pristine project, with hackerrank.yml
         reference/          the files that the reference solution changes or adds
-        faulty/faulty.toml  each faulty solution's exact score, error class and summary
-        faulty/<name>/      the files that this solution changes or adds, a whole answer of its own
+        faulty.toml         each faulty solution: its exact score, error class and summary, the edits that
+                            make it out of the reference, and files of the reference that are left out
     images/<set>/           Dockerfile, install.sh and pinned dependencies of one image
 
 This module only reads; grading, and checking that the promised scores are true, is done elsewhere.
@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 ErrorClass = Literal["user_interface", "logic", "data_handling", "syntax"]
 """The four classes of common errors in section 4.6 of the ASTRA paper, in its order:
@@ -72,13 +72,11 @@ def load_answers(problem_id: str) -> BundledAnswers | None:
     if problem_id not in problem_ids():
         return None
     folder = _PROBLEMS / problem_id
-    labels = tomllib.loads((folder / "faulty" / "faulty.toml").read_text(encoding="utf-8"))
+    reference = _texts(folder / "reference")
+    faulty = tomllib.loads((folder / "faulty.toml").read_text(encoding="utf-8"))
     return BundledAnswers(
-        reference=_texts(folder / "reference"),
-        faulty=tuple(
-            Faulty(name=name, files=_texts(folder / "faulty" / name), **label)
-            for name, label in labels.items()
-        ),
+        reference=reference,
+        faulty=tuple(_faulty(reference, name, **entry) for name, entry in faulty.items()),
         total=len(describe(problem_id)["tests"]),
     )
 
@@ -105,6 +103,22 @@ def describe(problem_id: str) -> dict[str, Any]:
 def read_statement(problem_id: str) -> str:
     """A bundled problem's statement, in Markdown."""
     return (_PROBLEMS / problem_id / "statement.md").read_text(encoding="utf-8").strip()
+
+
+def _faulty(
+    reference: Mapping[str, str],
+    name: str,
+    *,
+    edits: Sequence[Mapping[str, str]] = (),
+    left_out: Sequence[str] = (),
+    **label: Any,
+) -> Faulty:
+    """The reference with these edits, whose old text stands once in its file; without one a file is added."""
+    files = {path: text for path, text in reference.items() if path not in left_out}
+    for edit in edits:
+        path, new = edit["path"], edit["new"]
+        files[path] = files[path].replace(edit["old"], new) if "old" in edit else new
+    return Faulty(name=name, files=MappingProxyType(dict(sorted(files.items()))), **label)
 
 
 def _texts(folder: Path) -> Mapping[str, str]:
