@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import TURNED, Alteration
+from astra_async.languages.altering import ORDER, TURNED, Alteration
 from astra_async.overlay.merged_files import staying, with_staying
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
@@ -220,8 +220,8 @@ class Forms:
         turned = [each for each in test.alterations if each.kind == TURNED]
         exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
         places = (quiet or constants) if constants and (exchanged or not turned) else turned
-        # What a loop asks for each row is as likely as so many assertions.
-        times = [len(each.rows.places) if each.rows else 1 for each in places]
+        # What a loop asks for each row is as likely as so many assertions; what order a list has, as two.
+        times = [len(each.rows.places) if each.rows else 1 + (each.kind == ORDER) for each in places]
         (drawn,) = rng.choices(places, times)
         if drawn.rows:
             drawn = replace(drawn, rows=replace(drawn.rows, altered=rng.randrange(len(drawn.rows.places))))

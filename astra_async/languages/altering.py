@@ -14,6 +14,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
 - Of what objects are made only where it is one constant: an answer's equality may leave out one of two.
+- A list that is expected in another order, with one element less or one more, and a table with one entry
+  less: equality that overlooks these fails every exchanged constant. Only constants change places, as an
+  answer may take two objects for equal.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
 - What a loop over rows that stand in the source asks: for one of them (`Rows`), as an assertion may be bent
@@ -27,21 +30,24 @@ then is a test that proves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice, pairwise
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME = "within", "subject", "listed", "name"
+ORDER, FEWER, MORE = SHAPES = "order", "fewer", "more"
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
 # Names for what a row expects, as people give them: the first that a file does not have.
 _WANTED = (b"wanted", b"expected", b"answer", b"outcome", b"result")
 _FEWEST_LETTERS = 5
+_MOST = 4  # of a list that is expected in another order, or longer or shorter
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
 _FIRST_DIGIT = re.compile(rb"[1-9]|[0-9](?![0-9.]*[1-9])")
@@ -158,6 +164,35 @@ def named(
     for test in tests:
         asked = (replace(each, others=others.get(each, each.others)) for each in test.alterations)
         yield replace(test, alterations=tuple(asked))
+
+
+def arranged(
+    source: bytes,
+    place: tuple[int, int],
+    parts: Sequence[tuple[int, int]],
+    constants: Sequence[int] = (),
+    kinds: Collection[str] = SHAPES,
+) -> Iterator[Alteration]:
+    """A list that is expected, in another order, with an element less, with one more.
+
+    `parts` are its elements, `constants` the numbers of those that may change places.
+    """
+    texts = [source[slice(*each)] for each in parts]
+    between = [source[one[1] : other[0]] for one, other in pairwise(parts)]
+    if not parts or not {each.strip() for each in between} <= {b"", b","}:
+        return
+    opening, closing = source[place[0] : parts[0][0]], source[parts[-1][1] : place[1]]
+    comma, numbers = between[0] if between else b"", range(len(texts))
+    orders = [
+        [texts[{one: other, other: one}.get(at, at)] for at in numbers] for one, other in pairwise(constants)
+    ]
+    # A comma after the only element would be left alone.
+    fewer = [texts[:at] + texts[at + 1 :] for at in reversed(numbers) if comma or b"," not in closing]
+    more = [[*texts, texts[number]] for number in constants or numbers if comma]
+    for kind, lists in ((ORDER, orders), (FEWER, fewer), (MORE, more)):
+        others = (opening + comma.join(each) + closing for each in lists if each != texts)
+        if kind in kinds and (some := tuple(islice(others, _MOST))):
+            yield Alteration(*place, kind, some)
 
 
 def listed(source: bytes, begin: int, end: int) -> Alteration:

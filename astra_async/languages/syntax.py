@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Rows, in_loop, new_name
+from astra_async.languages.altering import FEWER, Rows, arranged, in_loop, new_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,6 +119,24 @@ class TestFile:
         begin, end = (bisect_left(known, at, key=_begin) for at in (scope.start_byte, scope.end_byte))
         return known[begin:end]
 
+    def shapes(
+        self, nodes: Sequence[Node], *, lists: frozenset[str], tables: frozenset[str], plain: frozenset[str]
+    ) -> Iterator[Alteration]:
+        """Lists and tables, by the types of their nodes, of another shape; of a list in a list the outer one.
+
+        `plain` are the types of nodes of constants, which may change places.
+        """
+        for each in (meant for node in nodes for meant in self.meant(node)):
+            inner = elements(each) if each.type in lists | tables else []
+            if each.type in tables and all(part.type == "pair" for part in inner):
+                yield from arranged(self.text, spans([each])[0], spans(inner), kinds={FEWER})
+                inner = [value for part in inner if (value := part.child_by_field_name("value")) is not None]
+            elif each.type in lists:
+                constants = [at for at, part in enumerate(inner) if _is_made_of(part, plain | lists | tables)]
+                yield from arranged(self.text, spans([each])[0], spans(inner), constants)
+                inner = inner if len(inner) == 1 else []
+            yield from self.shapes(inner, lists=lists, tables=tables, plain=plain) if inner else ()
+
     def bind(self, target: Node | None, given: Sequence[Node]) -> None:
         """What stands in `target` may be each of the nodes `given`, or what these hold in its place."""
         if target is None or target.type == "keyword_parameter":
@@ -167,6 +185,14 @@ class TestFile:
             around = Rows(new_name(self.text), place, tuple(spans(rows)), patterns or (b"", b""))
             found = in_loop(asked, spans([loop])[0], around)
             yield from (each for each in found if patterns or each.rows is None)
+
+
+def _is_made_of(node: Node, types: frozenset[str]) -> bool:
+    """Whether a value is made of nodes of these types alone, and of the pairs of tables."""
+    if node.type == "pair":
+        return all(_is_made_of(each, types) for each in node.named_children[1:])
+    holds = node.type in {"array", "object", "hash", "argument_list"}
+    return node.type in types and (not holds or all(_is_made_of(each, types) for each in node.named_children))
 
 
 def _begin(node: Node) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.languages import LANGUAGES
+from astra_async.languages.altering import FEWER, SHAPES
 
 if TYPE_CHECKING:
     from astra_async.languages.altering import DeclaredTest
@@ -261,10 +262,10 @@ def read_file(language: str, path: str, text: str) -> tuple[DeclaredTest, ...]:
 
 
 def shown_in(language: str, path: str, text: str) -> str:
-    """What may stand in the last test of a file."""
+    """What may stand in the last test of a file, but for lists of another shape."""
     test = read_file(language, path, text)[-1]
     shown = []
-    for each in test.alterations:
+    for each in (each for each in test.alterations if each.kind not in SHAPES):
         old = text.encode()[each.begin : each.end].decode()
         row = "..." if each.rows else ""
         shown.append(row + (f"{old}->{each.others[0].decode()}" if each.others else f"<{old}>"))
@@ -275,6 +276,47 @@ def shown_in(language: str, path: str, text: str) -> str:
 def test_a_statement_can_be_asked_otherwise_in_these_places(language: str, statement: str, said: str) -> None:
     path, frame, _ = FILES[language]
     assert shown_in(language, path, frame.format(statement)) == said
+
+
+@pytest.mark.parametrize(
+    ("language", "statement", "order", "fewer", "more"),
+    [
+        ("python", "assert f() == [1, 'x', g]", "['x', 1, g]", "[1, 'x']", "[1, 'x', g, 1]"),
+        ("python", "assert f() == (1, 2)", "(2, 1)", "", "(1, 2, 1)"),
+        ("python", "assert f() == [a.id, b.id]", "", "[a.id]", "[a.id, b.id, a.id]"),
+        ("python", "assert f() == [1,]", "", "", ""),
+        ("python", "assert f() == [(1), 2, 3]", "", "", ""),
+        ("python", "assert f() == {1, 2}", "", "{1}", ""),
+        ("python", "assert f() == {'a': [1, 2], 'b': 3}", "[2, 1]", "[1]", "[1, 2, 1]"),
+        ("python", "self.assertCountEqual(f(), [1, 2])", "", "[1]", "[1, 2, 1]"),
+        ("python", "assert (f(), g()) == (TALL, WIDE)", "", "", "(TALL, WIDE, TALL)"),
+        ("javascript", "expect(f()).toEqual(['a', null]);", "[null, 'a']", "['a']", "['a', null, 'a']"),
+        ("javascript", "expect(f()).toEqual([a, g()]);", "", "[a]", "[a, g(), a]"),
+        ("javascript", "expect(f()).toEqual({ a: 1, b: 2 });", "", "{ a: 1 }", ""),
+        ("javascript", "expect(f()).not.toEqual([1, 2]);", "", "", ""),
+        ("javascript", "expect(f()).toEqual([...a, 2]);", "", "", ""),
+        ("ruby", "expect(f).to eq %w[a b]", "%w[b a]", "%w[a]", "%w[a b a]"),
+        ("ruby", "assert_equal [404, { a: 1 }], f", "[{ a: 1 }, 404]", "[404]", "[404, { a: 1 }, 404]"),
+        ("ruby", "expect(f).to match_array([1, 2])", "", "[1]", "[1, 2, 1]"),
+        ("java", "assertEquals(List.of(1, 2), f());", "List.of(2, 1)", "List.of(1)", "List.of(1, 2, 1)"),
+        ("java", "assertEquals(List.of(a), f());", "", "List.of()", ""),
+        ("java", "assertEquals(Set.of(1, 2), f());", "", "", ""),
+    ],
+)
+def test_a_list_that_is_expected_can_be_of_another_shape(
+    language: str, statement: str, order: str, fewer: str, more: str
+) -> None:
+    path, frame, _ = FILES[language]
+    test = read_file(language, path, frame.format(statement))[-1]
+    found = dict.fromkeys(SHAPES, "")
+    found |= {each.kind: each.others[0].decode() for each in test.alterations if each.kind in SHAPES}
+    assert tuple(found.values()) == (order, fewer, more)
+
+
+def test_what_a_compiler_does_not_use_stays_in_a_list() -> None:
+    text = "it('a', () => { expect(f()).toEqual([one, 'x']); expect(f()).toEqual(['two', 'x']); });"
+    (test,) = read_file("javascript", "a.test.ts", text)
+    assert [each.others[0] for each in test.alterations if each.kind == FEWER] == [b"['two']"]
 
 
 PYTHON_ROWS = """\

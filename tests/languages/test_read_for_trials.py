@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from astra_async.bundled import bundled_problems_csv
 from astra_async.languages import LANGUAGES
+from astra_async.languages.altering import SHAPES
 
 if TYPE_CHECKING:
     from astra_async.languages.altering import TestReader
@@ -185,7 +186,8 @@ final class ShopTest extends TestCase {
 }
 """,
 }
-RUST_MADE = ["180", "assert_eq", "7", "assert_eq", "assert_eq", "1", "2", "assert_eq", "assert_eq"]
+RUST_LIST = ["1", "2", "vec![1, 2]", "vec![1, 2]", "vec![1, 2]"]  # its constants and its three shapes
+RUST_MADE = ["180", "assert_eq", "7", "assert_eq", "assert_eq", *RUST_LIST, "assert_eq", "assert_eq"]
 FOUND = {
     "go": {
         ("TestPrice",): ["12", "!=", "shop", "shop.ErrName"],
@@ -222,6 +224,53 @@ FOUND = {
         ("testRaises",): ["InvalidArgumentException::class"],
     },
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shapes"),
+    [
+        (
+            "go",
+            'func TestA(t *testing.T) {\n\tif !reflect.DeepEqual(F(), []string{"a", "b"}) {\n t.Fatal() }\n}',
+            ['[]string{"b", "a"}', '[]string{"a"}', '[]string{"a", "b", "a"}'],
+        ),
+        (
+            "go",
+            "func TestA(t *testing.T) {\n\tif !slices.Equal(F(), []int{a, 2}) {\n\t\tt.Fatal()\n\t}\n}",
+            [],
+        ),
+        (
+            "rust",
+            "#[test]\nfn a() { assert_eq!(f(), vec![1, 2]); }",
+            ["vec![2, 1]", "vec![1]", "vec![1, 2, 1]"],
+        ),
+        (
+            "rust",
+            "#[test]\nfn a() { assert_eq!(f(), [1, 2]); }",
+            ["[2, 1]"],
+        ),  # an array of one is another type
+        ("rust", "#[test]\nfn a() { assert_eq!(f(), vec![x, 2]); }", []),  # x would have moved
+        ("php", "function testA() { $this->assertSame([1, [2]], f()); }", ["[[2], 1]", "[1]", "[1, [2], 1]"]),
+        ("php", "function testA() { $this->assertSame(['a' => 1, 'b' => 2], f()); }", ["['a' => 1]"]),
+    ],
+)
+def test_a_list_that_is_expected_can_be_of_another_shape(name: str, text: str, shapes: list[str]) -> None:
+    (test,) = READERS[name]("x", text.encode())
+    assert [each.others[0].decode() for each in test.alterations if each.kind in SHAPES] == shapes
+
+
+def test_the_slice_of_a_row_can_be_of_another_shape() -> None:
+    rows = '{"x", []string{"a"}}, {"y", []string{"b", "c"}}'
+    text = f"""func TestA(t *testing.T) {{
+	for _, c := range []struct{{ in string; want []string }}{{{rows}}} {{
+		if got := F(c.in); !reflect.DeepEqual(got, c.want) {{
+			t.Error(got)
+		}}
+	}}
+}}"""
+    (test,) = READERS["go"]("x", text.encode())
+    assert [text[each.begin : each.end] for each in test.alterations if not each.others] == ["b", "c"]
+    assert [each.kind for each in test.alterations if each.others] == list(SHAPES)
 
 
 def test_a_number_that_is_compared_loosely_becomes_zero_which_true_is_not() -> None:

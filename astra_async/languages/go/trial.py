@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, constant
+from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, arranged, constant
 from astra_async.languages.go.lookup import SKIPPED
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
 
@@ -32,6 +32,8 @@ _ROWS = re.compile(r"\[\]\s*(?:struct\s*(?=\{)|\*?\w+\s*(?=\{))")
 _KEY = re.compile(r"(\w+)\s*:(?!=)\s*")
 _FIELD = re.compile(r"^\s*(\w+(?:\s*,\s*\w+)*)\s+\S", re.MULTILINE)
 _TOLD = re.compile(r"\.(?:Error|Fatal|Log|Skip)f?\([^\n]*")  # what a failure says
+_SAME = re.compile(r"!\s*(?:reflect\.DeepEqual|slices\.Equal)\(")
+_SLICE = re.compile(r"(?:\[\])+\*?[\w.]+\{")
 _IS = re.compile(r"!\s*errors\.Is\(")
 
 
@@ -128,11 +130,13 @@ def _asked_of(
             begin, end = opening.end(), closing(code, opening.start())
     uses = _TOLD.sub("", code[begin:end])
     for start, stop, given in _conditions(code, begin, end):
-        for field in re.findall(rf"!=\s*{table.variable}\.(\w+)\s*(?=$|\|\|)", code[start:stop]):
+        compared = rf"(?:!=\s*|{_SAME.pattern}.*,\s*){table.variable}\.(\w+)\s*\)?\s*(?=$|\|\|)"
+        for field in re.findall(compared, code[start:stop]):
             if len(re.findall(rf"\b{table.variable}\.{field}\b", uses)) == 1:
                 asked = word_of(given.rpartition("=")[2]) or field
                 places = [row[field] for row in rows if field in row]
-                yield from (each for place in places for each in _constant(source, *place, asked))
+                for place in places:
+                    yield from _constant(source, *place, asked) or _listed(source, code, *place, asked)
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
@@ -172,6 +176,16 @@ def _constant(source: bytes, begin: int, end: int, asked: str) -> tuple[Alterati
     return () if source[begin : begin + 1] == b"'" else constant(source, begin, end, asked)
 
 
+def _listed(source: bytes, code: str, begin: int, end: int, asked: str) -> Iterator[Alteration]:
+    """The constants of a slice that is expected, and the slice of another shape, where it is made of them."""
+    if (made := _SLICE.match(code, begin)) and closing(code, made.end() - 1) == end - 1:
+        parts = parts_of(code, made.end() - 1)
+        found = [_constant(source, *part, asked) for part in parts]
+        if all(found):  # Go refuses a variable that is not used any more
+            yield from (each for constants in found for each in constants)
+            yield from arranged(source, (begin, end), parts, range(len(parts)))
+
+
 def _condition(source: bytes, code: str, begin: int, end: int, given: str) -> Iterator[Alteration]:
     """What a condition asks that fails the test where any of its parts holds."""
     if next(at_top(code, begin, end, _AND), None):
@@ -199,6 +213,9 @@ def _part(source: bytes, code: str, begin: int, end: int, given: str, *, alone: 
             texts = (b" + ".join([name + b".Error()"] * count) for count in (2, 3))
             if re.fullmatch(rb"[\w.]+", name):
                 yield Alteration(start, stop, LISTED, tuple(b"errors.New(%b)" % text for text in texts))
+    if found := _SAME.match(code, begin):
+        for start, stop in parts_of(code, found.end() - 1):
+            yield from _listed(source, code, start, stop, "")
     if alone and is_denied:
         yield Alteration(begin, begin + 1, others=(b"",))
     elif alone and re.fullmatch(r"[\w.]+(?:\(.*\))?", code[begin:end], re.DOTALL):

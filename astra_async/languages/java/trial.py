@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
+    arranged,
     both_ways,
     constant,
     far,
@@ -150,6 +151,8 @@ def _assertion(call: Node, file: TestFile, imports: str) -> Iterator[Alteration]
     elif name == "assertThat" and len(given) > 1 and part(given[1], "name") in {"is", "equalTo", "hasSize"}:
         found = list(_constants(inside(given[1]), file, word(given[0])))
     yield from found
+    if name in {"assertEquals", "isEqualTo"}:
+        yield from _shapes(given[:1], file)
     if "junit.framework" in imports and name == "assertEquals":
         return  # JUnit 3 has no opposite of it
     for each in renamed(file.text, at.start_byte, at.end_byte, opposites) if at is not None else ():
@@ -171,6 +174,15 @@ def _equal(given: list[Node], file: TestFile, imports: str) -> list[Alteration]:
         found = found or [otherwise(file.text, place, *_AS_LIST) for place in spans(both)]
     is_near = len(given) == _DELTA and given[2].type == "decimal_floating_point_literal"
     return list(far(file.text, found)) if is_near else found
+
+
+def _shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
+    """Lists that are expected, of another shape."""
+    for each in (meant for node in nodes for meant in file.meant(node)):
+        if each.type == "method_invocation" and f"{part(each, 'object')}.{part(each, 'name')}" in _ROWS:
+            inner = inside(each)
+            plain = [number for number, value in enumerate(inner) if value.type in _LITERALS]
+            yield from arranged(file.text, spans([each])[0], spans(inner), plain)
 
 
 def _made_of(call: Node) -> list[Node]:

@@ -65,6 +65,8 @@ _ASSERT = both_ways({
     "match": "doesNotMatch", "isTrue": "isFalse",
 })  # fmt: skip
 _FACTORIES = frozenset({"of", "from"})
+_ARRAYS, _OBJECTS = frozenset({"array"}), frozenset({"object"})
+_PLAIN = frozenset({"string", "number", "true", "false", "null", "unary_expression"})
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
 
 
@@ -79,6 +81,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         at = function.child_by_field_name("property")
         if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
             yield from found
+            yield from shapes(given[1:2], file)
         if at is not None and (waits or name != "rejects"):
             yield from renamed(file.text, at.start_byte, at.end_byte, _ASSERT)
     elif chain[0] == "expect()" and not _WAITING & set(chain):
@@ -94,6 +97,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
             found += [each for span in first for each in within(file.text, *span)]
         if not found and "not" not in chain and name not in _RAISING | _LOOSE:
             found += [listed(file.text, *span) for span in first]
+        found += shapes(expected, file)
         found += asked_of_another(function, otherwise="" if given else "[{}]")
         yield from found
         yield from turned(function)
@@ -151,6 +155,11 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
             for pair in (each for each in node.named_children if each.type == "pair"):
                 value = pair.child_by_field_name("value")
                 yield from constants([value] if value is not None else [], file, part(pair, "key"))
+
+
+def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
+    """Lists and objects that are expected, of another shape."""
+    yield from file.shapes(nodes, lists=_ARRAYS, tables=_OBJECTS, plain=_PLAIN)
 
 
 def _root(node: Node) -> Node:

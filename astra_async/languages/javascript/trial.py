@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import LISTED, SUBJECT, Alteration, DeclaredTest, named
+from astra_async.languages.altering import FEWER, LISTED, SUBJECT, Alteration, DeclaredTest, named
 from astra_async.languages.javascript.assertions import (
     FUNCTIONS,
     asked_of_another,
@@ -43,6 +43,7 @@ _SCOPES = _FUNCTIONS | {"method_definition"}
 _PAIRED = b"[%b, %b]", b"[%b, %b]"
 _UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
 _LEAVING = frozenset({"return_statement", "break_statement", "continue_statement"})
+_NAMED = re.compile(rb"""^(?:'[^']*'|"[^"]*"|[^'"\w]|\d)*[a-zA-Z_$]""")
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -99,13 +100,16 @@ def _takes_page(call: Node) -> bool:
 
 
 def _untyped(test: DeclaredTest) -> DeclaredTest:
-    """Lists and other subjects stand where the compiler expects another type, and so would pairs of rows."""
+    """Lists and other subjects stand where the compiler expects another type, and so would pairs of rows.
+
+    What is not used any more it may refuse, too.
+    """
     places = (
         replace(each, others=tuple(other + b" as any" for other in each.others))
         if each.kind in {LISTED, SUBJECT}
         else each
         for each in test.alterations
-        if each.rows is None
+        if each.rows is None and not (each.kind == FEWER and _NAMED.search(b"".join(each.others)))
     )
     return replace(test, alterations=tuple(places))
 

@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    FEWER,
     NUMBER,
+    SHAPES,
     Alteration,
     DeclaredTest,
     Rows,
+    arranged,
     both_ways,
     constant,
     far,
@@ -20,7 +23,7 @@ from astra_async.languages.altering import (
     renamed,
     within,
 )
-from astra_async.languages.masking import at_top, closing, masked, parts_of, without, word_of
+from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
 from astra_async.languages.php.lookup import SKIPPED
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ _WITHIN = frozenset({"assertContains", "assertStringContainsString"})
 # Exceptions of PHP's own of which none is another's kind.
 _RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "UnexpectedValueException")
 _NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
+_ARROW = re.compile(r"=>")
 _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
 _TWO = 2
 
@@ -109,8 +113,23 @@ def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> I
     if made and closing(code, made.end() - 1) == place[1] - 1:
         parts = parts_of(code, made.end() - 1)
         yield from constant(source, *parts[0], asked) if len(parts) == 1 else ()
+    elif code[place[0]] == "[" and closing(code, place[0]) == place[1] - 1:
+        yield from _listed(source, code, place, asked)
     else:
         yield from constant(source, *place, asked)
+
+
+def _listed(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:
+    """The constants of a list or table that is expected, and the same of another shape."""
+    parts, plain, is_table = parts_of(code, place[0]), list[int](), False
+    for number, (begin, end) in enumerate(parts):
+        arrow = _ARROW.search(code, begin, end)
+        found = list(_expected(source, code, trimmed(code, arrow.end() if arrow else begin, end), asked))
+        is_table |= arrow is not None
+        plain += [number] if found and not arrow else []
+        is_inner = not arrow and len(parts) > 1
+        yield from (each for each in found if not (is_inner and each.kind in SHAPES))
+    yield from arranged(source, place, parts, plain, {FEWER} if is_table else SHAPES)
 
 
 def _firm(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_PLAIN = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.USub, ast.Load)
 
 
 def leaves(body: Iterable[ast.AST]) -> bool:
@@ -63,6 +64,11 @@ def is_fixture(node: Function) -> bool:
     """Whether pytest calls a function for other tests, whatever its name."""
     names = (each for decorator in node.decorator_list for each in ast.walk(decorator))
     return any("fixture" in (getattr(each, "attr", "") or getattr(each, "id", "")) for each in names)
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Whether a value is made of constants alone, and lists and tables of them."""
+    return all(isinstance(each, _PLAIN) for each in ast.walk(node))
 
 
 def unsigned(node: ast.expr) -> ast.expr:

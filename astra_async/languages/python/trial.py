@@ -9,11 +9,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    FEWER,
     LISTED,
+    MORE,
     NAME,
+    ORDER,
+    SHAPES,
     Alteration,
     DeclaredTest,
     Rows,
+    arranged,
     both_ways,
     constant,
     far,
@@ -30,6 +35,7 @@ from astra_async.languages.python.syntax import (
     asked_of,
     callee,
     is_fixture,
+    is_plain,
     leaves,
     names_in,
     parameters_with_rows,
@@ -47,6 +53,7 @@ _EQUAL = {
     "assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
     "assertAlmostEqual", "assertCountEqual", "assertSequenceEqual", "assertMultiLineEqual",
 }  # fmt: skip
+_UNORDERED = {"assertCountEqual", "assertSetEqual", "assertDictEqual"}
 _OPPOSITES = both_ways({
     "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn",
     "assertIs": "assertIsNot", "assertIsNone": "assertIsNotNone", "assertIsInstance": "assertNotIsInstance",
@@ -67,6 +74,8 @@ _OTHERS = {
     "assertLessEqual": (1, 1, b"[%b]", b"(%b,)"),
 }  # fmt: skip
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
+# A tuple of one element would be written otherwise, and a set has no order.
+_SHAPES_LEFT_OUT: dict[type, set[str]] = {ast.Tuple: {FEWER}, ast.Set: {ORDER, MORE}}
 # What another error is asked as: an honest one may well be of two of the usual kinds, and hardly of these.
 _RAISED = ("BufferError", "RecursionError", "ReferenceError")
 _LEAVING = ast.Break | ast.Continue
@@ -244,6 +253,8 @@ class _Reader:
             yield from self._raises(call)
         elif name in _EQUAL and len(sides) > 1:
             found = self._compared(*sides)
+            if name in _UNORDERED:
+                found = [each for each in found if each.kind != ORDER]
             yield from far(self.source, found) if name == "assertAlmostEqual" else found
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self._span(sides[place]))
@@ -270,8 +281,31 @@ class _Reader:
                 *self._constants(right, asked_of(left), made=made),
             ]
             if found or named:
-                return found
-        return [listed(self.source, *self._span(each)) for each in self._given(right)]
+                break
+        shapes = [] if named else [*self._arranged(left), *self._arranged(right)]
+        if not found and not named:
+            found = [listed(self.source, *self._span(each)) for each in self._given(right)]
+        return [*found, *shapes]
+
+    def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
+        """A list or table that is expected, of another shape; of a list in a list the outer one alone.
+
+        One that calls are made for is what is asked about.
+        """
+        for each in self._given(node):
+            has_calls = any(isinstance(part, ast.Call) for part in ast.walk(each))
+            inner = getattr(each, "elts", []) if not has_calls else []
+            if isinstance(each, ast.Dict) and not has_calls and None not in each.keys:
+                keys, inner = map(self._span, filter(None, each.keys)), each.values
+                parts = [(key[0], self._span(value)[1]) for key, value in zip(keys, inner, strict=True)]
+                yield from arranged(self.source, self._span(each), parts, kinds={FEWER})
+            elif inner and not any(isinstance(part, ast.Starred) for part in inner):
+                plain = [number for number, part in enumerate(inner) if is_plain(part)]
+                kinds = set(SHAPES) - _SHAPES_LEFT_OUT.get(type(each), set())
+                yield from arranged(self.source, self._span(each), [*map(self._span, inner)], plain, kinds)
+                inner = inner if len(inner) == 1 else []
+            for part in inner:
+                yield from self._arranged(part)
 
     def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     NAME,
+    ORDER,
     SUBJECT,
     SYMBOL,
     Alteration,
@@ -46,6 +47,7 @@ _EXACT = frozenset({
     "eq", "eql", "be", "equal", "have_attributes", "have_http_status", "contain_exactly", "match_array",
     "by", "from", "to",
 })  # fmt: skip
+_UNORDERED = frozenset({"contain_exactly", "match_array"})
 # Matchers of capybara, which wait until they hold.
 _WAITING = (
     "have_content", "have_text", "have_css", "have_selector", "have_link", "have_button", "have_field",
@@ -72,6 +74,8 @@ _KINDS = frozenset(
     {":success", ":successful", ":redirect", ":missing", ":error", ":client_error", ":server_error"}
 )
 _PLAIN = frozenset({"string", "integer", "float", "unary", "true", "false", "simple_symbol"})
+_ARRAYS, _HASHES = frozenset({"array", "string_array", "symbol_array"}), frozenset({"hash"})
+_WORDS = frozenset({"bare_string", "bare_symbol", "nil"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
 _UNPAIRED = frozenset({"pair", "bare_string", "bare_symbol"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
@@ -188,7 +192,8 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
     name, given = part(matcher, "method") or source(matcher), inside(matcher)
     subject, asked = _subject(expect), word(expect)
     if name in _EXACT:
-        yield from (each for node in given for each in _equal(node, file, asked))
+        found = (each for node in given for each in _equal(node, file, asked))
+        yield from (each for each in found if each.kind != ORDER or name not in _UNORDERED)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
     elif given and not name.startswith("be_") and name not in {"and", "or"}:
@@ -225,6 +230,7 @@ def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     yield from found
     if not found or node.type == "call":
         yield from _listed(node, file, asked)
+    yield from file.shapes([node], lists=_ARRAYS, tables=_HASHES, plain=_PLAIN | _WORDS)
 
 
 def _listed(node: Node, file: TestFile, _: str) -> Iterator[Alteration]:

@@ -8,7 +8,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, Rows, constant, in_loop, new_name
+from astra_async.languages.altering import (
+    ORDER,
+    SHAPES,
+    Alteration,
+    DeclaredTest,
+    Rows,
+    arranged,
+    constant,
+    in_loop,
+    new_name,
+)
 from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
 from astra_async.languages.rust.items import SKIPPED
 
@@ -26,6 +36,7 @@ _SKIPS = re.compile(r"\b(?:break|continue)\b")
 _WRAPPED = re.compile(r"(?:Some|Ok|Err)\(\s*(.*?)\s*\)", re.DOTALL)
 _VARIANT = re.compile(r"((?:\w+::)+)([A-Z]\w*[a-z]\w*)")
 _MADE = re.compile(r"&?(?:(?:\w+::)*[A-Z]\w*(?:::(?:new|from))?\s*[({]|(?:vec!\s*)?\[)")
+_LIST = re.compile(r"&?(?:vec!\s*)?\[")
 _FIELD = re.compile(r"(\w+)\s*:(?!:)\s*")
 _TWO = 2
 
@@ -57,6 +68,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             is_equal = each[0].startswith("assert_eq")
             if is_equal:
                 yield from _compared(source, code, left, right)
+                yield from (shape for side in (left, right) for shape in _shapes(source, code, side))
             yield Alteration(each.start(), name, others=(b"assert_ne" if is_equal else b"assert_eq",))
 
 
@@ -78,6 +90,15 @@ def _compared(
         *_constants(source, *right, word_of(code[slice(*left)])),
     ]
     yield from plain or (each for side in (left, right) for each in _making(source, code, *side))
+
+
+def _shapes(source: bytes, code: str, place: tuple[int, int]) -> Iterator[Alteration]:
+    """A list that is expected, of another shape; an array of another length would be of another type."""
+    if (made := _LIST.match(code, *place)) and closing(code, made.end() - 1) == place[1] - 1:
+        parts = parts_of(code, made.end() - 1)
+        plain = [number for number, part in enumerate(parts) if any(_constants(source, *part, ""))]
+        if len(plain) == len(parts) > 1:  # what is moved twice, or of no known type, does not compile
+            yield from arranged(source, place, parts, plain, SHAPES if "vec" in made[0] else {ORDER})
 
 
 def _making(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
