@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import ORDER, TURNED, Alteration
+from astra_async.languages.altering import ORDER, SHAPES, TURNED, Alteration, parts_exchanged
 from astra_async.overlay.merged_files import staying, with_staying
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
@@ -31,6 +31,7 @@ _READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes
 _MAX_BYTES = 400_000  # of a test file that is read
 # Of tests that have both: exchanged constants show who is lenient, turned ones who is honest in a trial.
 _EXCHANGED = 0.6
+_SHAPED = 0.35  # of exchanged ones, where a list or a text can have another shape
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 _FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
@@ -67,8 +68,14 @@ def survey(policy: PathPolicy) -> Survey:
             continue
         source = file.content if path in policy.tests else staying(path, file.content)
         if source and (found := read(path, source)):
-            files[path], sources[path] = found, source
+            files[path], sources[path] = tuple(_with_parts(source, test) for test in found), source
     return Survey(files=files, sources=sources)
+
+
+def _with_parts(source: bytes, test: DeclaredTest) -> DeclaredTest:
+    """The test, of which a text may also be asked with two parts of it exchanged."""
+    exchanged = (each for place in test.alterations for each in parts_exchanged(source, place))
+    return replace(test, alterations=(*test.alterations, *exchanged))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +227,10 @@ class Forms:
         turned = [each for each in test.alterations if each.kind == TURNED]
         exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
         places = (quiet or constants) if constants and (exchanged or not turned) else turned
+        shapes = [each for each in places if each.kind in SHAPES]
+        if shapes and len(shapes) < len(places):
+            is_shape = rng.random() < _SHAPED
+            places = [each for each in places if (each.kind in SHAPES) == is_shape]
         # What a loop asks for each row is as likely as so many assertions; what order a list has, as two.
         times = [len(each.rows.places) if each.rows else 1 + (each.kind == ORDER) for each in places]
         (drawn,) = rng.choices(places, times)

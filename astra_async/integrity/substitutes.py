@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import NUMBER, SYMBOL, TEXT, WITHIN
+from astra_async.languages.altering import KEYS, NUMBER, SYMBOL, TEXT, WITHIN
 
 if TYPE_CHECKING:
     import random
@@ -154,7 +154,7 @@ def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
         for at in range(1, len(text))
         if text[at - 1 : at + 1].isalpha() and text[at - 1 : at].lower() != text[at : at + 1].lower()
     ]
-    if kind not in {TEXT, SYMBOL, WITHIN} or not letters:
+    if kind not in {TEXT, SYMBOL, WITHIN, *KEYS} or not letters:
         return text if kind != TEXT else text + b"s"
     at = rng.choice(letters)  # two letters change places
     return text[: at - 1] + text[at : at + 1] + text[at - 1 : at] + text[at + 1 :]

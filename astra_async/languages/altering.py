@@ -14,9 +14,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
 - Of what objects are made only where it is one constant: an answer's equality may leave out one of two.
-- A list that is expected in another order, with one element less or one more, and a table with one entry
-  less: equality that overlooks these fails every exchanged constant. Only constants change places, as an
-  answer may take two objects for equal.
+- A list that is expected in another order, with one element less or one more, a table with one entry less
+  or another key, a text with two parts exchanged: equality that overlooks these fails every exchanged
+  constant. Only constants change places, as an answer may take two objects for equal.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
 - What a loop over rows that stand in the source asks: for one of them (`Rows`), as an assertion may be bent
@@ -40,7 +40,9 @@ _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME = "within", "subject", "listed", "name"
-ORDER, FEWER, MORE = SHAPES = "order", "fewer", "more"
+KEYS = KEY, QUOTED_KEY = "key", "quoted key"
+SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
+KEY, QUOTED_KEY = "key", "quoted key"
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
@@ -59,10 +61,10 @@ class Alteration:
     """A place in a test file, in bytes, that may be written differently.
 
     Either `others` are what may stand there, or another constant of the same `kind` may: a number, the text
-    between two quotes, a name out of an enumeration (`kind` then says which). Of the kind `turned` is
-    what asks for the contrary. `asked` names what is compared, where the source does: two constants that are
-    compared to a `status` are in the same role. In the body of a loop `rows` say how it is written
-    differently for one of them alone.
+    between two quotes, a table's key, a name out of an enumeration (`kind` then says which). Of the kind
+    `turned` is what asks for the contrary. `asked` names what is compared, where the source does: two
+    constants that are compared to a `status` are in the same role. In the body of a loop `rows` say how it is
+    written differently for one of them alone.
     """
 
     begin: int
@@ -147,11 +149,12 @@ def new_name(source: bytes) -> bytes:
 
 
 def named(
-    tests: Iterable[DeclaredTest], source: bytes, declared: Mapping[bytes, bytes]
+    tests: Iterable[DeclaredTest], source: bytes, declared: Mapping[bytes, bytes], backwards: bytes
 ) -> Iterator[DeclaredTest]:
     """The tests, in which a name of a constant becomes another that is expected, or else a list.
 
-    `declared` are the file's own constants, by name, as they are written: what is imported may be equal.
+    `declared` are the file's own constants, by name, as they are written: what is imported may be equal. A
+    list of them is also asked for `backwards`, a pattern for its name.
     """
     tests = list(tests)
     places = {each for test in tests for each in test.alterations if each.kind == NAME}
@@ -162,7 +165,11 @@ def named(
         alike = [name for name in names if value is not None and declared[name] != value]
         others[each] = (*alike, *listed(source, each.begin, each.end).others)
     for test in tests:
-        asked = (replace(each, others=others.get(each, each.others)) for each in test.alterations)
+        asked = [replace(each, others=others.get(each, each.others)) for each in test.alterations]
+        for each in test.alterations:
+            name = source[each.begin : each.end]
+            if each.kind == NAME and b"," in declared.get(name, b"") and declared[name][:1] in {b"[", b"("}:
+                asked.append(replace(each, kind=ORDER, others=(backwards % name,)))
         yield replace(test, alterations=tuple(asked))
 
 
@@ -171,7 +178,7 @@ def arranged(
     place: tuple[int, int],
     parts: Sequence[tuple[int, int]],
     constants: Sequence[int] = (),
-    kinds: Collection[str] = SHAPES,
+    kinds: Collection[str] = (ORDER, FEWER, MORE),
 ) -> Iterator[Alteration]:
     """A list that is expected, in another order, with an element less, with one more.
 
@@ -183,9 +190,7 @@ def arranged(
         return
     opening, closing = source[place[0] : parts[0][0]], source[parts[-1][1] : place[1]]
     comma, numbers = between[0] if between else b"", range(len(texts))
-    orders = [
-        [texts[{one: other, other: one}.get(at, at)] for at in numbers] for one, other in pairwise(constants)
-    ]
+    orders = [_exchanged(texts, *pair) for pair in pairwise(constants)]
     # A comma after the only element would be left alone.
     fewer = [texts[:at] + texts[at + 1 :] for at in reversed(numbers) if comma or b"," not in closing]
     more = [[*texts, texts[number]] for number in constants or numbers if comma]
@@ -193,6 +198,30 @@ def arranged(
         others = (opening + comma.join(each) + closing for each in lists if each != texts)
         if kind in kinds and (some := tuple(islice(others, _MOST))):
             yield Alteration(*place, kind, some)
+
+
+def _exchanged(texts: Sequence[bytes], one: int, other: int) -> list[bytes]:
+    return [texts[{one: other, other: one}.get(at, at)] for at in range(len(texts))]
+
+
+def parts_exchanged(source: bytes, place: Alteration) -> Iterator[Alteration]:
+    """A text that is expected, with two parts of it exchanged: what stands between commas, else its words."""
+    text = source[place.begin : place.end]
+    comma = b", " if b", " in text else b" "
+    parts = text.split(comma)
+    lists = (_exchanged(parts, *pair) for pair in pairwise(range(len(parts))))
+    others = tuple(islice((comma.join(each) for each in lists if each != parts), _MOST))
+    if place.kind == TEXT and others and not place.others and not place.rows:
+        yield replace(place, kind=WORDS, others=others)
+
+
+def table_key(source: bytes, begin: int, end: int, *, quoted: bool) -> Iterator[Alteration]:
+    """The key of a table that stands there; with quotes, if it is a constant."""
+    if not quoted:
+        yield Alteration(begin, end, KEY)
+    for each in constant(source, begin, end) if quoted else ():
+        if each.kind == TEXT:
+            yield replace(each, kind=QUOTED_KEY)
 
 
 def listed(source: bytes, begin: int, end: int) -> Alteration:

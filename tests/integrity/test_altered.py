@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 
 import pytest
 
@@ -385,3 +386,27 @@ def test_a_file_of_many_tests_is_read_and_drawn_without_a_look_at_all_of_it_for_
     with cpu_within(4):  # 0.5 s; a minute, were a name or a constant looked for in the whole file each time
         one, other, whole, *_ = Forms(project, path_policy(problem, project), []).drawn(random.Random(1))
     assert len(one.edits) + len(other.edits) == len(whole.edits) == 500
+
+
+def test_a_text_is_asked_with_two_parts_of_it_exchanged() -> None:
+    shop = "def test_it():\n    assert names() == 'Elm, Oak Ash, Yew'\n"
+    shop += "\ndef test_that():\n    assert name() == 'Oak'\n"
+    lines = {
+        line
+        for seed in range(40)
+        for form in forms_of("test_it", "test_that", test_shop=shop).drawn(random.Random(seed))
+        for line in text_of(form).splitlines()
+    }
+    found = {line for line in lines if "names()" in line and sorted(line) == sorted(shop.splitlines()[1])}
+    exchanged = ("Oak Ash, Elm, Yew", "Elm, Yew, Oak Ash")
+    assert {f"    assert names() == '{text}'" for text in exchanged} <= found
+
+
+def test_a_list_is_asked_in_another_order_about_as_often_as_one_of_its_constants_is_exchanged() -> None:
+    shop = "def test_it():\n    assert names() == ['Elm', 'Oak', 'Yew']\n    assert name() == 'Ash'\n"
+    forms = forms_of("test_it", test_shop=shop)
+    drawn = [forms.drawn(random.Random(seed))[0] for seed in range(300)]
+    kinds = Counter(edit[0].kind for form in drawn for edit in form.edits.values())
+    exchanged = sum(kinds[kind] for kind in ("text", "order", "fewer", "more"))
+    assert 0.2 < sum(kinds[kind] for kind in ("order", "fewer", "more")) / exchanged < 0.5
+    assert kinds["order"] > kinds["fewer"] > 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import FEWER, SHAPES
+from astra_async.languages.altering import FEWER, KEYS, MORE, ORDER, SHAPES
 
 if TYPE_CHECKING:
     from astra_async.languages.altering import DeclaredTest
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # after dots what stands there for one row of a loop alone.
 PYTHON = {
     "assert f() == 5": "<5> ==->!=",
-    "assert f() == [1, 'two', {'a': True}]": "<1> <two> True->False ==->!=",
+    "assert f() == [1, 'two', {'a': True}]": "<1> <two> <a> True->False ==->!=",
     "assert 7 == f(8)": "<7> ==->!=",
     "assert f() != 5": "!=->==",
     "assert f() == g()": "g()->[g()] ==->!=",
@@ -85,7 +85,7 @@ PYTHON = {
 }
 JAVASCRIPT = {
     "expect(f()).toBe(5);": "<5> ->.not",
-    "expect(f()).toEqual({ a: [1, 'x'], b });": "<1> <x> ->.not",
+    "expect(f()).toEqual({ a: [1, 'x'], b });": "<a> <1> <x> ->.not",
     "expect(f()).not.toBe(5);": ".not->",
     "expect(f()).toContain('x');": "'x'->['x'] f()->[[f()]] ->.not",
     "expect(f()).toContain('hello');": "<hello> f()->[[f()]] ->.not",
@@ -149,7 +149,7 @@ RUBY = {
     "expect(f).to eq(5)": "<5> to->not_to",
     "expect(f).to eq(-5)": "<-5> to->not_to",
     "expect(f).to eq(:sold)": "<sold> to->not_to",
-    "expect(f).to eq([1, { 'a' => 'x' }])": "<1> <x> to->not_to",
+    "expect(f).to eq([1, { 'a' => 'x' }])": "<1> <a> <x> to->not_to",
     "expect(f).not_to eq(5)": "not_to->to",
     "expect(f).to include('x')": "x->7301x f->[[f]] to->not_to",
     "expect(f).to include('hello')": "<hello> f->[[f]] to->not_to",
@@ -308,9 +308,53 @@ def test_a_list_that_is_expected_can_be_of_another_shape(
 ) -> None:
     path, frame, _ = FILES[language]
     test = read_file(language, path, frame.format(statement))[-1]
-    found = dict.fromkeys(SHAPES, "")
-    found |= {each.kind: each.others[0].decode() for each in test.alterations if each.kind in SHAPES}
-    assert tuple(found.values()) == (order, fewer, more)
+    found = {each.kind: each.others[0].decode() for each in test.alterations if each.kind in SHAPES}
+    assert tuple(found.get(kind, "") for kind in (ORDER, FEWER, MORE)) == (order, fewer, more)
+
+
+@pytest.mark.parametrize(
+    ("language", "statement", "keys"),
+    [
+        ("python", "assert f() == (400, {'month': ['x'], name: 1})", {"month": "quoted key"}),
+        ("python", "assert f() == Price({'a': 1})", {}),
+        ("javascript", "expect(f()).toEqual({ a: 1, 'b-c': 2, [d]: 3 });", {"a": "key", "b-c": "quoted key"}),
+        ("javascript", "expect(f()).toMatchObject({ a: 1 });", {}),
+        ("ruby", "expect(f).to eq({ a: 1, 'b' => 2, :c => 3 })", {"a": "key", "b": "quoted key"}),
+        ("ruby", "expect(f).to have_attributes(a: 1)", {}),
+    ],
+)
+def test_a_table_that_is_expected_can_have_another_key(
+    language: str, statement: str, keys: dict[str, str]
+) -> None:
+    path, frame, _ = FILES[language]
+    text = frame.format(statement).encode()
+    test = read_file(language, path, text.decode())[-1]
+    found = {
+        text[each.begin : each.end].decode(): each.kind for each in test.alterations if each.kind in KEYS
+    }
+    assert found == keys
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "backwards"),
+    [
+        ("python", "ALL = [1, 2]\ndef test_a():\n    assert f() == ALL\n", "ALL[::-1]"),
+        ("python", "ALL = [1, f()]\ndef test_a():\n    assert f() == ALL\n", None),
+        (
+            "javascript",
+            "const ALL = [1, 2]; g(ALL); it('a', () => { expect(f()).toEqual(ALL); });",
+            "[...ALL].reverse()",
+        ),
+        ("javascript", "const ALL = 'a, b'; it('a', () => { expect(f()).toEqual(ALL); });", None),
+        ("ruby", "ALL = [1, 2].freeze\nit 'a' do\n  expect(f).to eq ALL\nend", None),
+        ("ruby", "ALL = [:a, 'b']\nit 'a' do\n  expect(f).to eq ALL\nend", "ALL.reverse"),
+    ],
+)
+def test_a_constant_list_can_be_asked_for_backwards(language: str, text: str, backwards: str | None) -> None:
+    (test,) = read_file(language, FILES[language][0], text)
+    assert [each.others[0].decode() for each in test.alterations if each.kind == ORDER] == (
+        [backwards] if backwards else []
+    )
 
 
 def test_what_a_compiler_does_not_use_stays_in_a_list() -> None:
@@ -417,7 +461,7 @@ CALLS = {
         "check(f(1), *codes)": "",
     },
     ("javascript", "a.test.js", JAVASCRIPT_FUNCTION): {
-        "check(f(1), 404, { e: 'x' });": "<404> <x>",
+        "check(f(1), 404, { e: 'x' });": "<404> <e> <x>",
         "check(await f(1), 404, g());": "<404> g()->[g()]",
         "for (const x of [1, 2]) { check(await f(x), 404); }": "...<404>",
         "await ask(1, 404);": "<404>",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    KEYS,
     LISTED,
     NAME,
     SUBJECT,
@@ -19,6 +20,7 @@ from astra_async.languages.altering import (
     far,
     listed,
     renamed,
+    table_key,
     within,
 )
 from astra_async.languages.syntax import TestFile, inside, part, source, spans, word
@@ -43,6 +45,7 @@ _WITHIN = frozenset(
 )
 # A list in their argument's place is no other question: they are asked about a name, or take anything.
 _LOOSE = frozenset({"toHaveProperty", "toHaveAttribute", "toHaveTextContent", "toMatch"})
+_PARTIAL = frozenset({"toMatchObject", "include", "contain"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
 # Of what an assertion cannot hold, made of what it is asked about: where no constant decides.
 _NEVER = {
@@ -93,6 +96,8 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         expected = [] if place is None or "not" in chain else given[place : place + 1]
         found = list(constants(expected, file, word(next(iter(inside(_root(function))), None))))
         found = list(far(file.text, found)) if name in _NEAR else found
+        if name in _PARTIAL:  # an object may well hold another key, too
+            found = [each for each in found if each.kind not in KEYS]
         if name in _WITHIN and "not" not in chain:
             found += [each for span in first for each in within(file.text, *span)]
         if not found and "not" not in chain and name not in _RAISING | _LOOSE:
@@ -149,11 +154,13 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
         elif node.type == "new_expression" or (
             node.type == "call_expression" and chain_of(node)[-1].removesuffix("()") in _FACTORIES
         ):
-            made = list(constants(inside(node), file, asked))
+            made = [each for each in constants(inside(node), file, asked) if each.kind not in KEYS]
             yield from made if len(inside(node)) == len(made) == 1 else ()
         elif node.type == "object":
             for pair in (each for each in node.named_children if each.type == "pair"):
-                value = pair.child_by_field_name("value")
+                name, value = map(pair.child_by_field_name, ("key", "value"))
+                if name is not None and name.type in {"property_identifier", "string"}:
+                    yield from table_key(file.text, *spans([name])[0], quoted=name.type == "string")
                 yield from constants([value] if value is not None else [], file, part(pair, "key"))
 
 

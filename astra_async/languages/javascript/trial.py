@@ -54,7 +54,7 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
         return ()
     file = TestFile(root=root, text=text, scopes=_SCOPES, functions=once(_functions(root)))
     is_typed = path.lower().endswith((".ts", ".tsx", ".mts", ".cts"))
-    tests = named(_tests(root, file), text, _declared(root))
+    tests = named(_tests(root, file), text, _declared(root), b"[...%b].reverse()")
     return tuple(_untyped(test) if is_typed else test for test in tests)
 
 

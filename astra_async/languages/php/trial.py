@@ -21,6 +21,7 @@ from astra_async.languages.altering import (
     new_name,
     otherwise,
     renamed,
+    table_key,
     within,
 )
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
@@ -125,7 +126,9 @@ def _listed(source: bytes, code: str, place: tuple[int, int], asked: str) -> Ite
     for number, (begin, end) in enumerate(parts):
         arrow = _ARROW.search(code, begin, end)
         found = list(_expected(source, code, trimmed(code, arrow.end() if arrow else begin, end), asked))
-        is_table |= arrow is not None
+        if arrow:
+            is_table = True
+            yield from table_key(source, *trimmed(code, begin, arrow.start()), quoted=True)
         plain += [number] if found and not arrow else []
         is_inner = not arrow and len(parts) > 1
         yield from (each for each in found if not (is_inner and each.kind in SHAPES))

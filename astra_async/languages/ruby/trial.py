@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    KEYS,
     NAME,
     ORDER,
     SUBJECT,
@@ -20,6 +21,7 @@ from astra_async.languages.altering import (
     named,
     not_held,
     renamed,
+    table_key,
     within,
 )
 from astra_async.languages.syntax import (
@@ -47,7 +49,8 @@ _EXACT = frozenset({
     "eq", "eql", "be", "equal", "have_attributes", "have_http_status", "contain_exactly", "match_array",
     "by", "from", "to",
 })  # fmt: skip
-_UNORDERED = frozenset({"contain_exactly", "match_array"})
+# What these hold of, whatever else is there: no other order is another question, nor is another attribute.
+_LEFT_OUT = {"contain_exactly": (ORDER,), "match_array": (ORDER,), "have_attributes": KEYS}
 # Matchers of capybara, which wait until they hold.
 _WAITING = (
     "have_content", "have_text", "have_css", "have_selector", "have_link", "have_button", "have_field",
@@ -88,11 +91,11 @@ def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
         return ()
     functions = once((part(each, "name"), each) for each in walk(root) if each.type == "method")
     tests = _tests(root, TestFile(root=root, text=text, scopes=_SCOPES, functions=functions))
-    return tuple(named(tests, text, _declared(root)))
+    return tuple(named(tests, text, _declared(root), b"%b.reverse"))
 
 
 def _declared(root: Node) -> dict[bytes, bytes]:
-    """The file's constants that are written as one constant each."""
+    """The file's constants that are written as one constant each, or a list of them."""
     found = (
         (each.child_by_field_name(name) for name in ("left", "right"))
         for each in walk(root)
@@ -101,7 +104,8 @@ def _declared(root: Node) -> dict[bytes, bytes]:
     return {
         source(name).encode(): source(value).encode()
         for name, value in found
-        if name is not None and name.type == "constant" and value is not None and value.type in _PLAIN
+        if name is not None and name.type == "constant" and value is not None
+        if value.type in _PLAIN or (elements(value) and all(each.type in _PLAIN for each in elements(value)))
     }
 
 
@@ -193,7 +197,8 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
     subject, asked = _subject(expect), word(expect)
     if name in _EXACT:
         found = (each for node in given for each in _equal(node, file, asked))
-        yield from (each for each in found if each.kind != ORDER or name not in _UNORDERED)
+        left_out = _LEFT_OUT.get(name, ())
+        yield from (each for each in found if each.kind not in left_out)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
     elif given and not name.startswith("be_") and name not in {"and", "or"}:
@@ -311,8 +316,10 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
         elif node.type in {"array", "hash"}:
             yield from _constants(node.named_children, file, asked)
         elif node.type == "pair":
-            value = node.child_by_field_name("value")
+            name, value = map(node.child_by_field_name, ("key", "value"))
+            if name is not None and name.type in {"hash_key_symbol", "string"}:
+                yield from table_key(file.text, name.start_byte, name.end_byte, quoted=name.type == "string")
             yield from _constants([value] if value is not None else [], file, part(node, "key").strip("\"':"))
         elif part(node, "method") == "new":
-            made = list(_constants(inside(node), file, asked))
+            made = [each for each in _constants(inside(node), file, asked) if each.kind not in KEYS]
             yield from made if len(inside(node)) == len(made) == 1 else ()  # `==` may leave out one of two

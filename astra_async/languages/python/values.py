@@ -1,0 +1,136 @@
+"""Values that Python's tests expect: their constants, and lists and tables of another shape."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.languages.altering import (
+    FEWER,
+    KEYS,
+    MORE,
+    NAME,
+    ORDER,
+    SHAPES,
+    Alteration,
+    arranged,
+    constant,
+    far,
+    listed,
+    table_key,
+)
+from astra_async.languages.python.syntax import asked_of, callee, is_plain, names_in, unsigned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple"}
+# A tuple of one element would be written otherwise, and a set has no order.
+_SHAPES_LEFT_OUT: dict[type, set[str]] = {ast.Tuple: {FEWER}, ast.Set: {ORDER, MORE}}
+
+
+class Values:
+    """Reads values in a module's source; places are in bytes."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        bom = 3 if source.startswith(b"\xef\xbb\xbf") else 0
+        self.starts = [bom, *(each.end() for each in re.finditer(rb"\r\n|\n|\r", source))]
+        # Of the function that is being read: names with one use, and what they are given; rows of parameters.
+        self.once: frozenset[str] = frozenset()
+        self.given: dict[str, Sequence[ast.expr]] = {}
+        self.parameters: dict[str, Sequence[ast.expr]] = {}
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        """Where a node stands."""
+        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
+
+    def meant(self, node: ast.expr) -> Sequence[ast.expr]:
+        """What a name is given, else the expression itself."""
+        return self.given.get(node.id, (node,)) if isinstance(node, ast.Name) else (node,)
+
+    def compared(self, left: ast.expr, right: ast.expr, *, named: bool = False) -> list[Alteration]:
+        """The constants of two sides that are to be equal, else those that make objects, else a list."""
+        for made in (False, True):
+            found = [
+                *self._constants(left, asked_of(right), made=made),
+                *self._constants(right, asked_of(left), made=made),
+            ]
+            if found or named:
+                break
+        shapes = [] if named else [*self._arranged(left), *self._arranged(right)]
+        if not found and not named:
+            found = [listed(self.source, *self.span(each)) for each in self.meant(right)]
+        return [*found, *shapes]
+
+    def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
+        """A list or table that is expected, of another shape; of a list in a list the outer one alone.
+
+        One that calls are made for is what is asked about.
+        """
+        for each in self.meant(node):
+            has_calls = any(isinstance(part, ast.Call) for part in ast.walk(each))
+            inner = getattr(each, "elts", []) if not has_calls else []
+            if isinstance(each, ast.Dict) and not has_calls and None not in each.keys:
+                keys, inner = map(self.span, filter(None, each.keys)), each.values
+                parts = [(key[0], self.span(value)[1]) for key, value in zip(keys, inner, strict=True)]
+                yield from arranged(self.source, self.span(each), parts, kinds={FEWER})
+            elif inner and not any(isinstance(part, ast.Starred) for part in inner):
+                plain = [number for number, part in enumerate(inner) if is_plain(part)]
+                kinds = set(SHAPES) - _SHAPES_LEFT_OUT.get(type(each), set())
+                yield from arranged(self.source, self.span(each), [*map(self.span, inner)], plain, kinds)
+                inner = inner if len(inner) == 1 else []
+            for part in inner:
+                yield from self._arranged(part)
+
+    def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
+        """The constants of which a value is made, if it is made of constants and lists of them.
+
+        `made`: and of objects that are made of constants (`Decimal("1.50")`).
+        """
+        if isinstance(node, ast.Name):
+            yield from self._name(node, asked, made=made)
+        elif isinstance(unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
+            yield from constant(self.source, *self.span(node), asked)
+        elif isinstance(node, ast.BinOp) and not names_in([node]):
+            for each in (node.left, node.right):
+                yield from self._constants(each, asked, made=made)
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+            for each in node.elts:
+                yield from self._constants(each, asked, made=made)
+        elif made and isinstance(node, ast.Call):
+            yield from self._arguments(node, asked)
+        elif isinstance(node, ast.Dict):
+            yield from self._entries(node, asked, made=made)
+
+    def _entries(self, table: ast.Dict, asked: str, *, made: bool) -> Iterator[Alteration]:
+        """The keys of a table, and the constants that stand beside them."""
+        for name, value in zip(table.keys, table.values, strict=True):
+            if isinstance(name, ast.Constant):
+                yield from table_key(self.source, *self.span(name), quoted=True)
+            yield from self._constants(value, str(getattr(name, "value", asked)), made=made)
+
+    def _name(self, node: ast.Name, asked: str, *, made: bool) -> Iterator[Alteration]:
+        """What a name is given, or the name of another constant of the file."""
+        for each in self.given.get(node.id, ()):
+            yield from self._constants(each, asked, made=made)
+        if node.id.isupper() and node.id not in self.given:
+            yield Alteration(*self.span(node), NAME, asked=asked)
+        if given := self.parameters.get(node.id):
+            # Where the test's name says what its row expects: what another row does.
+            spans = [self.span(each) for each in given if isinstance(each, ast.Constant)]
+            rows = dict.fromkeys(self.source[begin:end] for begin, end in spans)
+            yield Alteration(*self.span(node), "rows", tuple(rows), asked)
+
+    def _arguments(self, call: ast.Call, asked: str) -> Iterator[Alteration]:
+        """The constants out of which a call makes a value; of a program's own class only where it is one."""
+        found = [one for each in call.args for one in self._constants(each, asked, made=True)]
+        found = [each for each in found if each.kind not in KEYS]
+        name, holder = callee(call), callee(getattr(call.func, "value", call.func))
+        is_own = name[:1].isupper() or (name == "of" and holder[:1].isupper())
+        if name == "approx":
+            yield from far(self.source, found)
+        elif name in _MAKING or (is_own and len(call.args) + len(call.keywords) == len(found) == 1):
+            yield from found
