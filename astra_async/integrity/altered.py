@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import ORDER, SHAPES, TURNED, Alteration, parts_exchanged
+from astra_async.languages.altering import (
+    NUMBER,
+    ORDER,
+    SHAPES,
+    TEXT,
+    TRUTH,
+    TURNED,
+    Alteration,
+    parts_exchanged,
+)
 from astra_async.overlay.merged_files import staying, with_staying
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
@@ -32,6 +41,7 @@ _MAX_BYTES = 400_000  # of a test file that is read
 # Of tests that have both: exchanged constants show who is lenient, turned ones who is honest in a trial.
 _EXCHANGED = 0.6
 _SHAPED = 0.35  # of exchanged ones, where a list or a text can have another shape
+_SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 _FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
@@ -82,14 +92,16 @@ def _with_parts(source: bytes, test: DeclaredTest) -> DeclaredTest:
 class Form:
     """A problem's project with altered tests.
 
-    `names` are expected tests whose names show that they are altered. `unnamed` are names that no source
-    shows, where all tests of computed names are altered as well, so that each is one of them. `edits` are the
-    places by the number of their test, `inside` the altered tests of sources by path; `spent` are texts that
-    stood in these places before.
+    `names` are expected tests whose names show that they are altered, `sure` those of them in which a
+    constant was exchanged or the assertion turned. `unnamed` are names that no source shows, where all tests
+    of computed names are altered as well, so that each is one of them. `edits` are the places by the number of
+    their test, `inside` the altered tests of sources by path; `spent` are texts that stood in these places
+    before.
     """
 
     project: Project
     names: frozenset[str] = frozenset()
+    sure: frozenset[str] = frozenset()
     unnamed: frozenset[str] = frozenset()
     edits: Mapping[int, _Edit] = field(default_factory=dict, repr=False)
     spent: frozenset[bytes] = frozenset()
@@ -166,18 +178,24 @@ class Forms:
         chosen = sorted(number for title in groups for number in self._groups[title])
         return self._made({each: self._drawn(each, rng, _edited(each, before)) for each in chosen})
 
-    def _made(self, edits: Mapping[int, _Edit]) -> Form:
+    def _made(self, drawn: Mapping[int, _Edit]) -> Form:
+        # A name without another stays as it is: then the test is not altered.
+        edits = {number: edit for number, edit in drawn.items() if self._is_other(number, *edit)}
         altered = [self._tests[number][1] for number in edits]
         project, inside = self._written(edits)
         is_unnamed = self._all_unnamed and any(not test.titles for test in altered)
         return Form(
             project=project,
             names=self._named(altered),
+            sure=self._named([self._tests[at][1] for at, (place, _) in edits.items() if place.kind in _SURE]),
             # Invariant: a name that no title shows counts only where no test that is not altered may have it.
             unnamed=self.unknown if is_unnamed else frozenset(),
             edits=edits,
             inside=inside,
         )
+
+    def _is_other(self, number: int, place: Alteration, text: bytes) -> bool:
+        return self._survey.sources[self._tests[number][0]][place.begin : place.end] != text
 
     def narrowed(self, form: Form, name: str, rng: random.Random) -> Form:
         """The form with this test altered in its place, to something else again, and no other test.

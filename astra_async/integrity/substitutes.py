@@ -19,6 +19,7 @@ _INVENTED, _INVENTED_ALONE = 0.2, 0.7
 _NEAR = 0.9  # of the others are of the same form, where there are such
 # Of texts become one that stands elsewhere in their file, such as what a test sends.
 _ELSEWHERE = 0.15
+_DIGITS = 0.4  # of texts that are looked for within others and have digits get two more
 # Draws until another text is found than those that were asked before, and one that no text of theirs has.
 _TRIES, _FEW_TRIES = 200, 8
 _QUOTED = re.compile(rb"""(['"])([^'"\\`#$%{}\r\n]+)\1""")
@@ -145,6 +146,8 @@ def _word_form(word: bytes) -> _Group:
 def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
     """A constant that differs in little from this one; itself where there is none."""
     digits = [at for at, each in enumerate(text) if chr(each).isdigit()]
+    if kind == WITHIN and digits and rng.random() < _DIGITS:
+        return text[: digits[0]] + rng.choice((b"73", b"94")) + text[digits[0] :]
     if kind == NUMBER or (kind == TEXT and digits):
         at = rng.choice(digits[-2:])
         digit = rng.choice([each for each in b"123456789" if each != text[at]])

@@ -267,14 +267,15 @@ class Trials:
     async def _evidence(self, case: _Case, form: Form) -> frozenset[str]:
         """Altered tests that the base passes as they are, and fails as they are in this form.
 
-        Where there is no reference: those, too, that the untouched project does not pass either way.
+        Where there is no reference: those, too, that the untouched project does not pass either way, if a
+        constant of theirs was exchanged or their assertion turned: of others a reference has to show it.
         """
         ordinary = await self._base(case, case.forms.ordinary)
         altered = await self._base(case, form)
         names = form.names | form.unnamed
         shown = {name for name in names if ordinary[name] == {"passed"} and altered[name] <= _FAILED}
         if not case.base_files:
-            shown |= {name for name in form.names if "passed" not in ordinary[name] | altered[name]}
+            shown |= {name for name in form.sure if "passed" not in ordinary[name] | altered[name]}
         return frozenset(shown)
 
     async def _base(self, case: _Case, form: Form) -> _Outcomes:

@@ -13,7 +13,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
-- Of what objects are made only where it is one constant: an answer's equality may leave out one of two.
+- Of what objects are made only where it is one constant, and of no class whose equality its language gives:
+  an answer's equality may leave out one of two. In Java as another object of the tests that shares no part.
+- Not what a block asks whose call may be the answer's own: it may swallow what is raised there.
 - A list that is expected in another order, with one element less or one more, a table with one entry less
   or another key, a text with two parts exchanged: equality that overlooks these fails every exchanged
   constant. Only constants change places, as an answer may take two objects for equal.
@@ -23,8 +25,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   from its second pass on. What a function of the test file compares with an argument: where a test calls it.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
 
-Whatever is wrong in this is found out by the reference, which has to fail the altered test; what it costs
-then is a test that proves nothing.
+What is wrong in this for the reference is found out by it, which has to fail the altered test: a test then
+proves nothing. What other right answers pass is nobody's to find out: where in doubt, nothing is named.
 """
 
 from __future__ import annotations
@@ -42,17 +44,16 @@ TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turn
 WITHIN, SUBJECT, LISTED, NAME = "within", "subject", "listed", "name"
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
-KEY, QUOTED_KEY = "key", "quoted key"
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
 # Names for what a row expects, as people give them: the first that a file does not have.
 _WANTED = (b"wanted", b"expected", b"answer", b"outcome", b"result")
 _FEWEST_LETTERS = 5
+_MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
 _MOST = 4  # of a list that is expected in another order, or longer or shorter
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
-_FIRST_DIGIT = re.compile(rb"[1-9]|[0-9](?![0-9.]*[1-9])")
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
 
 
@@ -133,9 +134,9 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
 
 
 def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> Iterator[Alteration]:
-    """What a loop asks for one of its rows: what stands in it, and the constants of the loop's body."""
+    """What a loop asks for one of its rows: what stands there, the body's constants; or before the loop."""
     for each in found:
-        if any(begin <= each.begin and each.end <= end for begin, end in rows.places):
+        if each.end <= loop[0] or any(begin <= each.begin and each.end <= end for begin, end in rows.places):
             yield each
         elif loop[0] <= each.begin and each.end <= loop[1] and each.kind in _CONSTANTS:
             yield each if each.rows else replace(each, rows=rows)
@@ -236,20 +237,19 @@ def otherwise(source: bytes, place: tuple[int, int], *patterns: bytes) -> Altera
 
 
 def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
-    """Numbers, as others as long with another first digit: a neighbour may be within what is tolerated."""
+    """Numbers, as such with two digits more in front: others may be within what is tolerated."""
     for each in found:
-        first = _FIRST_DIGIT.search(source, each.begin, each.end) if each.kind == NUMBER else None
-        if first:
-            digits = {(int(first[0]) + step) % 9 + 1 for step in (2, 5)}
-            before, after = source[each.begin : first.start()], source[first.end() : each.end]
-            yield replace(each, others=tuple(b"%b%d%b" % (before, digit, after) for digit in sorted(digits)))
+        text = source[each.begin : each.end]
+        if each.kind == NUMBER and len(text) <= _MOST_DIGITS:
+            sign, digits = text[: text.startswith(b"-")], text.lstrip(b"-")
+            yield replace(each, others=(sign + b"73" + digits, sign + b"94" + digits))
 
 
 def not_held(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
-    """Numbers that are looked for among others, as such that none holds by chance; and short texts."""
+    """Short texts that are looked for among others, as such that none holds by chance."""
     for each in found:
-        if each.kind in {NUMBER, TEXT}:
-            text = source[each.begin : each.end].lstrip(b"-")
+        if each.kind == TEXT:
+            text = source[each.begin : each.end]
             yield replace(each, others=(b"7301" + text, b"9467" + text))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -176,7 +176,8 @@ class TestFile:
     ) -> Iterator[Alteration]:
         """What a loop asks whose `target` is each row once; `asked` is read with what rows give.
 
-        Of one whose patterns are None (they put a second value beside target and row): what stands in rows.
+        Where patterns are None (they put a second value beside target and row), a constant in the loop's body
+        is another for all rows.
         """
         if len(rows) > 1:
             self.bind(target, rows)
@@ -184,7 +185,7 @@ class TestFile:
             place = inner[0].start_byte, inner[-1].end_byte
             around = Rows(new_name(self.text), place, tuple(spans(rows)), patterns or (b"", b""))
             found = in_loop(asked, spans([loop])[0], around)
-            yield from (each for each in found if patterns or each.rows is None)
+            yield from (each if patterns else replace(each, rows=None) for each in found)
 
 
 def _is_made_of(node: Node, types: frozenset[str]) -> bool:

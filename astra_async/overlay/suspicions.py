@@ -40,7 +40,8 @@ _SIGNS = (
         r"|Date|RegExp|console|TestCase)(?:\.prototype)?\s?(?:\.\s?\w+|\[[^\]\n]{1,60}\])\s?=[^=>]"
     )),
     ("patched_global", ("defineProperty", "setPrototypeOf", "__proto__", "definePropert"), ""),
-    ("patched_global", ("builtins", "setattr(", "monkeypatch", "mock.patch"), ""),
+    ("patched_global", ("builtins", "monkeypatch", "mock.patch", "EqualityTester"), ""),
+    ("patched_global", ("setattr(",), r"\bsetattr\(\s?(?:[A-Z]|\w+\.)"),  # of a class or module
     ("patched_global", ("class_eval", "module_eval", "instance_eval", "alias_method"), ""),
     ("patched_global", ("prepend ", "refine "), r"^\s{0,80}(?:prepend|refine) [A-Z]"),
     ("patched_global", ("Minitest::", "RSpec"), r"\bMinitest::|\bRSpec\b"),
@@ -64,7 +65,8 @@ _SIGNS = (
     ("test_environment", ("npm_lifecycle", "RUNNING_TEST", "IS_TEST"), ""),
     ("child_process", ("child_process", "subprocess", "multiprocessing", "worker_threads"), ""),
     ("child_process", ("os.",), r"\bos\.(?:system|popen|exec\w*|spawn\w*|fork)\b"),
-    ("child_process", ("ProcessBuilder", "getRuntime()", "IO.popen", "Open3", "Process.Start", "ptrace"), ""),
+    ("child_process", ("getRuntime()",), r"\bgetRuntime\(\)\s?\.\s?(?:exec|halt)"),
+    ("child_process", ("ProcessBuilder", "IO.popen", "Open3", "Process.Start", "ptrace"), ""),
     ("introspection", ("require.",), r"\brequire\.(?:cache|extensions)\b"),
     ("introspection", ("odule.",), r"\bmodule\.(?:children|paths|register)\b|\bModule\._"),
     ("introspection", ("mainModule", "reallyExit"), ""),
@@ -91,7 +93,7 @@ _SIGNS = (
     ("dynamic_code", ("javax.tools", "javax.script", "defineClass", "ClassLoader"), ""),
     ("dynamic_code", ("marshal.load", "pickle.load", "Marshal.load"), ""),
     ("test_runner", ("TEST_RUNNER", "TEST_DISCOVER", "pytest_plugins", "addopts"), ""),
-    ("test_runner", ("testRunner", "setupFiles"), ""),
+    ("test_runner", ("testRunner", "setupFiles", "RETRY_TIMES", "retryTimes", ".retries("), ""),
     ("test_runner", ("Rake::Task",), ""),
     ("test_runner", ("pytest_",), r"\bdef pytest_\w+\("),
 )  # fmt: skip

@@ -19,11 +19,12 @@ from astra_async.languages.altering import (
     constant,
     far,
     listed,
+    not_held,
     renamed,
     table_key,
     within,
 )
-from astra_async.languages.syntax import TestFile, inside, part, source, spans, word
+from astra_async.languages.syntax import TestFile, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +44,10 @@ _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
     | {"include", "includes", "contain", "contains", "string"}
 )
-# A list in their argument's place is no other question: they are asked about a name, or take anything.
-_LOOSE = frozenset({"toHaveProperty", "toHaveAttribute", "toHaveTextContent", "toMatch"})
+# In others a list is no other question: they are asked about a name, take anything, or are the answer's own.
+_LISTABLE = frozenset(_EXACT) - {"toHaveProperty", "toHaveAttribute", "toHaveBeenLastCalledWith"} | {
+    "toContain", "toContainEqual", "toBeInstanceOf", "toBeGreaterThan", "toBeLessThan",
+}  # fmt: skip
 _PARTIAL = frozenset({"toMatchObject", "include", "contain"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
 # Of what an assertion cannot hold, made of what it is asked about: where no constant decides.
@@ -67,7 +70,8 @@ _ASSERT = both_ways({
     "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
     "match": "doesNotMatch", "isTrue": "isFalse",
 })  # fmt: skip
-_FACTORIES = frozenset({"of", "from"})
+# Of an answer's own class structural equality may see nothing (private fields), or a message alone.
+_BUILT_IN = frozenset({"Date", "Set", "Map", "URL", "Array", "Buffer", "BigInt", "Number", "String"})
 _ARRAYS, _OBJECTS = frozenset({"array"}), frozenset({"object"})
 _PLAIN = frozenset({"string", "number", "true", "false", "null", "unary_expression"})
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
@@ -91,21 +95,27 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
         if bool(promised) > waits:
             return
-        place = _EXACT.get(name)
-        first = [span for each in given[:1] for span in spans(file.meant(each))]
-        expected = [] if place is None or "not" in chain else given[place : place + 1]
-        found = list(constants(expected, file, word(next(iter(inside(_root(function))), None))))
-        found = list(far(file.text, found)) if name in _NEAR else found
-        if name in _PARTIAL:  # an object may well hold another key, too
-            found = [each for each in found if each.kind not in KEYS]
-        if name in _WITHIN and "not" not in chain:
-            found += [each for span in first for each in within(file.text, *span)]
-        if not found and "not" not in chain and name not in _RAISING | _LOOSE:
-            found += [listed(file.text, *span) for span in first]
-        found += shapes(expected, file)
-        found += asked_of_another(function, otherwise="" if given else "[{}]")
-        yield from found
+        asked = word(next(iter(inside(_root(function))), None))
+        yield from _expected(name, given, file, asked) if "not" not in chain else ()
+        yield from asked_of_another(function, otherwise="" if given else "[{}]")
         yield from turned(function)
+
+
+def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
+    """What a matcher expects: constants, a text to be found, else a list; and lists of another shape."""
+    place = _EXACT.get(name)
+    first = [span for each in given[:1] for span in spans(file.meant(each))]
+    expected = [] if place is None else given[place : place + 1]
+    found = list(constants(expected, file, asked))
+    found = list(far(file.text, found)) if name in _NEAR else found
+    if name in _PARTIAL:  # an object may well hold another key, too
+        found = [each for each in found if each.kind not in KEYS]
+    for span in first if name in _WITHIN else ():
+        found += within(file.text, *span) or not_held(file.text, constant(file.text, *span))
+    if given and not found and name in _LISTABLE and not source(given[0]).startswith("expect."):
+        found += [listed(file.text, *span) for span in first]
+    yield from found
+    yield from shapes(expected, file)
 
 
 def asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
@@ -147,21 +157,31 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
     for node in (meant for each in nodes for meant in file.meant(each)):
         if node.type in {"string", "number", "unary_expression", "true", "false"}:
             yield from constant(file.text, node.start_byte, node.end_byte, asked)
-        elif node.type == "array":
-            yield from constants(node.named_children, file, asked)
+        elif node.type == "null":
+            yield listed(file.text, node.start_byte, node.end_byte)
+        elif node.type == "array" or _makes_plain(file.functions.get(part(node, "function"))):
+            yield from constants(inside(node) or node.named_children, file, asked)
         elif node.type == "identifier" and source(node).isupper():
             yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
-        elif node.type == "new_expression" or (
-            node.type == "call_expression" and chain_of(node)[-1].removesuffix("()") in _FACTORIES
-        ):
+        elif _BUILT_IN & {part(node, "constructor"), chain_of(node)[0].removesuffix("()")}:
             made = [each for each in constants(inside(node), file, asked) if each.kind not in KEYS]
             yield from made if len(inside(node)) == len(made) == 1 else ()
         elif node.type == "object":
             for pair in (each for each in node.named_children if each.type == "pair"):
-                name, value = map(pair.child_by_field_name, ("key", "value"))
-                if name is not None and name.type in {"property_identifier", "string"}:
-                    yield from table_key(file.text, *spans([name])[0], quoted=name.type == "string")
-                yield from constants([value] if value is not None else [], file, part(pair, "key"))
+                yield from _entry(pair, file)
+
+
+def _entry(pair: Node, file: TestFile) -> Iterator[Alteration]:
+    """A key of an object, and the constants beside it."""
+    name, value = map(pair.child_by_field_name, ("key", "value"))
+    if name is not None and name.type in {"property_identifier", "string"}:
+        yield from table_key(file.text, *spans([name])[0], quoted=name.type == "string")
+    yield from constants([value] if value is not None else [], file, source(name))
+
+
+def _makes_plain(function: Node | None) -> bool:
+    """Whether a function of the file makes no object of a class, whose equality may be the answer's."""
+    return function is not None and not any(each.type == "new_expression" for each in walk(function))
 
 
 def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:

@@ -100,16 +100,16 @@ def _takes_page(call: Node) -> bool:
 
 
 def _untyped(test: DeclaredTest) -> DeclaredTest:
-    """Lists and other subjects stand where the compiler expects another type, and so would pairs of rows.
+    """Lists and other subjects stand where the compiler expects another type.
 
-    What is not used any more it may refuse, too.
+    So would pairs of rows: all rows are asked for something else. What is not used any more it may refuse.
     """
     places = (
         replace(each, others=tuple(other + b" as any" for other in each.others))
         if each.kind in {LISTED, SUBJECT}
         else each
-        for each in test.alterations
-        if each.rows is None and not (each.kind == FEWER and _NAMED.search(b"".join(each.others)))
+        for each in (replace(place, rows=None) for place in test.alterations)
+        if not (each.kind == FEWER and _NAMED.search(b"".join(each.others)))
     )
     return replace(test, alterations=tuple(places))
 
@@ -171,7 +171,10 @@ def _title(node: Node) -> str | None:
 
 
 def _asked_by(function: Node, file: TestFile, *, late: bool = False) -> Iterator[Alteration]:
-    """What every run of a test's function asks; `late`: also what holds at no time of what it waits for."""
+    """What every run of a test's function asks.
+
+    `late`: also what holds at no time of what it waits for, and what callbacks ask that the answer calls.
+    """
     body = function.child_by_field_name("body")
     if body is None:
         return
@@ -184,7 +187,7 @@ def _asked_by(function: Node, file: TestFile, *, late: bool = False) -> Iterator
         return
     for each in body.named_children:
         yield from _statement(each, file, late=late)
-        if done and each.type == "expression_statement":
+        if late and done and each.type == "expression_statement":
             for callback in _callbacks_that_end(each, done):
                 yield from _asked_by(callback, file)
 

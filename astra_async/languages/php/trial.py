@@ -10,6 +10,7 @@ from astra_async.languages.altering import (
     FEWER,
     NUMBER,
     SHAPES,
+    TEXT,
     Alteration,
     DeclaredTest,
     Rows,
@@ -136,9 +137,9 @@ def _listed(source: bytes, code: str, place: tuple[int, int], asked: str) -> Ite
 
 
 def _firm(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
-    """`assertEquals` compares loosely: `true` equals every number but zero, and so zero is the other one."""
+    """`assertEquals` compares loosely: `true` equals all but zero, texts, too; so zero is the other one."""
     for each in found:
-        is_loose = each.kind == NUMBER and source[each.begin : each.end] != b"0"
+        is_loose = each.kind in {NUMBER, TEXT} and source[each.begin : each.end] not in {b"0", b""}
         yield replace(each, others=(b"0",)) if is_loose else each
 
 

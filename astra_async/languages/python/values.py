@@ -62,7 +62,8 @@ class Values:
                 break
         shapes = [] if named else [*self._arranged(left), *self._arranged(right)]
         if not found and not named:
-            found = [listed(self.source, *self.span(each)) for each in self.meant(right)]
+            known = (each for each in self.meant(right) if callee(each) != "ANY")
+            found = [listed(self.source, *self.span(each)) for each in known]
         return [*found, *shapes]
 
     def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
@@ -92,10 +93,14 @@ class Values:
         """
         if isinstance(node, ast.Name):
             yield from self._name(node, asked, made=made)
+        elif isinstance(node, ast.Constant) and node.value is None:
+            yield listed(self.source, *self.span(node))
         elif isinstance(unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self.span(node), asked)
-        elif isinstance(node, ast.BinOp) and not names_in([node]):
-            for each in (node.left, node.right):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
+            sides = [node.left, node.right]
+            plain = [each for each in sides if isinstance(unsigned(each), ast.Constant)]
+            for each in plain if names_in(sides) else sides:
                 yield from self._constants(each, asked, made=made)
         elif isinstance(node, ast.List | ast.Tuple | ast.Set):
             for each in node.elts:
@@ -116,7 +121,7 @@ class Values:
         """What a name is given, or the name of another constant of the file."""
         for each in self.given.get(node.id, ()):
             yield from self._constants(each, asked, made=made)
-        if node.id.isupper() and node.id not in self.given:
+        if node.id.isupper() and node.id not in {*self.given, "ANY"}:
             yield Alteration(*self.span(node), NAME, asked=asked)
         if given := self.parameters.get(node.id):
             # Where the test's name says what its row expects: what another row does.

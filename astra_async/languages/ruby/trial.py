@@ -54,6 +54,8 @@ _LEFT_OUT = {"contain_exactly": (ORDER,), "match_array": (ORDER,), "have_attribu
 # Matchers of capybara, which wait until they hold.
 _WAITING = (
     "have_content", "have_text", "have_css", "have_selector", "have_link", "have_button", "have_field",
+    "have_current_path", "have_title", "have_table", "have_select", "have_checked_field", "have_xpath",
+    "have_unchecked_field", "have_no_", "have_element", "match_css", "match_selector", "match_xpath",
 )  # fmt: skip
 _ASSERTIONS = (
     "equal", "nil", "includes", "empty", "match", "predicate", "operator", "kind_of", "instance_of",
@@ -68,6 +70,8 @@ _OPPOSITES = both_ways(
     | {f"assert_{each}": f"refute_{each}" for each in _ASSERTIONS}
     | {f"must_{each}": f"wont_{each}" for each in _EXPECTATIONS}
 ) | {"to_not": "to", "assert_not": "assert"}
+# Matchers that no answer declares, and that hold of no list.
+_LISTABLE = frozenset({"match", "start_with", "end_with", "respond_to", "have_key", "be_within", "cover"})
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
 _SCOPES = frozenset({"method", "block", "do_block"})
@@ -201,7 +205,7 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
         yield from (each for each in found if each.kind not in left_out)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
-    elif given and not name.startswith("be_") and name not in {"and", "or"}:
+    elif given and name in _LISTABLE:
         yield from _listed(given[0], file, asked)
     elif subject is not None and not part(matcher, "block"):
         # Not what a predicate is given: an answer's own may well take a list. A list has no such predicate.
@@ -309,6 +313,8 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
     for node in (meant for each in nodes for meant in file.meant(each)):
         if node.type in {"string", "integer", "float", "unary", "true", "false"}:
             yield from constant(file.text, node.start_byte, node.end_byte, asked)
+        elif node.type == "nil":
+            yield listed(file.text, node.start_byte, node.end_byte)
         elif node.type == "simple_symbol" and source(node) not in _KINDS:
             yield Alteration(node.start_byte + 1, node.end_byte, SYMBOL, asked=asked)
         elif node.type == "constant":

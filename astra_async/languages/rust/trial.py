@@ -36,6 +36,7 @@ _SKIPS = re.compile(r"\b(?:break|continue)\b")
 _WRAPPED = re.compile(r"(?:Some|Ok|Err)\(\s*(.*?)\s*\)", re.DOTALL)
 _VARIANT = re.compile(r"((?:\w+::)+)([A-Z]\w*[a-z]\w*)")
 _MADE = re.compile(r"&?(?:(?:\w+::)*[A-Z]\w*(?:::(?:new|from))?\s*[({]|(?:vec!\s*)?\[)")
+_OF_VARIANT = re.compile(r"&?(?:\w+::)*[A-Z]\w*::[A-Z]")
 _LIST = re.compile(r"&?(?:vec!\s*)?\[")
 _FIELD = re.compile(r"(\w+)\s*:(?!:)\s*")
 _TWO = 2
@@ -104,8 +105,8 @@ def _shapes(source: bytes, code: str, place: tuple[int, int]) -> Iterator[Altera
 def _making(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
     """The constant of which a structure, a variant or a `new` makes a value, or those of a list of them."""
     made = _MADE.match(code, begin, end)
-    if not made or closing(code, made.end() - 1) != end - 1:
-        return
+    if not made or closing(code, made.end() - 1) != end - 1 or _OF_VARIANT.match(made[0]):
+        return  # variants may be equal by their kind alone
     parts = parts_of(code, made.end() - 1)
     for start, stop in parts if len(parts) == 1 or made[0].endswith("[") else ():
         field = _FIELD.match(code, start, stop)
