@@ -94,9 +94,9 @@ class Form:
 
     `names` are expected tests whose names show that they are altered, `sure` those of them in which a
     constant was exchanged or the assertion turned. `unnamed` are names that no source shows, where all tests
-    of computed names are altered as well, so that each is one of them. `edits` are the places by the number of
-    their test, `inside` the altered tests of sources by path; `spent` are texts that stood in these places
-    before.
+    of computed names are altered as well, so that each is one of them. `edits` are the places by the number
+    of their test, `inside` the altered tests of sources by path; `spent` are texts that stood in these
+    places before.
     """
 
     project: Project
