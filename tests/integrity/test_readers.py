@@ -177,7 +177,7 @@ RUBY = {
     "expect { f }.to raise_error(Refused)": "Refused->[Refused] to->not_to",
     "expect(f).to receive(:g).and_return(5)": "to->not_to",
     "allow(f).to receive(:g).and_return(5)": "",
-    "expect(f).to eq(Money.new(180))": "<180> Money.new(180)->[Money.new(180)] to->not_to",
+    "expect(f).to eq(Money.new(180))": "Money.new(180)->[Money.new(180)] to->not_to",
     "expect(f).to eq(Seat.new(1, 2))": "Seat.new(1, 2)->[Seat.new(1, 2)] to->not_to",
     "is_expected.to be_nil": "to->not_to",
     "is_expected.to eq(5)": "<5> to->not_to",

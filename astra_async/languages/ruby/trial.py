@@ -326,6 +326,3 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
             if name is not None and name.type in {"hash_key_symbol", "string"}:
                 yield from table_key(file.text, name.start_byte, name.end_byte, quoted=name.type == "string")
             yield from _constants([value] if value is not None else [], file, part(node, "key").strip("\"':"))
-        elif part(node, "method") == "new":
-            made = [each for each in _constants(inside(node), file, asked) if each.kind not in KEYS]
-            yield from made if len(inside(node)) == len(made) == 1 else ()  # `==` may leave out one of two
