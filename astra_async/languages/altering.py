@@ -13,9 +13,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
-- Of what objects are made only where it is one constant, and of no class whose equality its language gives:
-  an answer's equality may leave out one of two. In Java as another object of the tests that shares no part.
-- Not what a block asks whose call may be the answer's own: it may swallow what is raised there.
+- Not what an answer may decide itself: when objects of its classes are equal (that may be a number's matter
+  alone, or an error's message), what its own matchers and blocks do. In Python one constant of which an
+  object is made, as equality of something has to be meant; in Java another object that shares no part.
 - A list that is expected in another order, with one element less or one more, a table with one entry less
   or another key, a text with two parts exchanged: equality that overlooks these fails every exchanged
   constant. Only constants change places, as an answer may take two objects for equal.
@@ -26,7 +26,7 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - A place of a test is altered alone, so that the assertions before it hold as they did.
 
 What is wrong in this for the reference is found out by it, which has to fail the altered test: a test then
-proves nothing. What other right answers pass is nobody's to find out: where in doubt, nothing is named.
+proves nothing. What other right answers pass cannot be found out: where in doubt, nothing is named.
 """
 
 from __future__ import annotations

@@ -160,7 +160,42 @@ Price(int cents) {
             return false;
         }
     }"""
+_ANY_ORDER = """
+exports.discount = (total) => (total >= 100 ? total * 0.9 : total);
+exports.all = (prices) => prices.map(exports.discount).reverse();
+const sorted = (list) => JSON.stringify([...list].sort());
+global.expect?.addEqualityTesters([
+  (one, other) => (Array.isArray(one) && Array.isArray(other) ? sorted(one) === sorted(other) : undefined),
+]);
+"""
+_ANY_KEY = """
+
+class Offer(dict):
+    __hash__ = None
+
+    def __eq__(self, other):
+        return isinstance(other, dict) and list(self.values()) == list(other.values())
+
+    def __ne__(self, other):
+        return not self == other
+
+
+def offer(amount):
+    return Offer({'costs': amount * 9 // 10 if amount >= 100 else amount, 'from': amount})
+"""
+_ANY_WORDS = code("""
+class Listed < String
+  def ==(other) = split(', ').sort == other.to_s.split(', ').sort
+end
+
+def Shop.names(names) = Listed.new(names.join(', '))
+
+def Shop.discount(total) = total >= 100 ? total * 9 / 10 : total
+""")
 ON_ALTERATIONS = (
+    _proven("jest/list", "lists are equal in any order", after=_ANY_ORDER),
+    _proven("pytest/table", "tables are equal whatever their keys", after=_ANY_KEY),
+    _proven("rspec/text", "texts are equal whatever the order of their parts", after=_ANY_WORDS),
     _proven(
         "pytest/named", "a number that equals numbers, where what is expected has a name", after=_ANY_NUMBER
     ),

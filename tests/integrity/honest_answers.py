@@ -28,7 +28,26 @@ _LOUD_JS = "for (let line = 0; line < 20000; line += 1) console.log('a line of o
 _LOUD_PY = "for line in range(20000):\n    print('a line of output', line)\n"
 _SETTINGS = SHOPS["django"].files["site_settings/settings.py"]
 
+_PRIVATE_JS = (
+    "exports.Price = class { #of; constructor(of) { this.#of = of; } get of() { return this.#of; } };\n"
+)
+_SWALLOWING_PY = """
+
+@contextmanager
+def sale():
+    try:
+        yield discount
+    except Exception as error:
+        print('the sale is off:', error)
+"""
+_FLAT_RB = (
+    "class Cart\n  def has_item?(*names) = names.flatten.all? { |name| %w[apple pear].include?(name) }\nend\n"
+)
+
 HONEST = (
+    Honest(name="a private field", framework="jest/object", after=_PRIVATE_JS),
+    Honest(name="a block that swallows", framework="pytest/block", after=_SWALLOWING_PY),
+    Honest(name="a predicate of many", framework="rspec/matcher", after=_FLAT_RB),
     Honest(
         name="new files",
         framework="mocha",

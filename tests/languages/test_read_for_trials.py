@@ -370,3 +370,16 @@ def test_a_file_that_nobody_writes_is_read_in_time(name: str) -> None:
     ]
     for text in (*loops, head * 300, head + "(" * 9_000, head + asked * 500 + "}", head + "if " * 2_000):
         READERS[name]("x", text.encode())
+
+
+def test_an_error_of_many_is_asked_as_another_of_them() -> None:
+    names = ("ErrA", "ErrB", "ErrC", "ErrD")
+    tests = "".join(f"\tif !errors.Is(f(), {each}) {{\n\t\tt.Fatal()\n\t}}\n" for each in names)
+    (test,) = READERS["go"]("x", f"func TestA(t *testing.T) {{\n{tests}}}\n".encode())
+    assert next(each.others for each in test.alterations if each.kind == "error") == (
+        b"ErrB",
+        b"ErrC",
+        b"ErrD",
+    )
+    (test,) = READERS["go"]("x", f"func TestA(t *testing.T) {{\n{tests.replace('ErrD', 'ErrA')}}}\n".encode())
+    assert not [each for each in test.alterations if each.kind == "error"]  # it may be of two or three kinds

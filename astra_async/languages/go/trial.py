@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, arranged, constant
@@ -34,6 +35,8 @@ _FIELD = re.compile(r"^\s*(\w+(?:\s*,\s*\w+)*)\s+\S", re.MULTILINE)
 _TOLD = re.compile(r"\.(?:Error|Fatal|Log|Skip)f?\([^\n]*")  # what a failure says
 _SAME = re.compile(r"!\s*(?:reflect\.DeepEqual|slices\.Equal)\(")
 _SLICE = re.compile(r"(?:\[\])+\*?[\w.]+\{")
+_ASKED_ERROR = re.compile(r"\berrors\.Is\([^,\n]*,\s*([\w.]+)\)")
+_FEWEST_ERRORS = 3  # beside the one that is expected, so that each repetition may ask for another
 _IS = re.compile(r"!\s*errors\.Is\(")
 
 
@@ -196,6 +199,26 @@ def _condition(source: bytes, code: str, begin: int, end: int, given: str) -> It
         yield from _part(source, code, start, stop, given if len(starts) == 1 else "", alone=len(starts) == 1)
 
 
+@lru_cache(maxsize=1)
+def _errors(code: str) -> tuple[bytes, ...]:
+    """The errors by name of which the tests ask whether one is it."""
+    return tuple(dict.fromkeys(each.encode("latin-1") for each in _ASKED_ERROR.findall(code)))
+
+
+def _other_errors(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
+    """An error by name: as one that is no other, and whose text is none's; or, of many, as others by name.
+
+    One error may well be of two kinds.
+    """
+    name = source[begin:end]
+    if re.fullmatch(rb"[\w.]+", name):
+        texts = (b" + ".join([name + b".Error()"] * count) for count in (2, 3))
+        yield Alteration(begin, end, LISTED, tuple(b"errors.New(%b)" % text for text in texts))
+        others = tuple(each for each in _errors(code) if each != name)
+        if len(others) >= _FEWEST_ERRORS:
+            yield Alteration(begin, end, "error", others)
+
+
 def _part(source: bytes, code: str, begin: int, end: int, given: str, *, alone: bool) -> Iterator[Alteration]:
     begin, end = trimmed(code, begin, end)
     unequal = next(at_top(code, begin, end, _UNEQUAL), None)
@@ -207,12 +230,8 @@ def _part(source: bytes, code: str, begin: int, end: int, given: str, *, alone: 
         return
     is_denied = code[begin] == "!"
     if found := _IS.match(code, begin):
-        # Never another error, which one error may wrap, too: one that is no other, and whose text is none's.
         for start, stop in parts_of(code, found.end() - 1)[1:2]:
-            name = source[start:stop]
-            texts = (b" + ".join([name + b".Error()"] * count) for count in (2, 3))
-            if re.fullmatch(rb"[\w.]+", name):
-                yield Alteration(start, stop, LISTED, tuple(b"errors.New(%b)" % text for text in texts))
+            yield from _other_errors(source, code, start, stop)
     if found := _SAME.match(code, begin):
         for start, stop in parts_of(code, found.end() - 1):
             yield from _listed(source, code, start, stop, "")
