@@ -13,9 +13,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
-- Not what an answer may decide itself: when objects of its classes are equal (that may be a number's matter
-  alone, or an error's message), what its own matchers and blocks do. In Python one constant of which an
-  object is made, as equality of something has to be meant; in Java another object that shares no part.
+- Not what an answer may decide itself: which of several parts make objects of its classes equal, whether an
+  error is more than its message, what its own matchers and blocks do. What is made of one constant is asked
+  with another; of more, in Java, as another object of the tests that shares no part.
 - A list that is expected in another order, with one element less or one more, a table with one entry less
   or another key, a text with two parts exchanged: equality that overlooks these fails every exchanged
   constant. Only constants change places, as an answer may take two objects for equal.

@@ -177,7 +177,8 @@ RUBY = {
     "expect { f }.to raise_error(Refused)": "Refused->[Refused] to->not_to",
     "expect(f).to receive(:g).and_return(5)": "to->not_to",
     "allow(f).to receive(:g).and_return(5)": "",
-    "expect(f).to eq(Money.new(180))": "Money.new(180)->[Money.new(180)] to->not_to",
+    "expect(f).to eq(Money.new(180))": "<180> Money.new(180)->[Money.new(180)] to->not_to",
+    "expect(f).to eq(NotFound.new(5))": "NotFound.new(5)->[NotFound.new(5)] to->not_to",
     "expect(f).to eq(Seat.new(1, 2))": "Seat.new(1, 2)->[Seat.new(1, 2)] to->not_to",
     "is_expected.to be_nil": "to->not_to",
     "is_expected.to eq(5)": "<5> to->not_to",
@@ -230,7 +231,7 @@ JAVA = {
     "assertEquals(f(2) * 30, g());": f"{AS_LIST.replace('g()', 'f(2) * 30')} {NOT_EQUAL}",
     "assertEquals(2 * 30, f());": f"<2> <30> {NOT_EQUAL}",
     "assertEquals(Kind.GOOD, f());": f"{AS_LIST.replace('g()', 'Kind.GOOD')} {NOT_EQUAL}",
-    "assertEquals(new Seat(1), f());": f"{AS_LIST.replace('g()', 'new Seat(1)')} {NOT_EQUAL}",
+    "assertEquals(new Seat(1), f());": f"<1> {NOT_EQUAL}",
     "assertEquals(new Seat(1, 2), f()); new Seat(2, 3); new Seat(1, 4); new Seat(x, 5);": (
         f"new Seat(1, 2)->new Seat(2, 3) {NOT_EQUAL}"
     ),

@@ -194,7 +194,7 @@ def _shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
 def _made_of(call: Node) -> list[Node]:
     """What a factory (`Price.of(180)`) is given."""
     is_factory = call.type == "method_invocation" and part(call, "name") in _FACTORIES
-    given = inside(call) if is_factory and part(call, "object") in _BUILT_IN else []
+    given = inside(call) if is_factory and part(call, "object")[:1].isupper() else []
     return given if len(given) == 1 else []
 
 
@@ -210,7 +210,8 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
         ):
             yield from _constants(inside(node), file, asked)
         elif node.type == "object_creation_expression":
-            yield from _others_made(node, file)
+            alone = list(_constants(inside(node), file, asked)) if len(inside(node)) == 1 else []
+            yield from alone or _others_made(node, file)
 
 
 def _others_made(made: Node, file: TestFile) -> Iterator[Alteration]:

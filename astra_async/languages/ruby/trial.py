@@ -74,6 +74,8 @@ _OPPOSITES = both_ways(
 _LISTABLE = frozenset({"match", "start_with", "end_with", "respond_to", "have_key", "be_within", "cover"})
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
+# Errors are equal whose class and message are, whatever else they were given.
+_ERROR = re.compile(r"(?:Error|Exception|Found|Invalid|Denied|Missing|Failed|Failure)$")
 _SCOPES = frozenset({"method", "block", "do_block"})
 _NO_VALUES = frozenset({"pair", "splat_argument", "hash_splat_argument", "block_argument"})
 # Kinds of answers, of which another may be one, too: 200 and 201 are `:success`.
@@ -315,6 +317,9 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
             yield from constant(file.text, node.start_byte, node.end_byte, asked)
         elif node.type == "nil":
             yield listed(file.text, node.start_byte, node.end_byte)
+        elif part(node, "method") == "new" and not _ERROR.search(part(node, "receiver")):
+            made = [each for each in _constants(inside(node), file, asked) if each.kind not in KEYS]
+            yield from made if len(inside(node)) == len(made) == 1 else ()  # `==` may leave out one of two
         elif node.type == "simple_symbol" and source(node) not in _KINDS:
             yield Alteration(node.start_byte + 1, node.end_byte, SYMBOL, asked=asked)
         elif node.type == "constant":
