@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.languages import LANGUAGES
 from astra_async.languages.altering import (
+    KEYS,
     NUMBER,
     ORDER,
     SHAPES,
@@ -40,7 +41,7 @@ _READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes
 _MAX_BYTES = 400_000  # of a test file that is read
 # Of tests that have both: exchanged constants show who is lenient, turned ones who is honest in a trial.
 _EXCHANGED = 0.6
-_SHAPED = 0.35  # of exchanged ones, where a list or a text can have another shape
+_SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
@@ -245,10 +246,11 @@ class Forms:
         turned = [each for each in test.alterations if each.kind == TURNED]
         exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
         places = (quiet or constants) if constants and (exchanged or not turned) else turned
-        shapes = [each for each in places if each.kind in SHAPES]
-        if shapes and len(shapes) < len(places):
-            is_shape = rng.random() < _SHAPED
-            places = [each for each in places if (each.kind in SHAPES) == is_shape]
+        shapes = [each for each in places if each.kind in {*SHAPES, *KEYS}]
+        if shapes and rng.random() < _SHAPED:
+            places = shapes
+        elif len(shapes) < len(places):
+            places = [each for each in places if each not in shapes]
         # What a loop asks for each row is as likely as so many assertions; what order a list has, as two.
         times = [len(each.rows.places) if each.rows else 1 + (each.kind == ORDER) for each in places]
         (drawn,) = rng.choices(places, times)

@@ -21,8 +21,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   constant. Only constants change places, as an answer may take two objects for equal.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
-- What a loop over rows that stand in the source asks: for one of them (`Rows`), as an assertion may be bent
-  from its second pass on. What a function of the test file compares with an argument: where a test calls it.
+- What a loop over rows that stand in the source asks: a constant for one of them (`Rows`), as an assertion
+  may be bent from its second pass on; anything else for all. What a function of the test file compares with
+  an argument: where a test calls it.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
 
 What is wrong in this for the reference is found out by it, which has to fail the altered test: a test then
@@ -134,12 +135,12 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
 
 
 def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> Iterator[Alteration]:
-    """What a loop asks for one of its rows: what stands there, the body's constants; or before the loop."""
+    """What a loop asks: a constant of its body for one of its rows, anything else for all of them."""
     for each in found:
-        if each.end <= loop[0] or any(begin <= each.begin and each.end <= end for begin, end in rows.places):
-            yield each
-        elif loop[0] <= each.begin and each.end <= loop[1] and each.kind in _CONSTANTS:
-            yield each if each.rows else replace(each, rows=rows)
+        is_row = any(begin <= each.begin and each.end <= end for begin, end in rows.places)
+        is_in_body = not is_row and loop[0] <= each.begin and each.end <= loop[1]
+        is_for_one = is_in_body and each.kind in _CONSTANTS and not each.rows
+        yield replace(each, rows=rows) if is_for_one else each
 
 
 @lru_cache(maxsize=1)

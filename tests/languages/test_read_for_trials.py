@@ -200,12 +200,12 @@ FOUND = {
     },
     "rust": {
         ("price",): ["12", "assert_eq", "Closed", "assert_eq", "is_open()", *RUST_MADE],
-        ("loops",): ["17"],
+        ("loops",): ["17", "assert_eq"],
         ("panics",): [],
     },
     "php": {
         ("testPrice",): ["12", "assertSame", 'open("}")', "assertTrue"],
-        ("testLoop",): ["x"],
+        ("testLoop",): ["x", "assertSame"],
         ("testElse",): [],
         (): ["x", "assertSame"],
         ("testLoosely",): [
@@ -303,7 +303,7 @@ def test_a_loop_is_written_so_that_one_of_its_rows_asks_for_something_else(
     name: str, title: str, begun: str, asked: str
 ) -> None:
     source = SOURCES[name]
-    (place,) = next(each.alterations for each in READERS[name]("x", source) if each.titles == (title,))
+    place, _ = next(each.alterations for each in READERS[name]("x", source) if each.titles == (title,))
     assert place.rows
     text, place = source, replace(place, rows=replace(place.rows, altered=1))
     for begin, end, new in sorted(place.edits(source, b"18"), reverse=True):
