@@ -330,6 +330,7 @@ it('does {n}', () => {{
     String first = make("item {n} of all");
     assertEquals("item {n} of boxes", first);
     assertEquals({n}5, find("a{n}"));
+    assertEquals(new Item({n}, "a{n}"), item({n}));
   }}
 """,
         "}",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
@@ -49,6 +51,7 @@ _RAISED = (
     "java.nio.ReadOnlyBufferException",
 )
 _FACTORIES = frozenset({"of", "from", "valueOf"})
+_MOST = 8  # other objects that may stand in the place of one
 # Classes whose equality is Java's own.
 _BUILT_IN = frozenset({
     "BigDecimal", "BigInteger", "Integer", "Long", "Double", "String", "URI", "LocalDate", "LocalTime",
@@ -220,15 +223,24 @@ def _others_made(made: Node, file: TestFile) -> Iterator[Alteration]:
     An answer's equality may be that of a number; what a variable holds may not be known there.
     """
     given = [source(each) for each in inside(made)]
-    others: dict[bytes, None] = {}
-    for each in walk(file.root):
-        if each.type == made.type and part(each, "type") == part(made, "type"):
+    known = _objects(file.root).get(part(made, "type"), ())
+    others = (
+        text for text, parts in known if len(parts) == len(given) and not any(map(str.__eq__, parts, given))
+    )
+    if some := tuple(islice(others, _MOST)):
+        yield Alteration(made.start_byte, made.end_byte, "made", some)
+
+
+@lru_cache(maxsize=1)
+def _objects(root: Node) -> dict[str, list[tuple[bytes, list[str]]]]:
+    """The objects that a file makes without its variables, by their class: their text and their parts."""
+    found: dict[str, list[tuple[bytes, list[str]]]] = {}
+    for each in walk(root):
+        is_made = each.type == "object_creation_expression" and inside(each)
+        if is_made and not any(_is_variable(inner) for inner in walk(each)):
             parts = [source(value) for value in inside(each)]
-            is_other = len(parts) == len(given) and not any(map(str.__eq__, parts, given))
-            if parts and is_other and not any(_is_variable(inner) for inner in walk(each)):
-                others[source(each).encode()] = None
-    if others:
-        yield Alteration(made.start_byte, made.end_byte, "made", tuple(others))
+            found.setdefault(part(each, "type"), []).append((source(each).encode(), parts))
+    return found
 
 
 def _is_variable(node: Node) -> bool:
