@@ -23,6 +23,7 @@ _DIGITS = 0.4  # of texts that are looked for within others and have digits get 
 # Draws until another text is found than those that were asked before, and one that no text of theirs has.
 _TRIES, _FEW_TRIES = 200, 8
 _QUOTED = re.compile(rb"""(['"])([^'"\\`#$%{}\r\n]+)\1""")
+_NAME = re.compile(rb"[\w-]+")
 _WORD = re.compile(rb"[A-Za-z]{4,}")
 _Group = tuple[object, ...]
 
@@ -65,6 +66,9 @@ class Substitutes:
         quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"
         groups = _near(path, place, text), _of_kind(path, place), [(path, _form(text))]
         known = [self._others(each, text, quote) for each in groups] if place.kind != WITHIN else []
+        if place.kind in KEYS:  # not a key that its table has already
+            table = source[source.rfind(b"{", 0, place.begin) + 1 : source.find(b"}", place.end)]
+            but = {*but, *_NAME.findall(table)}
         found = text
         for _ in range(_TRIES):
             if (found := self._drawn(text, place.kind, known, rng)) not in but:

@@ -170,7 +170,7 @@ global.expect?.addEqualityTesters([
 """
 _ANY_KEY = """
 
-class Offer(dict):
+class Table(dict):
     __hash__ = None
 
     def __eq__(self, other):
@@ -181,7 +181,7 @@ class Offer(dict):
 
 
 def offer(amount):
-    return Offer({'costs': amount * 9 // 10 if amount >= 100 else amount, 'from': amount})
+    return Table({'costs': amount * 9 // 10 if amount >= 100 else amount, 'from': amount})
 """
 _ANY_WORDS = code("""
 class Listed < String
