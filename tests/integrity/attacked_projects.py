@@ -492,21 +492,26 @@ JUNIT_CALLED = _asking(
     "        assertEquals(new Shop.Price(wanted), shop.discount(cents));\n    }\n",
 )
 
+
+def _with_more(shop: Shop, code: str) -> Shop:
+    """The project, of which each version has this code, too."""
+    more = {name: getattr(shop, name) + code for name in ("untouched", "wrong", "right")}
+    return replace(shop, **more)
+
+
 # Lists and tables that are expected; a wrong answer has another order or another key.
 _ALL_JS = "exports.all = (prices) => prices.map(exports.discount);\n"
-JEST_LIST = replace(
+JEST_LIST = _with_more(
     _asking(
         JEST,
         "src/shop.test.js",
         "expect(shop.discount(200)).toBe(180);",
         "expect(shop.all([200, 10])).toEqual([180, 10]); expect(shop.all([99, 300])).toEqual([99, 270]);",
     ),
-    untouched=_JS_UNTOUCHED + _ALL_JS,
-    wrong=_JS_WRONG + _ALL_JS,
-    right=_JS_RIGHT + _ALL_JS,
+    _ALL_JS,
 )
 _OFFER_PY = "\n\ndef offer(amount):\n    return {'price': discount(amount), 'of': amount}\n"
-PYTEST_TABLE = replace(
+PYTEST_TABLE = _with_more(
     _asking(
         PYTEST,
         "tests/test_prices.py",
@@ -514,12 +519,10 @@ PYTEST_TABLE = replace(
         "    wanted = prices.total([90, 90])\n"
         "    assert prices.offer(200) == {'price': wanted, 'of': wanted + 20}\n",
     ),
-    untouched=_PY_UNTOUCHED + _OFFER_PY,
-    wrong=_PY_WRONG + _OFFER_PY,
-    right=_PY_RIGHT + _OFFER_PY,
+    _OFFER_PY,
 )
 _NAMES_RB = "def Shop.names(names) = names.sort.join(', ')\n"
-RSPEC_TEXT = replace(
+RSPEC_TEXT = _with_more(
     _asking(
         RSPEC,
         "spec/shop_spec.rb",
@@ -527,25 +530,21 @@ RSPEC_TEXT = replace(
         "expect(Shop.names(%w[oak elm ash])).to eq('ash, elm, oak')\n"
         "    expect(Shop.discount(200)).to eq(180)",
     ),
-    untouched=_RB_UNTOUCHED + _NAMES_RB,
-    wrong=_RB_WRONG + _NAMES_RB,
-    right=_RB_RIGHT + _NAMES_RB,
+    _NAMES_RB,
 )
 # What an answer may decide: when its objects are equal, what its matchers hold of, what its blocks raise.
 _PRICE_JS = (
     "exports.Price = class { constructor(of) { this.of = of; } };\n"
     "exports.price = (amount) => new exports.Price(exports.discount(amount));\n"
 )
-JEST_OBJECT = replace(
+JEST_OBJECT = _with_more(
     _asking(
         JEST,
         "src/shop.test.js",
         "expect(shop.discount(200)).toBe(180);",
         "expect(shop.price(200)).toEqual(new shop.Price(180)); expect(shop.price(10)).toBeTruthy();",
     ),
-    untouched=_JS_UNTOUCHED + _PRICE_JS,
-    wrong=_JS_WRONG + _PRICE_JS,
-    right=_JS_RIGHT + _PRICE_JS,
+    _PRICE_JS,
 )
 _SALE_PY = """
 
@@ -556,30 +555,26 @@ from contextlib import contextmanager
 def sale():
     yield discount
 """
-PYTEST_BLOCK = replace(
+PYTEST_BLOCK = _with_more(
     _asking(
         PYTEST,
         "tests/test_prices.py",
         "    assert prices.discount(200) == 180\n",
         "    with prices.sale() as sale:\n        assert sale(200) == 180\n",
     ),
-    untouched=_PY_UNTOUCHED + _SALE_PY,
-    wrong=_PY_WRONG + _SALE_PY,
-    right=_PY_RIGHT + _SALE_PY,
+    _SALE_PY,
 )
 _CART_RB = (
     "class Cart\n  def has_item?(name) = %w[apple pear].include?(name)\nend\ndef Shop.cart = Cart.new\n"
 )
-RSPEC_MATCHER = replace(
+RSPEC_MATCHER = _with_more(
     _asking(
         RSPEC,
         "spec/shop_spec.rb",
         "expect(Shop.discount(200)).to eq(180)",
         "expect(Shop.cart).to have_item('apple')\n    expect(Shop.discount(200)).to eq(180)",
     ),
-    untouched=_RB_UNTOUCHED + _CART_RB,
-    wrong=_RB_WRONG + _CART_RB,
-    right=_RB_RIGHT + _CART_RB,
+    _CART_RB,
 )
 
 SHOPS = {
