@@ -354,6 +354,23 @@ def test_a_table_that_is_expected_can_have_another_key(
 
 
 @pytest.mark.parametrize(
+    ("helper", "asked"),
+    [
+        ("Array.from({ length: end - first }, (_, at) => first + at)", ["1", "9"]),
+        ("[first, end].map((each) => ({ each }))", ["1", "9"]),
+        ("[new Seat(first, end)]", []),
+        ("shop.seats(first, end)", []),
+    ],
+)
+def test_a_helper_is_given_something_else_where_it_makes_its_value_by_itself(
+    helper: str, asked: list[str]
+) -> None:
+    text = f"const from = (first, end) => {helper}; it('a', () => {{ expect(f()).toEqual(from(1, 9)); }});"
+    (test,) = read_file("javascript", "a.test.js", text)
+    assert [text[each.begin : each.end] for each in test.alterations if each.kind == "number"] == asked
+
+
+@pytest.mark.parametrize(
     ("language", "text", "backwards"),
     [
         ("python", "ALL = [1, 2]\ndef test_a():\n    assert f() == ALL\n", "ALL[::-1]"),

@@ -160,7 +160,8 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
         elif node.type == "null":
             yield listed(file.text, node.start_byte, node.end_byte)
         elif node.type == "array" or _makes_plain(file.functions.get(part(node, "function"))):
-            yield from constants(inside(node) or node.named_children, file, asked)
+            inner = node.named_children if node.type == "array" else inside(node)
+            yield from constants(inner, file, asked)
         elif node.type == "identifier" and source(node).isupper():
             yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
         elif _BUILT_IN & {part(node, "constructor"), chain_of(node)[0].removesuffix("()")}:
@@ -180,8 +181,11 @@ def _entry(pair: Node, file: TestFile) -> Iterator[Alteration]:
 
 
 def _makes_plain(function: Node | None) -> bool:
-    """Whether a function of the file makes no object of a class, whose equality may be the answer's."""
-    return function is not None and not any(each.type == "new_expression" for each in walk(function))
+    """Whether a function of the file makes its value by itself: equality of others may be the answer's."""
+    nodes = [] if function is None else list(walk(function))
+    calls = [chain_of(each)[0] for each in nodes if each.type == "call_expression"]
+    is_by_itself = all(name in _BUILT_IN | _ARRAYS for name in calls)
+    return bool(nodes) and is_by_itself and not any(each.type == "new_expression" for each in nodes)
 
 
 def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
