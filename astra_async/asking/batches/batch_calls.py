@@ -100,7 +100,7 @@ class Calls:
         self.bill(call, answer.usage, len(answer.text))
         self.ledger.calls_ok += 1
         call.effort.attempts += 1
-        whole = replace(call.effort.signed(answer), via="batch", ttft_s=None, latency_s=None)
+        whole = replace(call.effort.signed(answer, answer.usage), via="batch", ttft_s=None, latency_s=None)
         if not call.answer.done():
             call.answer.set_result(whole)
 

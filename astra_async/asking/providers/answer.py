@@ -124,7 +124,7 @@ class Reader:
         unsure: content has followed a reason: only the end mark ends the answer.
         settled: the reason and the counts have come, and since then no content.
         counts: tokens, under the provider's names.
-        model: who has answered.
+        model: who has answered, as the provider says.
         gathers: the whole answer is kept for `gathered`: an agent has asked.
     """
 
@@ -159,7 +159,7 @@ class Reader:
         self.done = self.unsure = self.settled = False
         self.reason: str | None = None
         self.counts: Any = {}
-        self.model = ""
+        self.model: Any = ""
         self.gathers = False
         self._made = ""
 

@@ -12,7 +12,6 @@ from astra_async.asking.providers.answer import (
     Json,
     Reader,
     StreamFault,
-    label,
     read_input,
     text_of,
     uncached,
@@ -63,7 +62,7 @@ class MessageReader(Reader):
             self._piece(event, event.get("delta") or event["content_block"])
         elif kind == "message_start":
             self._message = dict(event["message"])
-            self.model = label(event["message"].get("model"))
+            self.model = event["message"].get("model")
             # Its `output_tokens` stand for what is to come (1, or a few): they count from `message_delta` on.
             self._count({**(event["message"].get("usage") or {}), "output_tokens": None})
         elif kind == "message_delta":
@@ -104,7 +103,7 @@ class MessageReader(Reader):
 
     def _whole(self, message: Json) -> None:
         self._message, self._blocks = message, dict(enumerate(message["content"]))
-        self.model = label(message.get("model"))
+        self.model = message.get("model")
         self._count(message.get("usage"))
         blocks = message["content"]
         text = "".join(block["text"] for block in blocks if block.get("type") == "text")

@@ -61,7 +61,7 @@ class ChatReader(Reader):
         if usage:
             self.counts = usage
         if not self.model:
-            self.model = label(event.get("model"))
+            self.model = event.get("model")
 
     def usage(self) -> Usage:
         """Tokens of the last chunk that told them; routers repeat a running count.
@@ -121,7 +121,12 @@ class ChatReader(Reader):
                 self._gather(message, whole=not delta)
             content = message.get("content")
             if content:
-                self._say(content if type(content) is str else _text_of_parts(content), whole=not delta)
+                text = content if type(content) is str else _text_of_parts(content)
+                self._in_pieces = self._in_pieces or bool(delta)
+                if delta or not (self._in_pieces and text):
+                    self.transcript.add(text)
+                else:  # all of it, after deltas (MiniMax)
+                    self.transcript.restate(text)
             elif message.get("refusal"):
                 self._refusal.add(message["refusal"])
                 self.transcript.begun = True
@@ -130,15 +135,6 @@ class ChatReader(Reader):
         finish = choice.get("finish_reason")
         if finish:
             self._end(finish, choice)
-
-    def _say(self, text: str, *, whole: bool) -> None:
-        """Text of a delta, or of a message: that is all of it where deltas came before (MiniMax)."""
-        if not whole:
-            self._in_pieces = True
-        elif self._in_pieces and text:
-            self.transcript.restate(text)
-            return
-        self.transcript.add(text)
 
     def _end(self, finish: str, choice: Json) -> None:
         if reason_name(finish) in _BROKEN_OFF:

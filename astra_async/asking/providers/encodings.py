@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from astra_async.redaction import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
     import aiohttp
 
@@ -47,25 +47,28 @@ class Decoder:
         self._zlib = zlib.decompressobj(_EITHER) if encoding in _ZLIB else None
         self._is_deflate = encoding == "deflate"
 
-    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+    def pieces(self, chunk: bytes) -> Iterable[bytes]:
         """What a chunk holds, in pieces of bounded size.
 
         Raises:
             DamagedEncoding: it is not what the header says.
         """
         if self._zlib is None:
-            yield chunk
-            return
+            return (chunk,)
         if self._is_deflate and chunk:
             self._is_deflate = False
             if chunk[0] & 15 != zlib.DEFLATED:  # some servers leave zlib's header out
                 self._zlib = zlib.decompressobj(-zlib.MAX_WBITS)
-        try:
-            while chunk:
-                yield self._zlib.decompress(chunk, _MOST_BYTES)
-                chunk = self._zlib.unconsumed_tail
-        except zlib.error as error:
-            raise DamagedEncoding(f"its compression is damaged ({error})") from error
+        return _inflated(chunk, self._zlib)
+
+
+def _inflated(chunk: bytes, stream: zlib._Decompress) -> Iterator[bytes]:
+    try:
+        while chunk:
+            yield stream.decompress(chunk, _MOST_BYTES)
+            chunk = stream.unconsumed_tail
+    except zlib.error as error:
+        raise DamagedEncoding(f"its compression is damaged ({error})") from error
 
 
 async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -26,7 +26,7 @@ from astra_async.redaction import public_url
 from astra_async.transport import proxy_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from astra_async.asking.providers.eventstream import Splitter
     from astra_async.asking.providers.request_fields import WireFormat
@@ -36,6 +36,9 @@ _MAX_ERROR_BYTES = 2**20
 _SUCCESS = range(200, 300)
 _DRAIN_S = 0.5
 _LARGE_BYTES = 2**20  # from there on aiohttp wants a file, and writes it in pieces
+# What touching the network raises. UnicodeError comes of names of hosts that DNS cannot hold (a proxy's;
+# `address` has seen to ours).
+_NETWORK = (aiohttp.ClientError, OSError, UnicodeError)
 
 
 class HttpProvider:
@@ -94,8 +97,10 @@ class HttpProvider:
         return reception.refused(came) if isinstance(came, Failure) else came
 
     async def _asked(self, request: ModelRequest, reception: Reception) -> Completion | Failure:
-        with _transport():
+        try:
             response = await self._send(request)
+        except _NETWORK as error:
+            raise Cut from error
         try:
             reception.patience.listen_to(response.content)
             refusal = await self._refusal(response, reception)
@@ -164,18 +169,6 @@ def _meaning(error: BaseException | None, reception: Reception) -> tuple[str, ty
     return f"the connection failed ({type(error).__name__}: {error})", None
 
 
-@contextmanager
-def _transport() -> Iterator[None]:
-    """Around what touches the network, and nothing else: what a callback raises is no lost connection.
-
-    UnicodeError is what names of hosts raise that DNS cannot hold (a proxy's; `address` has seen to ours).
-    """
-    try:
-        yield
-    except (aiohttp.ClientError, OSError, UnicodeError) as error:
-        raise Cut from error
-
-
 async def _read_stream(
     content: aiohttp.StreamReader,
     decoder: Decoder,
@@ -206,8 +199,11 @@ def _flush(splitter: Splitter, reception: Reception) -> None:
 
 
 async def _read(content: aiohttp.StreamReader) -> bytes:
-    with _transport():
+    """What has come. Nothing else is done here: what a callback raises is no lost connection."""
+    try:
         return await content.readany()
+    except _NETWORK as error:
+        raise Cut from error
 
 
 async def _drain(content: aiohttp.StreamReader) -> None:

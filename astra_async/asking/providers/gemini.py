@@ -16,7 +16,6 @@ from astra_async.asking.providers.answer import (
     StreamFault,
     count,
     first_choice,
-    label,
     output_tokens,
     text_of,
 )
@@ -76,7 +75,7 @@ class GeminiReader(Reader):
         elif (event.get("promptFeedback") or {}).get("blockReason"):
             self._blocked, self.reason = True, "content_filter"
         self.counts = event.get("usageMetadata") or self.counts
-        self.model = self.model or label(event.get("modelVersion"))
+        self.model = self.model or event.get("modelVersion")
 
     def usage(self) -> Usage:
         """Tokens of the last chunk that told them."""

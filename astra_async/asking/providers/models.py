@@ -68,7 +68,8 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
             raise ConfigError(f"{name} holds characters that an API key cannot have: set it again")
         keep_sent(key)
         return key
-    local = bool(settings.base_url) and is_local(_base(settings))
+    base = settings.base_url
+    local = is_local(_base(base, settings.name)) if base else False
     if settings.api_key_env is None and (settings.provider == "openai-compatible" or local):
         return None
     raise ConfigError(f"{settings.name} needs an API key: set {name} in the environment")
@@ -159,14 +160,14 @@ def _tier(settings: ModelSettings) -> str:
 def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:
     known = PROVIDERS.get(settings.provider)
     provider = known and known.prices
-    if provider is None and (settings.base_url is None or is_local(_base(settings))):
-        return None
-    return _lookup(settings.model, provider, None if provider else settings.base_url)
+    return _lookup(settings.model, provider, None if provider else settings.base_url, settings.name)
 
 
 @lru_cache(maxsize=256)
-def _lookup(model: str, provider: str | None, base_url: str | None) -> tuple[Any, Any] | None:
+def _lookup(model: str, provider: str | None, base_url: str | None, name: str) -> tuple[Any, Any] | None:
     """The library's (provider, model). Not imported for local servers: it takes 0.2 s and 25 MB."""
+    if provider is None and (base_url is None or is_local(_base(base_url, name))):
+        return None
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -175,5 +176,5 @@ def _lookup(model: str, provider: str | None, base_url: str | None) -> tuple[Any
         return None
 
 
-def _base(settings: ModelSettings) -> URL:
-    return address(settings.base_url or "", where=f"base_url of {settings.name}")
+def _base(base_url: str, name: str) -> URL:
+    return address(base_url, where=f"base_url of {name}")

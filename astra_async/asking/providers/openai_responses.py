@@ -90,7 +90,7 @@ class ResponsesReader(Reader):
         if response.get("status") in {"failed", "cancelled"}:
             body = {"error": response.get("error") or {"message": "the response has failed"}}
             raise StreamFault(body, self.known_usage() if response.get("usage") else None)
-        self.done, self.model = True, response.get("model") or ""
+        self.done, self.model = True, response.get("model")
         self.reason = "stop"
         if response.get("status") == "incomplete":
             why = (response.get("incomplete_details") or {}).get("reason")

@@ -24,6 +24,7 @@ from astra_async.asking.providers.answer import (
     StreamFault,
     Unreadable,
     decode_events,
+    label,
     repair,
 )
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
@@ -178,7 +179,7 @@ class Reception:
             meant.usage = usage or self._billed()
             raise meant from cause
         usage = usage or self._billed() or (_UNKNOWN if self.streaming else _NOTHING)
-        text, model = self.reader.transcript.text(), self.reader.model or self._settings.model
+        text, model = self.reader.transcript.text(), label(self.reader.model) or self._settings.model
         return self._completion(Completion(text=text, finish_reason=meant, usage=usage, returned_model=model))
 
     def problem(self, kind: type[ProviderError], text: str) -> ProviderError:
@@ -192,26 +193,24 @@ class Reception:
             event = orjson.loads(data)
         except orjson.JSONDecodeError:
             event = None
-        if type(event) is dict:  # nearly every event
-            self._feed(event)
-            return
+        for each in (event,) if type(event) is dict else self._decoded(data):
+            self.heard = True
+            try:
+                self.reader.take(each)
+            except WRONG_SHAPE as error:
+                raise Unreadable(f"an event has an unknown shape ({error!r})") from error
+
+    def _decoded(self, data: bytes) -> Iterable[Json | None]:
+        """The events in data that is not just one of them, as nearly all is."""
         if not data.strip():
-            return
+            return ()
         try:
             decoded, repairs = decode_events(data)
         except Stray as stray:
             self._stray = self._stray or stray
             decoded, repairs = [], (STRAY_DATA,)
         self._repairs |= dict.fromkeys(repairs)
-        for each in decoded:
-            self._feed(each)
-
-    def _feed(self, event: Json | None) -> None:
-        self.heard = True
-        try:
-            self.reader.take(event)
-        except WRONG_SHAPE as error:
-            raise Unreadable(f"an event has an unknown shape ({error!r})") from error
+        return decoded
 
     def _billed(self) -> Usage | None:
         """Tokens of an attempt that failed: none before content has come, for none was bought."""

@@ -56,7 +56,7 @@ class Consequences:
         self.ledger.calls_ok += 1
         self.retries_left += _RETRIES_PER_SUCCESS
         self.gate.in_vain.answered()
-        return replace(effort.signed(completion), usage=usage), cost_usd
+        return effort.signed(completion, usage), cost_usd
 
     def failed(
         self, effort: Effort, attempt: Attempt, error: ProviderError, now: float

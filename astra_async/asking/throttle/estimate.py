@@ -104,6 +104,8 @@ class Estimator:
             inputs = None
         if outputs is not None and outputs * _MOST_BYTES_PER_TOKEN < characters:
             outputs = None
+        if (inputs, outputs) == (usage.input_tokens, usage.output_tokens):
+            return usage
         return replace(usage, input_tokens=inputs, output_tokens=outputs)
 
     def actual(self, usage: Usage) -> Demand | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.throttle.bucket import Reservation
     from astra_async.errors import Overloaded, ProviderError
-    from astra_async.types import Completion, ModelRequest, RateLimits
+    from astra_async.types import Completion, ModelRequest, RateLimits, Usage
 
 
 CUT_STREAMS = 2
@@ -84,10 +84,11 @@ class Effort:
         self.cut_streams += billed
         return self.failures < ATTEMPTS and self.cut_streams < CUT_STREAMS
 
-    def signed(self, completion: Completion) -> Completion:
-        """An answer with what the call has cost."""
+    def signed(self, completion: Completion, usage: Usage) -> Completion:
+        """An answer with what is believed of its usage, and what the call has cost."""
         return replace(
             completion,
+            usage=usage,
             attempts=self.attempts,
             cost_usd=self.cost_usd,
             cost_estimated=self.cost_estimated,
