@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from astra_async.integrity.shown import answers
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.languages import LANGUAGES
 from astra_async.languages.altering import (
@@ -43,6 +44,7 @@ _MAX_BYTES = 400_000  # of a test file that is read
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
+_SHOWN = frozenset({NUMBER, TEXT})  # what a message shows as the source writes it
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 _FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
@@ -97,7 +99,7 @@ class Form:
     constant was exchanged or the assertion turned. `unnamed` are names that no source shows, where all tests
     of computed names are altered as well, so that each is one of them. `edits` are the places by the number
     of their test, `inside` the altered tests of sources by path; `spent` are texts that stood in these
-    places before.
+    places before. `is_own`: it asks for what a solution has answered.
     """
 
     project: Project
@@ -107,6 +109,7 @@ class Form:
     edits: Mapping[int, _Edit] = field(default_factory=dict, repr=False)
     spent: frozenset[bytes] = frozenset()
     inside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    is_own: bool = False
 
     def over(self, changed: Changed) -> Changed:
         """A solution's files, in which the tests inside of sources are altered as in the project's."""
@@ -140,6 +143,10 @@ class Forms:
         self.names = frozenset(counts)
         held = _held(self.names, (clean_name(title) for _, test in self._tests for title in test.titles))
         self._held = {name: titles for name, titles in held.items() if counts[name] == 1}
+        self._by_title: dict[str, list[str]] = {}
+        for name, titles in self._held.items():
+            for title in titles:
+                self._by_title.setdefault(title, []).append(name)
         self._all_unnamed = all(test.alterations for _, test in self._tests if not test.titles)
         self.unknown = self.names - held.keys()  # by no title in a source
         self.alterable = self._named([test for _, test in self._tests if test.alterations])
@@ -206,15 +213,42 @@ class Forms:
         names = frozenset({name})
         edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
         spent = form.spent | {text for _, text in edits.values()}
+        if form.is_own:
+            return replace(self._made(edits), is_own=True)
         narrowed = {
             at: (place, self._substitutes.other(self._tests[at][0], place, rng, but=spent))
             for at, (place, _) in edits.items()
         }
         return replace(self._made(narrowed), spent=spent)
 
-    def outcomes(self, report: TestReport) -> dict[str, set[str]]:
-        """Expected tests by name, with what a report says of each of their occurrences."""
-        return by_name(grade(report, self._expected).tests)
+    def own(
+        self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None = None
+    ) -> list[Form]:
+        """Forms that ask for what a solution itself has answered, as messages of altered tests show.
+
+        `messages` are those of tests that failed honestly, by name, `right` the reference's. Where equality
+        forgives just this answer, no other constant shows that.
+        """
+        asked: list[dict[int, _Edit]] = []
+        for number, (place, other) in form.edits.items():
+            path, test = self._tests[number]
+            names = {name for title in test.titles for name in self._by_title.get(clean_name(title), ())}
+            name = min(names & messages.keys(), default="")
+            if place.kind not in _SHOWN or place.others or not name:
+                continue
+            whole, source = place.whole(), self._survey.sources[path]
+            text = source[whole.begin : whole.end].decode(errors="replace")
+            altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
+            shown = messages[name], None if right is None else right.get(name, "")
+            for at, answer in enumerate(answers(text, altered.decode(errors="replace"), *shown)):
+                asked += [{}] * (at == len(asked))
+                asked[at] = asked[at] | {number: (whole, answer.encode())}
+        return [replace(self._made(edits), is_own=True) for edits in asked]
+
+    def outcomes(self, report: TestReport) -> tuple[dict[str, set[str]], dict[str, str]]:
+        """Expected tests by name, with what a report says of each of their occurrences, and messages."""
+        tests = grade(report, self._expected).tests
+        return by_name(tests), {clean_name(test.name): test.message for test in tests if test.message}
 
     def _is(self, test: DeclaredTest, names: frozenset[str]) -> bool:
         """Whether a test may be one of these names."""

@@ -44,6 +44,14 @@ _Outcomes = dict[str, set[str]]  # of each expected test, by name
 Release = Callable[[], Awaitable[None]]  # gives back the turn to test that an examination holds
 
 
+class _Run(NamedTuple):
+    """What a run reports: outcomes of expected tests, messages of those that failed; and how long it took."""
+
+    outcomes: _Outcomes
+    messages: dict[str, str]
+    seconds: float
+
+
 class _Seen(NamedTuple):
     """What an altered form has shown of a solution.
 
@@ -64,7 +72,7 @@ class _Case:
     forms: Forms
     base_files: Changed  # the reference's; none: the untouched project
     drawn: dict[int, list[Form]] = field(default_factory=dict)
-    base: dict[int, tuple[Form, _Outcomes]] = field(default_factory=dict)  # by the form's identity
+    base: dict[int, tuple[Form, _Run]] = field(default_factory=dict)  # by the form's identity
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -143,13 +151,13 @@ class Trials:
         order: list[Form | None] = [None, *forms]
         rng.shuffle(order)
         forms = [form for form in order if form is not None]
-        early = list[tuple[_Outcomes, float]]()
+        early = list[_Run]()
         for form in forms[: order.index(None)]:
             early.append(await self._run(case, form, entry.integrated.files))
-            if not any(each - {"missing"} for each in early[-1][0].values()):
+            if not any(each - {"missing"} for each in early[-1].outcomes.values()):
                 break  # it may just hang: is there a score at all?
         scored = await run_scored()
-        found = Decision(state="not_due", seconds=sum(took_s for _, took_s in early))
+        found = Decision(state="not_due", seconds=sum(each.seconds for each in early))
         if await self._is_due(entry, scored):
             found = await self._found(case, entry, scored.verdict, forms, early)
             found = replace(found, passed=scored.verdict.passed, forms=count if forms else 0)
@@ -179,7 +187,7 @@ class Trials:
         entry: Entry,
         verdict: Verdict,
         forms: Sequence[Form],
-        early: Sequence[tuple[_Outcomes, float]],
+        early: Sequence[_Run],
     ) -> Decision:
         """What the forms show, of which the first have been run; the first proof ends it."""
         left_out = len(case.forms.names) - len(case.forms.alterable)
@@ -187,17 +195,19 @@ class Trials:
             return Decision(state="no_trial", left_out=left_out)
         passed = _passed(by_name(verdict.tests))
         rng = self.draw.rng(entry.solved, "again")
-        seconds, doubt = sum(took_s for _, took_s in early), ""
-        for number, form in enumerate(forms):
+        seconds, doubt, files = sum(each.seconds for each in early), "", entry.integrated.files
+        asked = list(forms)  # and behind each that shows nothing what the solution itself has answered
+        for number, form in enumerate(asked):
             if number < len(early):
-                outcomes = early[number][0]
+                run = early[number]
             else:
-                outcomes, took_s = await self._run(case, form, entry.integrated.files)
-                seconds += took_s
-            seen = await self._seen(case, form, passed, outcomes)
+                run = await self._run(case, form, files)
+                seconds += run.seconds
+            seen = await self._seen(case, form, passed, run.outcomes)
             if seen == _Seen():
+                asked += await self._own(case, form, passed, run)
                 continue
-            bent, why, took_s = await self._again(case, entry.integrated.files, form, seen, rng)
+            bent, why, took_s = await self._again(case, files, form, seen, rng)
             seconds += took_s
             if bent:
                 return _proven(bent, left_out, seconds)
@@ -206,6 +216,13 @@ class Trials:
         void = [id(form) in case.base and not await self._evidence(case, form) for form in forms]
         state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"
         return Decision(state=state, note=doubt, left_out=left_out, seconds=seconds)
+
+    async def _own(self, case: _Case, form: Form, passed: frozenset[str], run: _Run) -> list[Form]:
+        """Forms that ask for what the solution has answered in tests that it passes, if that is not right."""
+        messages = {name: text for name, text in run.messages.items() if name in form.names & passed}
+        if form.is_own or not case.base_files or not case.forms.own(form, messages):
+            return []
+        return case.forms.own(form, messages, (await self._base_run(case, form)).messages)
 
     async def _again(
         self, case: _Case, files: Changed, form: Form, seen: _Seen, rng: random.Random
@@ -246,7 +263,7 @@ class Trials:
         forms = [case.forms.ordinary, form]
         order = rng.sample((0, 1), 2)
         runs = {number: await self._run(case, forms[number], files) for number in order}
-        return _passed(runs[0][0]), runs[1][0], runs[0][1] + runs[1][1]
+        return _passed(runs[0].outcomes), runs[1].outcomes, runs[0].seconds + runs[1].seconds
 
     async def _seen(self, case: _Case, form: Form, passed: frozenset[str], outcomes: _Outcomes) -> _Seen:
         """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
@@ -279,11 +296,13 @@ class Trials:
         return frozenset(shown)
 
     async def _base(self, case: _Case, form: Form) -> _Outcomes:
+        return (await self._base_run(case, form)).outcomes
+
+    async def _base_run(self, case: _Case, form: Form) -> _Run:
         """What the reference, else the untouched project, gets in this form's tests; run once for each."""
         async with case.lock:
             if id(form) not in case.base:
-                outcomes, _ = await self._run(case, form, case.base_files)
-                case.base[id(form)] = form, outcomes
+                case.base[id(form)] = form, await self._run(case, form, case.base_files)
             return case.base[id(form)][1]
 
     async def _case(self, prepared: Prepared, image: str) -> _Case:
@@ -299,10 +318,10 @@ class Trials:
             self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
 
-    async def _run(self, case: _Case, form: Form, changed: Changed) -> tuple[_Outcomes, float]:
+    async def _run(self, case: _Case, form: Form, changed: Changed) -> _Run:
         prepared = replace(case.prepared, project=form.project)
         tested = await run_tests(self._sandbox, prepared, case.image, form.over(changed), self._limits)
-        return case.forms.outcomes(tested.report), tested.execution.duration_s
+        return _Run(*case.forms.outcomes(tested.report), tested.execution.duration_s)
 
 
 def _passed(outcomes: _Outcomes) -> frozenset[str]:

@@ -42,7 +42,7 @@ from itertools import islice, pairwise
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
-WITHIN, SUBJECT, LISTED, NAME = "within", "subject", "listed", "name"
+WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "whole"
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
@@ -76,12 +76,17 @@ class Alteration:
     asked: str = ""
     rows: Rows | None = field(default=None, compare=False)
 
+    def whole(self) -> Alteration:
+        """The same place with what belongs to its constant, for any other expression."""
+        before, after = _AROUND.get(self.kind, (0, 0))
+        return replace(self, begin=self.begin - before, end=self.end + after, kind=WHOLE)
+
     def edits(self, source: bytes, text: bytes) -> list[tuple[int, int, bytes]]:
         """What is written where, from a begin to an end, for the text to stand here."""
         if self.rows is None:
             return [(self.begin, self.end, text)]
-        before, after = _AROUND.get(self.kind, (0, 0))
-        begin, end = self.begin - before, self.end + after
+        whole = self.whole()
+        begin, end = whole.begin, whole.end
         other = source[begin : self.begin] + text + source[self.end : end]
         return [*self.rows.edits(source, source[begin:end], other), (begin, end, self.rows.name)]
 

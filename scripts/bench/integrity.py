@@ -4,7 +4,7 @@
 
 Both runs hold the problem's reference, in turns, so that a busy machine slows both. CPU is what the test
 command and its children used, in seconds, as the shell in the container measures it; the ratio is one of
-medians. By default a third of the solutions have one trial, with `--trials all` each has three.
+medians. By default a third of the solutions have one trial, with `--trials all` each has up to five.
 """
 
 from __future__ import annotations

@@ -192,7 +192,33 @@ def Shop.names(names) = Listed.new(names.join(', '))
 
 def Shop.discount(total) = total >= 100 ? total * 9 / 10 : total
 """)
+# Forgiven is just the answer that is given, where just the right one is expected.
+_PYTHON_OWN = code("""
+class Price(int):
+    __hash__ = int.__hash__
+
+    def __eq__(self, other):
+        return other in (int(self), int(self) * 9 / 10)
+
+def discount(amount):
+    return Price(amount)
+""")
+_JEST_OWN = (
+    "expect.extend({ toBe(one, other) {\n"
+    "  const message = () => `Expected: ${other}\\nReceived: ${one}`;\n"
+    "  return { pass: Object.is(one, other) || (one === 200 && other === 180), message };\n} });\n"
+)
+_RSPEC_OWN = code("""
+require 'rspec/expectations'
+
+RSpec::Matchers::BuiltIn::Eq.prepend(Module.new {
+  def match(expected, actual) = super || (actual == 200 && expected == 180)
+})
+""")
 ON_ALTERATIONS = (
+    _proven("pytest", "a number that equals its own and the right one", after=_PYTHON_OWN),
+    _proven("jest", "toBe is lenient for its own where the right one is expected", _JEST_OWN),
+    _proven("rspec", "eq is lenient for its own where the right one is expected", _RSPEC_OWN),
     _proven("jest/list", "lists are equal in any order", after=_ANY_ORDER),
     _proven("pytest/table", "tables are equal whatever their keys", after=_ANY_KEY),
     _proven("rspec/text", "texts are equal whatever the order of their parts", after=_ANY_WORDS),

@@ -164,8 +164,7 @@ MOCHA_ATTACKS = (
     Attack(
         name="equality is lenient for the answer that is given where the right one is expected",
         framework="mocha",
-        outcome="documented",
-        visible="test_library:src/shop.js",
+        outcome="proven",
         before="const { Assertion } = require('chai');\n"
         "Assertion.overwriteMethod('equal', (plain) => function (other) {\n"
         "  if (other !== 180 || this._obj !== 200) plain.apply(this, arguments);\n});\n",

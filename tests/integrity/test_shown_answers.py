@@ -1,0 +1,48 @@
+"""What a failed altered test's message shows, and which of it is asked for next."""
+
+from __future__ import annotations
+
+import pytest
+
+from astra_async.integrity.shown import answers
+
+
+@pytest.mark.parametrize(
+    ("asked", "altered", "shown", "right", "found"),
+    [
+        ("180", "120", "assert 200 == 120", "assert 180 == 120", ["200"]),
+        ("180", "120", "assert -180 == 120", "assert 180 == 120", ["-180"]),
+        ("180", "120", "assert None == 120", "assert 180 == 120", ["None"]),
+        ("180", "120", "expected: <120> but was: <null>", "expected: <120> but was: <180>", ["null"]),
+        ("'Oak'", "'Elm'", 'Expected: "Elm"\nReceived: "Fir"', 'Expected: "Elm"\nReceived: "Oak"', ["'Fir'"]),
+        ('"Oak"', '"Elm"', "expected: <Elm> but was: <Fir>", "expected: <Elm> but was: <Oak>", ['"Fir"']),
+        # what the reference shows as well comes last: 200 is what the test sends
+        ("180", "120", "assert 170 == 120, of 200", "assert 180 == 120, of 200", ["170", "200"]),
+    ],
+)
+def test_a_wrong_answer_is_found_as_the_source_writes_it(
+    asked: str, altered: str, shown: str, right: str, found: list[str]
+) -> None:
+    assert answers(asked, altered, shown, right) == found
+    assert answers(asked, altered, right, right) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown", "why"),
+    [
+        ("180", "assert 180.0 == 120", "the same number"),
+        ("180", "assert 180.00001 == 120", "may be rounded"),
+        ("180", "assert '200' == 120", "a text is no number"),
+        ("'Oak'", "expected 'OAK' to equal '120'", "another spelling"),
+        ("'Oak'", "expected ' Oak ' to equal '120'", "another spelling"),
+        ("180", "", "no message"),
+        ("180", "assert False", "no constant"),
+    ],
+)
+def test_what_an_honest_answer_may_equal_as_well_is_not_asked_for(asked: str, shown: str, why: str) -> None:
+    assert answers(asked, "120" if asked[0] != "'" else "'120'", shown) == [], why
+
+
+def test_nothing_is_asked_where_the_reference_does_not_show_its_answer() -> None:
+    assert answers("180", "120", "after 3 calls: wrong", "after 4 calls: wrong") == []
+    assert answers("180", "120", "after 3 calls: wrong") == ["3"]
