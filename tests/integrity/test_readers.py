@@ -194,6 +194,10 @@ RUBY = {
     "expect(f).to eq(<<~TEXT)\n  a\nTEXT": "to->not_to",
     "given = <<~TEXT\n  a\nTEXT\nexpect(f).to eq(given)": "to->not_to",
     "[{ a: 1 }, { a: 2 }].each { |a:| expect(f(a)).to eq(5) }": "",
+    "assert_difference('f') { g }": "assert_difference->assert_no_difference",
+    "assert_no_difference('f') { g }": "assert_no_difference->assert_difference",
+    "assert_difference('f', 2) { g }": "<2>",
+    "assert_difference('f', 2) do\n  assert_equal 5, g\nend": "<2> <5> assert_equal->refute_equal",
     "assert_equal 5, f": "<5> assert_equal->refute_equal",
     "assert f": "f->!(f) assert->refute",
     "refute f": "f->!(f) refute->assert",
@@ -244,6 +248,22 @@ JAVA = {
     "assertThrows(shop.Closed.class, g);": f"shop.Closed.class->{ANOTHER}",
     "assertThat(f()).isEqualTo(5);": "<5> isEqualTo->isNotEqualTo",
     "assertThat(f()).isTrue();": "isTrue->isFalse",
+    "assertThat(f()).isNotNull().isEqualTo(5);": "<5> isEqualTo->isNotEqualTo",
+    'assertThat(f()).containsExactly("a", 5);': "<a> <5>",
+    'assertThat(f(), is("a"));': "<a>",
+    'assertThatThrownBy(() -> f()).isInstanceOf(Closed.class).hasMessage("shut");': (
+        f"Closed.class->{ANOTHER} <shut>"
+    ),
+    "assertThatExceptionOfType(Closed.class).isThrownBy(() -> f());": f"Closed.class->{ANOTHER}",
+    'mvc.perform(get("/")).andExpect(status().isOk()).andExpect(jsonPath("$.a").value("x"));': (
+        "isOk->isCreated <x>"
+    ),
+    'mvc.perform(get("/")).andExpect(jsonPath("$.a", hasSize(2))).andExpect(status().is(404));': "<2> <404>",
+    'mvc.perform(get("/")).andExpect(jsonPath("$.a").exists()).andExpect(content().string("hi"));': (
+        "exists->doesNotExist <hi>"
+    ),
+    'f().andExpectAll(header().string("Location", "/a"), jsonPath("$[%s]", 5).value(is(6)));': "</a> <6>",
+    "f().andExpect(status().is4xxClientError()).andDo(print());": "",
     "if (f()) assertEquals(5, g());": "",
     "assertEquals(g(), f());": f"{AS_LIST} {NOT_EQUAL}",
     "assertEquals(5.0, f(), 0.1);": f"5.0->735.0 {NOT_EQUAL}",

@@ -383,3 +383,64 @@ def test_an_error_of_many_is_asked_as_another_of_them() -> None:
     )
     (test,) = READERS["go"]("x", f"func TestA(t *testing.T) {{\n{tests.replace('ErrD', 'ErrA')}}}\n".encode())
     assert not [each for each in test.alterations if each.kind == "error"]  # it may be of two or three kinds
+
+
+TESTIFY = """package shop
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestPrice(t *testing.T) {
+	require.NoError(t, Open())
+	assert.Equal(t, 180, Price(3), "a message")
+	assert.ErrorIs(t, Sell(), ErrName)
+	if Debug {
+		assert.Equal(t, 9, Price(1))
+	}
+}
+
+func TestTable(t *testing.T) {
+	for _, tc := range []struct{ name string; in, want int }{{"one", 1, 60}, {"two", 2, 120}} {
+		t.Run(tc.name, func(t *testing.T) {
+			assert.Equal(t, tc.want, Price(tc.in))
+		})
+	}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        (TESTIFY, [["NoError", "180", "Equal", "ErrName", "ErrorIs"], ["60"], ["120"]]),
+        # an object of it is not given the test: its arguments have other places
+        (TESTIFY.replace("require.NoError(t, Open())", "assert := assert.New(t)"), [[], [], []]),
+        (TESTIFY.replace('\t"errors"\n', ""), [["NoError", "180", "Equal", "ErrorIs"], ["60"], ["120"]]),
+    ],
+)
+def test_assertions_of_testify_can_be_asked_otherwise(text: str, asked: list[list[str]]) -> None:
+    tests = READERS["go"]("shop_test.go", text.encode())
+    places = [[each for each in test.alterations if each.kind not in SHAPES] for test in tests]
+    assert [[text[each.begin : each.end] for each in found] for found in places] == asked
+
+
+def test_methods_of_php_are_tests_by_their_name_attribute_or_comment() -> None:
+    text = b"""<?php
+class ShopTest extends TestCase {
+    public function testOne(): void { $this->assertSame(1, f()); }
+    #[Test]
+    public function two(): void { $this->assertSame(2, f()); }
+    /** @test */
+    public function three(): void { $this->assertSame(3, f()); }
+    #[DataProvider('rows'), PHPUnit\\Framework\\Attributes\\Test]
+    public function four($row): void { $this->assertSame(4, f()); }
+    /** no test */
+    private function five(): void { $this->assertSame(5, f()); }
+}
+"""
+    tests = READERS["php"]("ShopTest.php", text)
+    assert [test.titles for test in tests] == [("testOne",), ("two",), ("three",), ()]

@@ -1,6 +1,7 @@
 """Go's tests for trials: functions that compare what they got in an `if` and call `t.Error` or `t.Fatal`.
 
-See `languages.altering`. Subtests count where their names stand in the source, in the rows of a table, too.
+Or that call testify's `assert` and `require`. See `languages.altering`. Subtests count where their names
+stand in the source, in the rows of a table, too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, arranged, constant
+from astra_async.languages.altering import (
+    LISTED,
+    Alteration,
+    DeclaredTest,
+    arranged,
+    both_ways,
+    constant,
+    renamed,
+)
 from astra_async.languages.go.lookup import SKIPPED
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
 
@@ -38,6 +47,16 @@ _SLICE = re.compile(r"(?:\[\])+\*?[\w.]+\{")
 _ASKED_ERROR = re.compile(r"\berrors\.Is\([^,\n]*,\s*([\w.]+)\)")
 _FEWEST_ERRORS = 3  # beside the one that is expected, so that each repetition may ask for another
 _IS = re.compile(r"!\s*errors\.Is\(")
+# testify's: the arguments that may be constants, one of which the other has to equal.
+_TESTIFY = re.compile(r"\b(?:assert|require)\.(?P<name>\w+)\(")
+_WITHOUT_T = re.compile(
+    r"\b(?:assert|require)\s*:?="
+)  # an object of it, whose methods are not given the test
+_EXPECTED = {"Equal": (1, 2), "EqualValues": (1, 2), "Exactly": (1, 2), "Len": (2,), "EqualError": (2,)}
+_CONTRARY = both_ways({
+    "Equal": "NotEqual", "True": "False", "Nil": "NotNil", "NoError": "Error", "Empty": "NotEmpty",
+    "Contains": "NotContains", "ErrorIs": "NotErrorIs",
+})  # fmt: skip
 
 
 def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
@@ -132,19 +151,43 @@ def _asked_of(
         if opening := _BRACE.search(code, subtest.end(), end):
             begin, end = opening.end(), closing(code, opening.start())
     uses = _TOLD.sub("", code[begin:end])
+    for field, asked in _compared(code, table.variable, begin, end):
+        if len(re.findall(rf"\b{table.variable}\.{field}\b", uses)) == 1:
+            for place in (row[field] for row in rows if field in row):
+                yield from _constant(source, *place, asked) or _listed(source, code, *place, asked)
+
+
+def _compared(code: str, variable: str, begin: int, end: int) -> Iterator[tuple[str, str]]:
+    """The fields of a row that have to be equal to something, with a word for what that is."""
     for start, stop, given in _conditions(code, begin, end):
-        compared = rf"(?:!=\s*|{_SAME.pattern}.*,\s*){table.variable}\.(\w+)\s*\)?\s*(?=$|\|\|)"
+        compared = rf"(?:!=\s*|{_SAME.pattern}.*,\s*){variable}\.(\w+)\s*\)?\s*(?=$|\|\|)"
         for field in re.findall(compared, code[start:stop]):
-            if len(re.findall(rf"\b{table.variable}\.{field}\b", uses)) == 1:
-                asked = word_of(given.rpartition("=")[2]) or field
-                places = [row[field] for row in rows if field in row]
-                for place in places:
-                    yield from _constant(source, *place, asked) or _listed(source, code, *place, asked)
+            yield field, word_of(given.rpartition("=")[2]) or field
+    for call, parts in _testify(code, begin, end):
+        for at in _EXPECTED.get(call["name"], ()):
+            texts = [code[slice(*part)].strip() for part in parts[at : at + 1]]
+            yield from (
+                (text.partition(".")[2], "") for text in texts if re.fullmatch(rf"{variable}\.\w+", text)
+            )
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
     for start, stop, given in _conditions(code, begin, end):
         yield from _condition(source, code, start, stop, given)
+    for call, parts in _testify(code, begin, end):
+        for at in _EXPECTED.get(call["name"], ()):
+            for part in parts[at : at + 1]:
+                yield from _constant(source, *part, "") or _listed(source, code, *part, "")
+        for part in parts[2:3] if call["name"] == "ErrorIs" and b'"errors"' in source else ():
+            yield from _other_errors(source, code, *part)
+        yield from renamed(source, *call.span("name"), _CONTRARY)
+
+
+def _testify(code: str, begin: int, end: int) -> Iterator[tuple[re.Match[str], list[tuple[int, int]]]]:
+    """The assertions of testify that every run meets, by their names, with where their arguments stand."""
+    if not _WITHOUT_T.search(code):
+        for each in at_top(code, begin, begin + _reached(code, begin, end), _TESTIFY):
+            yield each, parts_of(code, each.end() - 1)
 
 
 def _fails(code: str, at: int) -> bool:

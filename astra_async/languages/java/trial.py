@@ -1,4 +1,6 @@
-"""Java's tests for trials: JUnit 3 to 5 and TestNG, with AssertJ and Hamcrest. See `languages.altering`.
+"""Java's tests for trials: JUnit 3 to 5 and TestNG, with AssertJ, Hamcrest and MockMvc.
+
+See `languages.altering`.
 
 Constants are literals, and lists of them: an answer's own class may call things equal that differ.
 """
@@ -44,6 +46,23 @@ _OPPOSITES = both_ways(
 _FLUENT = both_ways(
     {"isEqualTo": "isNotEqualTo", "isTrue": "isFalse", "isNull": "isNotNull", "isEmpty": "isNotEmpty"}
 )
+# AssertJ's, of values and of errors.
+_ASSERT_THAT, _THROWN = "assertThat(", ("assertThatThrownBy(", "assertThatCode(")
+_EQUAL = frozenset({"isEqualTo", "hasSize", "containsExactly"})
+_ERRORS = frozenset({"assertThrows", "assertThatExceptionOfType"})
+_KINDS = frozenset({"isInstanceOf", "isExactlyInstanceOf"})
+# Spring's MockMvc: matchers whose argument of this number is a constant, by what begins their chain.
+_ANSWERED = {
+    ("status", "is"): 0, ("jsonPath", "value"): 0, ("content", "string"): 0, ("view", "name"): 0,
+    ("header", "string"): 1, ("model", "attribute"): 1, ("", "redirectedUrl"): 0,
+}  # fmt: skip
+_EXISTS = both_ways({"exists": "doesNotExist", "isEmpty": "isNotEmpty"})
+# Of these an answer has one.
+_STATUSES = tuple(
+    f"is{each}".encode()
+    for each in ("Ok", "Created", "NoContent", "Found", "BadRequest", "Forbidden", "NotFound", "Conflict")
+)
+_HAMCREST = frozenset({"is", "equalTo", "hasSize"})
 # What another error is asked as: none from which an answer's own would be derived.
 _RAISED = (
     "java.util.EmptyStackException",
@@ -110,9 +129,19 @@ def _asked_by(body: Node, file: TestFile, imports: str) -> Iterator[Alteration]:
     for each in body.named_children if body.type == "block" else [body]:
         inner = each.named_children[:1] if each.type == "expression_statement" else []
         if inner and inner[0].type == "method_invocation":
-            yield from _assertion(inner[0], file, imports)
+            for link in _links(inner[0]):
+                yield from _assertion(link, file, imports)
         elif each.type == "enhanced_for_statement":
             yield from _loop(each, file, imports)
+
+
+def _links(call: Node | None) -> list[Node]:
+    """The calls of a chain (`assertThat(x).isNotNull().isEqualTo(5)`), in their order."""
+    found: list[Node] = []
+    while call is not None and call.type == "method_invocation":
+        found.append(call)
+        call = call.child_by_field_name("object")
+    return found[::-1]
 
 
 def _body(method: Node | None) -> Node | None:
@@ -143,25 +172,13 @@ def _assertion(call: Node, file: TestFile, imports: str) -> Iterator[Alteration]
     holder = part(call, "object")
     if holder in {"", "this"} and (body := _body(file.functions.get(name))) is not None:
         yield from file.called(call, file.functions[name], lambda: _asked_by(body, file, imports))
-    found: list[Alteration] = []
-    opposites = _OPPOSITES
-    if name == "assertEquals":
-        found = _equal(given, file, imports)
-    elif name == "assertThrows" and given:
-        others = tuple(f"{each}.class".encode() for each in _RAISED)
-        is_named = source(given[0]).endswith(".class")
-        found = [Alteration(*spans(given)[0], "raised", others)] if is_named else []
-    elif holder.startswith("assertThat("):
-        opposites = _FLUENT
-        if name in {"isEqualTo", "hasSize"}:
-            found = list(_constants(given[:1], file, word(call.child_by_field_name("object"))))
-    elif name == "assertThat" and len(given) > 1 and part(given[1], "name") in {"is", "equalTo", "hasSize"}:
-        found = list(_constants(inside(given[1]), file, word(given[0])))
-    yield from found
+    opposites = _FLUENT if holder.startswith(_ASSERT_THAT) else _OPPOSITES
+    yield from _asked_by_call(call, file, imports)
     if name in {"assertEquals", "isEqualTo"}:
         yield from _shapes(given[:1], file)
-    if "junit.framework" in imports and name == "assertEquals":
-        return  # JUnit 3 has no opposite of it
+    is_last = call.parent is not None and call.parent.type == "expression_statement"
+    if not is_last or ("junit.framework" in imports and name == "assertEquals"):
+        return  # nothing follows some opposites (`isNull`); JUnit 3 has none of equality
     for each in renamed(file.text, at.start_byte, at.end_byte, opposites) if at is not None else ():
         # An assertion can be called by its name alone where it is imported; JUnit 3's are inherited.
         is_static = re.search(rf"import static [\w.]+\.(?:\*|{opposites[name]});", imports)
@@ -169,6 +186,50 @@ def _assertion(call: Node, file: TestFile, imports: str) -> Iterator[Alteration]
         # Where a framework's assertions are that the file does not import.
         holding = next((each for package, each in _ASSERTIONS.items() if package in imports), b"")
         yield replace(each, others=((b"" if known else holding) + each.others[0],))
+
+
+def _asked_by_call(call: Node, file: TestFile, imports: str) -> list[Alteration]:
+    """What is expected by a call, or by one link of a chain of calls, as something else."""
+    name, given, about = part(call, "name"), inside(call), call.child_by_field_name("object")
+    is_error = source(about).startswith(_THROWN)
+    if name == "assertEquals":
+        return _equal(given, file, imports)
+    if name in _ERRORS or (is_error and name in _KINDS):
+        return _raised(given)
+    if (is_error and name == "hasMessage") or (source(about).startswith(_ASSERT_THAT) and name in _EQUAL):
+        return list(_constants(given, file, word(about)))
+    if name == "assertThat":
+        return [each for matcher in given[1:] for each in _hamcrest(matcher, file, word(given[0]))]
+    matchers = given if name in {"andExpect", "andExpectAll"} else []
+    return [each for matcher in matchers for each in _answered(matcher, file)]
+
+
+def _raised(given: list[Node]) -> list[Alteration]:
+    """The error whose class is given first, as another one."""
+    others = tuple(f"{each}.class".encode() for each in _RAISED)
+    is_named = bool(given) and source(given[0]).endswith(".class")
+    return [Alteration(*spans(given)[0], "raised", others)] if is_named else []
+
+
+def _hamcrest(matcher: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
+    """The constant of a matcher that stands for equality."""
+    yield from _constants(inside(matcher), file, asked) if part(matcher, "name") in _HAMCREST else ()
+
+
+def _answered(matcher: Node, file: TestFile) -> Iterator[Alteration]:
+    """What MockMvc's `andExpect` asks of an answer."""
+    name, given, at = part(matcher, "name"), inside(matcher), matcher.child_by_field_name("name")
+    begun = part(matcher.child_by_field_name("object"), "name")
+    place = _ANSWERED.get((begun, name), len(given))
+    for each in given[place : place + 1]:
+        yield from _constants([each], file, name)
+    for each in given[1:] if name == "jsonPath" else given[place : place + 1]:
+        yield from _hamcrest(each, file, name)
+    if at is not None and begun == "status" and name.encode() in _STATUSES:
+        others = tuple(each for each in _STATUSES if each != name.encode())
+        yield Alteration(at.start_byte, at.end_byte, "status", others)
+    elif at is not None and begun == "jsonPath":
+        yield from renamed(file.text, at.start_byte, at.end_byte, _EXISTS)
 
 
 def _equal(given: list[Node], file: TestFile, imports: str) -> list[Alteration]:

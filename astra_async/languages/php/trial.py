@@ -31,7 +31,8 @@ from astra_async.languages.php.lookup import SKIPPED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_TEST = re.compile(r"\bfunction\s+(test\w*)\s*\(([^()]*)\)[^{;]*\{")
+_METHOD = re.compile(r"\bfunction\s+(\w+)\s*\(([^()]*)\)[^{;]*\{")
+_MARKED = re.compile(rb"#\[[^\]]*\bTest\b|@test\b")  # an attribute, or a word in a comment
 _ASSERTION = re.compile(r"(?:\$this\s*->|\b(?:self|static)\s*::)\s*(?P<name>\w+)\s*\(")
 _FUNCTION = re.compile(r"\bfunction\b[^;{]*\{")
 _LEAVES = re.compile(r"\breturn\b")
@@ -70,7 +71,10 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
     code = masked(source.decode("latin-1"), SKIPPED)  # so that characters are bytes
     tests = []
-    for found in _TEST.finditer(code):
+    for found in _METHOD.finditer(code):
+        before = max(code.rfind(each, 0, found.start()) for each in "{};")
+        if not (found[1].startswith("test") or _MARKED.search(source, before + 1, found.start())):
+            continue
         at = found.end() - 1
         asked = tuple(_asked_by(source, code, at + 1, closing(code, at)))
         # Of a test with arguments each set of data is a test, of a name of its own.

@@ -69,9 +69,12 @@ _OPPOSITES = both_ways(
     {"assert": "refute", "to": "not_to"}
     | {f"assert_{each}": f"refute_{each}" for each in _ASSERTIONS}
     | {f"must_{each}": f"wont_{each}" for each in _EXPECTATIONS}
+    | {"assert_difference": "assert_no_difference"}
 ) | {"to_not": "to", "assert_not": "assert"}
 # Matchers that no answer declares, and that hold of no list.
 _LISTABLE = frozenset({"match", "start_with", "end_with", "respond_to", "have_key", "be_within", "cover"})
+# Assertions that call their block, once.
+_CALLING = frozenset({"assert_difference", "assert_no_difference", "assert_changes", "assert_no_changes"})
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
 # Errors are equal whose class and message are, whatever else they were given.
@@ -161,6 +164,8 @@ def _statements(body: Node, file: TestFile) -> Iterator[Alteration]:
             yield from _loop(call, file)
         else:
             yield from _assertion(call, file)
+            block = call.child_by_field_name("block") if part(call, "method") in _CALLING else None
+            yield from _asked_by(block, file) if block is not None else ()
 
 
 def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
@@ -193,7 +198,9 @@ def _assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
         yield from _asked(name, [_subject(receiver), *given], file, word(receiver))
     else:
         return
-    if at is not None:
+    if at is not None and not (
+        name == "assert_difference" and len(given) > 1
+    ):  # its contrary takes no number
         yield from renamed(file.text, at.start_byte, at.end_byte, _OPPOSITES)
 
 
@@ -288,7 +295,7 @@ def _raised(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
 # What could be asked otherwise, by the place of an argument: the first one of a matcher is its subject.
 _ASKED: dict[_Rule, dict[str, int]] = {
     _negated: {"assert": 0, "refute": 0, "assert_not": 0, "be_truthy": 0, "be_falsey": 0},
-    _equal: {"assert_equal": 0, "assert_response": 0, "must_equal": 1},
+    _equal: {"assert_equal": 0, "assert_response": 0, "assert_difference": 1, "must_equal": 1},
     _held: {"assert_includes": 1, "must_include": 1, "include": 1},
     _far: {
         "assert_in_delta": 0, "assert_in_epsilon": 0, "of": 1,
