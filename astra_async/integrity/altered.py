@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.integrity.shown import answers
 from astra_async.integrity.substitutes import Substitutes
-from astra_async.languages import LANGUAGES
+from astra_async.integrity.surveyed_tests import survey
 from astra_async.languages.altering import (
     KEYS,
     NUMBER,
@@ -24,9 +24,8 @@ from astra_async.languages.altering import (
     TRUTH,
     TURNED,
     Alteration,
-    parts_exchanged,
 )
-from astra_async.overlay.merged_files import staying, with_staying
+from astra_async.overlay.merged_files import with_staying
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
 
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from astra_async.overlay import PathPolicy
     from astra_async.types import Changed, ExpectedTest, NamedOutcome, Project, TestReport
 
-_READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes if each.trial}
-_MAX_BYTES = 400_000  # of a test file that is read
 # Of tests that have both: exchanged constants show who is lenient, turned ones who is honest in a trial.
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
@@ -47,48 +44,6 @@ _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _SHOWN = frozenset({NUMBER, TEXT})  # what a message shows as the source writes it
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
-_FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """What a problem's tests show to a reader, by the path of their file.
-
-    `sources` are the texts that were read: of a file of tests all, of a source the tests inside of it.
-    """
-
-    files: Mapping[str, tuple[DeclaredTest, ...]]
-    sources: Mapping[str, bytes]
-
-    @property
-    def tests(self) -> list[DeclaredTest]:
-        """All tests of all files."""
-        return [test for each in self.files.values() for test in each]
-
-    @property
-    def alterable(self) -> int:
-        """How many tests can be altered."""
-        return sum(bool(test.alterations) for test in self.tests)
-
-
-def survey(policy: PathPolicy) -> Survey:
-    """Read the tests of the languages that can be read."""
-    files: dict[str, tuple[DeclaredTest, ...]] = {}
-    sources: dict[str, bytes] = {}
-    for path, file in sorted(policy.files.items()):
-        read = _READERS.get(path.rpartition(".")[2].lower())
-        if read is None or file.link is not None or len(file.content) > _MAX_BYTES:
-            continue
-        source = file.content if path in policy.tests else staying(path, file.content)
-        if source and (found := read(path, source)):
-            files[path], sources[path] = tuple(_with_parts(source, test) for test in found), source
-    return Survey(files=files, sources=sources)
-
-
-def _with_parts(source: bytes, test: DeclaredTest) -> DeclaredTest:
-    """The test, of which a text may also be asked with two parts of it exchanged."""
-    exchanged = (each for place in test.alterations for each in parts_exchanged(source, place))
-    return replace(test, alterations=(*test.alterations, *exchanged))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,20 +111,21 @@ class Forms:
 
         Where all are altered, code that looks for a test which it honestly passes knows that it is tried. Who
         is lenient for another constant may be honest where the assertion is turned round, and the reverse.
-        Further forms alter the tests in which constants are left that no form before them has exchanged.
+        Further forms alter the tests in which constants are left that no form before them has exchanged: who
+        is lenient in one assertion bends that alone. The last asks for other shapes where it can.
         """
         able = list(self._groups)
         some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
         parts = [each for each in able if each in some], [each for each in able if each not in some]
         halves = [self._form(part, rng) for part in parts if part]
         forms = [*halves, self._form(able, rng, before=halves)] if able else []
-        for _ in range(_FURTHER):
+        for shaped in (False, True):
             left = [
                 title
                 for title in able
                 if any(self._constants(at, _edited(at, forms)) for at in self._groups[title])
             ]
-            forms += [self._form(left, rng, before=forms)] if left else []
+            forms += [self._form(left, rng, before=forms, shaped=shaped)] if left else []
         return forms
 
     def altering(self, names: frozenset[str], rng: random.Random) -> Form | None:
@@ -181,10 +137,12 @@ class Forms:
         ]
         return self._form(able, rng) if able else None
 
-    def _form(self, groups: Iterable[str], rng: random.Random, before: Sequence[Form] = ()) -> Form:
+    def _form(
+        self, groups: Iterable[str], rng: random.Random, before: Sequence[Form] = (), *, shaped: bool = False
+    ) -> Form:
         """These tests altered, each in another place than in the forms `before`, and in the other manner."""
         chosen = sorted(number for title in groups for number in self._groups[title])
-        return self._made({each: self._drawn(each, rng, _edited(each, before)) for each in chosen})
+        return self._made({each: self._drawn(each, rng, _edited(each, before), shaped) for each in chosen})
 
     def _made(self, drawn: Mapping[int, _Edit]) -> Form:
         # A name without another stays as it is: then the test is not altered.
@@ -270,7 +228,13 @@ class Forms:
         alterations = self._tests[number][1].alterations
         return [each for each in alterations if each.kind != TURNED and each not in asked]
 
-    def _drawn(self, number: int, rng: random.Random, before: Sequence[Alteration]) -> _Edit:
+    def _drawn(
+        self,
+        number: int,
+        rng: random.Random,
+        before: Sequence[Alteration],
+        shaped: bool,  # noqa: FBT001 - one reading
+    ) -> _Edit:
         path, test = self._tests[number]
         source = self._survey.sources[path]
         constants = self._constants(number, before) or self._constants(number)
@@ -279,9 +243,9 @@ class Forms:
         quiet = [each for each in constants if source[each.begin : each.end].strip() not in titles]
         turned = [each for each in test.alterations if each.kind == TURNED]
         exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
-        places = (quiet or constants) if constants and (exchanged or not turned) else turned
+        places = (quiet or constants) if constants and (exchanged or shaped or not turned) else turned
         shapes = [each for each in places if each.kind in {*SHAPES, *KEYS}]
-        if shapes and rng.random() < _SHAPED:
+        if shapes and (shaped or rng.random() < _SHAPED):
             places = shapes
         elif len(shapes) < len(places):
             places = [each for each in places if each not in shapes]

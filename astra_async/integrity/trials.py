@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
 _ALONE = 3  # of these one is drawn where a solution is tried by one alone: further ones alter all tests
+_MOST_OWN = 3  # forms that ask for a solution's own answers
 _FAILED = frozenset({"failed", "error"})
 # So often must a test be passed as it is and altered: one that fails at times by itself passes what is
 # turned round at times.
@@ -205,7 +206,8 @@ class Trials:
                 seconds += run.seconds
             seen = await self._seen(case, form, passed, run.outcomes)
             if seen == _Seen():
-                asked += await self._own(case, form, passed, run)
+                own = sum(each.is_own for each in asked)
+                asked += (await self._own(case, form, passed, run))[: _MOST_OWN - own]
                 continue
             bent, why, took_s = await self._again(case, files, form, seen, rng)
             seconds += took_s

@@ -207,6 +207,17 @@ def arranged(
             yield Alteration(*place, kind, some)
 
 
+def values_exchanged(
+    source: bytes, place: tuple[int, int], values: Sequence[tuple[int, int]]
+) -> Iterator[Alteration]:
+    """A table that is expected, with two of its `values`, which are constants, each at the other's key."""
+    between = [place[0], *(at for each in values for at in each), place[1]]
+    texts = [source[slice(*each)] for each in pairwise(between)]  # those of the values have odd numbers
+    orders = (_exchanged(texts, at, at + 2) for at in range(1, len(texts) - 2, 2))
+    if some := tuple(islice((b"".join(each) for each in orders if each != texts), _MOST)):
+        yield Alteration(*place, ORDER, some)
+
+
 def _exchanged(texts: Sequence[bytes], one: int, other: int) -> list[bytes]:
     return [texts[{one: other, other: one}.get(at, at)] for at in range(len(texts))]
 

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, Rows, arranged, in_loop, new_name
+from astra_async.languages.altering import FEWER, Rows, arranged, in_loop, new_name, values_exchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -131,6 +131,8 @@ class TestFile:
             if each.type in tables and all(part.type == "pair" for part in inner):
                 yield from arranged(self.text, spans([each])[0], spans(inner), kinds={FEWER})
                 inner = [value for part in inner if (value := part.child_by_field_name("value")) is not None]
+                values = spans([value for value in inner if value.type in plain])
+                yield from values_exchanged(self.text, spans([each])[0], values)
             elif each.type in lists:
                 constants = [at for at, part in enumerate(inner) if _is_made_of(part, plain | lists | tables)]
                 yield from arranged(self.text, spans([each])[0], spans(inner), constants)

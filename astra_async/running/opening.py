@@ -280,7 +280,7 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
 def _say_what_is_not_tried(
     config: RunConfig, prepared: Mapping[str, Prepared], say: Callable[[str], None]
 ) -> None:
-    from astra_async.integrity.altered import survey
+    from astra_async.integrity.surveyed_tests import survey
 
     if config.trials == "off":
         return

@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from astra_async.integrity.altered import Form, Forms, survey
+from astra_async.integrity.altered import Form, Forms
+from astra_async.integrity.surveyed_tests import survey
 from astra_async.overlay import PathPolicy, integrate, path_policy
 from astra_async.types import ExpectedTest, Integrated, Problem, Project, ProjectFile, Solution
 from waiting import cpu_within

@@ -19,6 +19,7 @@ from astra_async.languages.altering import (
     far,
     listed,
     table_key,
+    values_exchanged,
 )
 from astra_async.languages.python.syntax import asked_of, callee, is_plain, names_in, unsigned
 
@@ -78,6 +79,8 @@ class Values:
                 keys, inner = map(self.span, filter(None, each.keys)), each.values
                 parts = [(key[0], self.span(value)[1]) for key, value in zip(keys, inner, strict=True)]
                 yield from arranged(self.source, self.span(each), parts, kinds={FEWER})
+                values = [self.span(value) for value in inner if is_plain(value)]
+                yield from values_exchanged(self.source, self.span(each), values)
             elif inner and not any(isinstance(part, ast.Starred) for part in inner):
                 plain = [number for number, part in enumerate(inner) if is_plain(part)]
                 kinds = set(SHAPES) - _SHAPES_LEFT_OUT.get(type(each), set())
