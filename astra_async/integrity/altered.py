@@ -12,9 +12,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.shown import answers
+from astra_async.integrity.shown import answers, is_alike
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import survey
+from astra_async.languages import LANGUAGES
 from astra_async.languages.altering import (
     KEYS,
     NUMBER,
@@ -42,6 +43,7 @@ _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _SHOWN = frozenset({NUMBER, TEXT})  # what a message shows as the source writes it
+_TYPED = {suffix for each in LANGUAGES if each.is_typed for suffix in each.suffixes}
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 
@@ -184,8 +186,8 @@ class Forms:
     ) -> list[Form]:
         """Forms that ask for what a solution itself has answered, as messages of altered tests show.
 
-        `messages` are those of tests that failed honestly, by name, `right` the reference's. Where equality
-        forgives just this answer, no other constant shows that.
+        `messages` are those of tests that failed honestly, by name, `right` the reference's; without these it
+        is a first look, at messages that do not show the right answer at all.
         """
         asked: list[dict[int, _Edit]] = []
         for number, (place, other) in form.edits.items():
@@ -198,7 +200,10 @@ class Forms:
             text = source[whole.begin : whole.end].decode(errors="replace")
             altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
             shown = messages[name], None if right is None else right.get(name, "")
-            for at, answer in enumerate(answers(text, altered.decode(errors="replace"), *shown)):
+            found = answers(text, altered.decode(errors="replace"), *shown)
+            if path.rpartition(".")[2] in _TYPED:
+                found = [each for each in found if is_alike(text, each)]
+            for at, answer in enumerate(found):
                 asked += [{}] * (at == len(asked))
                 asked[at] = asked[at] | {number: (whole, answer.encode())}
         return [replace(self._made(edits), is_own=True) for edits in asked]

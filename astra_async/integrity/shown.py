@@ -21,10 +21,11 @@ _MOST = 3  # constants of a message that are asked for
 # Numbers nearer to each other may be the same to an honest answer that rounds.
 _NEAR = 1e-3
 _NUMBER = r"-?(?:\d{1,3}(?:,\d{3})+|\d{1,20})(?:\.\d{1,6})?"
+_BEFORE = 10  # characters before an answer, by which its place is found in another message
 _NOTHING = frozenset({"nil", "None", "null", "undefined"})
 _CONSTANT = re.compile(
     r"""(?<!\w)(?P<text>(?P<quote>['"])(?:[^\\\r\n]|\\.)*?(?P=quote))(?!\w)"""
-    rf"""|(?<![\w.,])(?P<number>{_NUMBER})(?![\w.,]*\w)"""
+    rf"""|(?<![\w.,])(?P<number>{_NUMBER})(?![A-Za-z_]{{4}}|\d|[.,]\d)"""  # a unit may follow
     rf"""|(?P<nothing>\b(?:{"|".join(sorted(_NOTHING))})\b)"""
     r"""|<(?P<angled>[^<>\r\n]{1,200})>"""  # JUnit's, without quotes
 )
@@ -37,42 +38,65 @@ def answers(asked: str, altered: str, message: str, right: str | None = None) ->
 
     `asked` is as the source has it, a number or a text in quotes, and `altered` what an altered test asked
     for. `message` is the solution's then, `right` the reference's. Empty where the message shows what was
-    asked for as often as the reference's, or without one, at all.
+    asked for and no `right` is given, or the reference's does not show it.
+
+    First comes what stands where the reference's message has what was asked for; what that shows as well is
+    no answer.
     """
-    wanted, *_ = [*_constants(asked), None]
-    shown, known = Counter(_constants(message)), Counter(_constants(right or asked))
-    if wanted is None or shown[wanted] >= known[wanted]:
+    wanted = next((each for _, each in _constants(asked)), None)
+    shown = [*_constants(message)]
+    failed, known = {each for _, each in _constants(altered)}, [*_constants(right or asked)]
+    places = [at for at, each in known if each == wanted]
+    if wanted is None or not places or (right is None and wanted in {each for _, each in shown}):
         return []
-    failed = {*_constants(altered)}
-    others = [each for each in shown - known if each not in failed and _differs(wanted, each)]
-    written = [_written(each, asked[0]) for each in others]
+    more = Counter(each for _, each in shown) - Counter(each for _, each in known)
+    at = _place_after(_PLACES.sub(" ", right or "")[: places[0]][-_BEFORE:], _PLACES.sub(" ", message))
+    shown.sort(key=lambda each: each[0] < at)
+    others = (each for each in dict.fromkeys(each for _, each in shown) if each in more)
+    differing = (each for each in others if each not in failed and _differs(wanted, each))
+    written = (_written(each, asked[0]) for each in differing)
     return [each for each in written if each in _NOTHING or _is_constant(each.encode())][:_MOST]
 
 
-def _constants(message: str) -> Iterator[str]:
-    """Those of a message in their order: texts with one kind of quotes, numbers without needless signs."""
+def is_alike(one: str, other: str) -> bool:
+    """Whether two constants are of one type in every language that has types."""
+    are_texts = one[0] in "'\"" and other[0] in "'\""
+    return are_texts or (other not in _NOTHING and all((sign in one) == (sign in other) for sign in "-."))
+
+
+def _place_after(before: str, message: str) -> int:
+    """Where the message goes on after what stands before an answer, or at least its end; else 0."""
+    parts = (before[-length:] for length in range(len(before), 2, -1))
+    return next((message.index(part) + len(part) for part in parts if part in message), 0)
+
+
+def _constants(message: str) -> Iterator[tuple[int, str]]:
+    """Those of a message with their places: texts with one kind of quotes, numbers without needless zeros."""
     for found in _CONSTANT.finditer(_PLACES.sub(" ", message)):
-        number, angled = found["number"], found["angled"]
-        if angled and re.fullmatch(_NUMBER, angled):
+        number, angled = found["number"], found["angled"] or ""
+        if re.fullmatch(_NUMBER, angled):
             number = angled
         if found["text"]:
-            yield f'"{found["text"][1:-1]}"'
+            text = f'"{found["text"][1:-1]}"'
         elif number:
             sign, digits = number[: number.startswith("-")], number.lstrip("-").replace(",", "")
-            yield sign + re.sub(r"^0+(?=\d)", "", digits)
+            text = sign + re.sub(r"^0+(?=\d)", "", digits)
         else:
-            yield angled if angled in _NOTHING else f'"{angled}"' if angled else found["nothing"]
+            text = found["nothing"] or (angled if angled in _NOTHING else f'"{angled}"')
+        yield found.start(), text
 
 
 def _differs(wanted: str, other: str) -> bool:
     """Whether no honest answer equals both, as it may two ways of writing a value.
 
-    It may show cents as dollars, or a text without its accents, case or hyphens.
+    It may show cents as dollars, or a text without its accents, case, hyphens or zeros before a number.
     """
     if other in _NOTHING:
         return True
     if wanted[0] == '"' or other[0] == '"':
-        return wanted[0] == other[0] and _letters(wanted) != _letters(other)
+        short, other_short = (re.sub(r"\b0+(?=\d)", "", each) for each in (wanted, other))
+        is_same = _letters(wanted) == _letters(other) or _letters(short) == _letters(other_short)
+        return wanted[0] == other[0] and not is_same
     one, two = float(wanted), float(other)
     is_scaled = one * two > 0 and _digits(wanted) == _digits(other)
     return not is_scaled and abs(one - two) > _NEAR * max(abs(one), abs(two))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.integrity.altered import Form, Forms, by_name
-from astra_async.integrity.draw import Decision, Solved
+from astra_async.integrity.draw import FORMS, Decision, Solved
 from astra_async.testing.verdict import run_tests
 
 if TYPE_CHECKING:
@@ -207,7 +207,8 @@ class Trials:
             seen = await self._seen(case, form, passed, run.outcomes)
             if seen == _Seen():
                 own = sum(each.is_own for each in asked)
-                asked += (await self._own(case, form, passed, run))[: _MOST_OWN - own]
+                is_thorough = len(forms) > FORMS
+                asked += (await self._own(case, form, passed, run, is_thorough))[: _MOST_OWN - own]
                 continue
             bent, why, took_s = await self._again(case, files, form, seen, rng)
             seconds += took_s
@@ -219,10 +220,21 @@ class Trials:
         state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"
         return Decision(state=state, note=doubt, left_out=left_out, seconds=seconds)
 
-    async def _own(self, case: _Case, form: Form, passed: frozenset[str], run: _Run) -> list[Form]:
-        """Forms that ask for what the solution has answered in tests that it passes, if that is not right."""
+    async def _own(
+        self,
+        case: _Case,
+        form: Form,
+        passed: frozenset[str],
+        run: _Run,
+        is_thorough: bool,  # noqa: FBT001 - one reading
+    ) -> list[Form]:
+        """Forms that ask for what the solution has answered in tests that it passes, if that is not right.
+
+        Not thorough: the reference is not run for messages that show the right answer as well.
+        """
         messages = {name: text for name, text in run.messages.items() if name in form.names & passed}
-        if form.is_own or not case.base_files or not case.forms.own(form, messages):
+        is_asked = (messages and is_thorough) or case.forms.own(form, messages)
+        if form.is_own or not case.base_files or not is_asked:
             return []
         return case.forms.own(form, messages, (await self._base_run(case, form)).messages)
 
@@ -278,6 +290,8 @@ class Trials:
         evidence = await self._evidence(case, form)
         base = await self._base(case, form)
         if not any(each - {"missing"} for each in base.values()):
+            if form.is_own:
+                return _Seen()  # the solution's own answer may be of another type, and compile for it alone
             # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
             return _Seen(bent & form.names & _passed(await self._base(case, case.forms.ordinary)))
         others = frozenset(name for name in silent - altered if base[name] == {"passed"})

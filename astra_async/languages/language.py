@@ -179,7 +179,8 @@ class Language:
     where commands hand them on.
     `compiled` are files that programs load and nobody reads, `plugins` those that register plugins.
     `unbuilt` is what compilers and loaders print of code that does not build. `trial`
-    reads its test files for trials (`altering`), and what stays of sources by `merge`.
+    reads its test files for trials (`altering`), and what stays of sources by `merge`; `is_typed`: a constant
+    of another type may not compile there.
     """
 
     name: str
@@ -196,3 +197,4 @@ class Language:
     unbuilt: str = ""
     plugins: re.Pattern[str] | None = None
     trial: TestReader | None = None
+    is_typed: bool = False

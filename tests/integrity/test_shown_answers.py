@@ -19,6 +19,10 @@ from astra_async.integrity.shown import answers
         # what the reference shows as well is no answer: 200 is what the test sends
         ("180", "120", "assert 170 == 120, of 200", "assert 180 == 120, of 200", ["170"]),
         ("180", "120", "assert 200 == 120, of 200", "assert 180 == 120, of 200", ["200"]),
+        ("50", "40", "left: 57 or 50, right: 40", "left: 50, right: 40", ["57"]),
+        ("50", "40", "left: 57c, right: 40", "left: 50c, right: 40", ["57"]),
+        ("50", "40", "{1, 2, 3, 4, total: 750}", "{total: 50}", ["750", "1", "2"]),
+        ("'no'", "'yes'", 'got: "no 50%"', 'got: "no"', ["'no 50%'"]),
         ("15", "12", "14 is not 12 (a.js:15:42)", "15 is not 12 (a.js:15:42)", ["14"]),
         ("15000", "800", "assert 12,600 == 800", "assert 15000 == 800", ["12600"]),
         ("15000", "800", "assert 000012600 == 800", "assert 15000 == 800", ["12600"]),
@@ -40,6 +44,7 @@ def test_a_wrong_answer_is_found_as_the_source_writes_it(
         ("180", "assert 180.00001 == 120", "may be rounded"),
         ("900", "assert 9.00 EUR == 120", "cents, shown as euros"),
         ("0.1", "assert 10% == 120", "a share, shown in per cent"),
+        ("'002-0001'", "got '2-1', not '120'", "zeros"),
         ("'978-0-14'", "got '978014', not '120'", "hyphens"),
         ("'Émile'", "got 'Emile', not '120'", "accents"),
         ("180", "assert '200' == 120", "a text is no number"),

@@ -72,4 +72,5 @@ JAVA = Language(
     ),
     unbuilt=r"COMPILATION ERROR|Compilation failure|cannot find symbol|BUILD FAILURE",
     trial=read_tests,
+    is_typed=True,
 )
