@@ -207,6 +207,11 @@ def arranged(
             yield Alteration(*place, kind, some)
 
 
+def backwards(source: bytes, place: tuple[int, int], pattern: bytes) -> Alteration:
+    """A list that an expression makes of another, in the contrary order; `pattern` holds the expression."""
+    return Alteration(*place, ORDER, (pattern % source[slice(*place)],))
+
+
 def values_exchanged(
     source: bytes, place: tuple[int, int], values: Sequence[tuple[int, int]]
 ) -> Iterator[Alteration]:

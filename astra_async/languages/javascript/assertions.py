@@ -15,6 +15,7 @@ from astra_async.languages.altering import (
     TEXT,
     WITHIN,
     Alteration,
+    backwards,
     both_ways,
     constant,
     far,
@@ -190,6 +191,9 @@ def _makes_plain(function: Node | None) -> bool:
 
 def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
     """Lists and objects that are expected, of another shape."""
+    for node in nodes:
+        if part(node.child_by_field_name("function"), "property") == "map":
+            yield backwards(file.text, (node.start_byte, node.end_byte), b"[...%b].reverse()")
     yield from file.shapes(nodes, lists=_ARRAYS, tables=_OBJECTS, plain=_PLAIN)
 
 

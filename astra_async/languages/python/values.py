@@ -15,6 +15,7 @@ from astra_async.languages.altering import (
     SHAPES,
     Alteration,
     arranged,
+    backwards,
     constant,
     far,
     listed,
@@ -75,6 +76,8 @@ class Values:
         for each in self.meant(node):
             has_calls = any(isinstance(part, ast.Call) for part in ast.walk(each))
             inner = getattr(each, "elts", []) if not has_calls else []
+            if isinstance(each, ast.ListComp) and not has_calls:
+                yield backwards(self.source, self.span(each), b"%b[::-1]")
             if isinstance(each, ast.Dict) and not has_calls and None not in each.keys:
                 keys, inner = map(self.span, filter(None, each.keys)), each.values
                 parts = [(key[0], self.span(value)[1]) for key, value in zip(keys, inner, strict=True)]

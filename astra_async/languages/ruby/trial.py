@@ -14,6 +14,7 @@ from astra_async.languages.altering import (
     SYMBOL,
     Alteration,
     DeclaredTest,
+    backwards,
     both_ways,
     constant,
     far,
@@ -73,6 +74,7 @@ _OPPOSITES = both_ways(
 ) | {"to_not": "to", "assert_not": "assert"}
 # Matchers that no answer declares, and that hold of no list.
 _LISTABLE = frozenset({"match", "start_with", "end_with", "respond_to", "have_key", "be_within", "cover"})
+_MAKING = frozenset({"map", "collect", "pluck", "ids"})  # a list
 # Assertions that call their block, once.
 _CALLING = frozenset({"assert_difference", "assert_no_difference", "assert_changes", "assert_no_changes"})
 # Exceptions of which none is another's kind: who raises one does not raise another.
@@ -331,10 +333,17 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
             yield Alteration(node.start_byte + 1, node.end_byte, SYMBOL, asked=asked)
         elif node.type == "constant":
             yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
+        elif part(node, "method") in _MAKING:
+            yield backwards(file.text, (node.start_byte, node.end_byte), b"(%b).reverse")
         elif node.type in {"array", "hash"}:
             yield from _constants(node.named_children, file, asked)
         elif node.type == "pair":
-            name, value = map(node.child_by_field_name, ("key", "value"))
-            if name is not None and name.type in {"hash_key_symbol", "string"}:
-                yield from table_key(file.text, name.start_byte, name.end_byte, quoted=name.type == "string")
-            yield from _constants([value] if value is not None else [], file, part(node, "key").strip("\"':"))
+            yield from _paired(node, file)
+
+
+def _paired(pair: Node, file: TestFile) -> Iterator[Alteration]:
+    """The key of a table, and the constants of its value."""
+    name, value = map(pair.child_by_field_name, ("key", "value"))
+    if name is not None and name.type in {"hash_key_symbol", "string"}:
+        yield from table_key(file.text, name.start_byte, name.end_byte, quoted=name.type == "string")
+    yield from _constants([value] if value is not None else [], file, part(pair, "key").strip("\"':"))
