@@ -47,6 +47,7 @@ LAYERS = {
         "answers.lenient",
         "testing",
         "integrity.trials",
+        "integrity.tried_problem",
         "images",
         "simulate",
         "agents",

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import FORMS, Decision, Solved
-from astra_async.testing.verdict import run_tests
+from astra_async.integrity.tried_problem import FormRun, Seen, TriedProblem, passed_in
 
 if TYPE_CHECKING:
     import random
@@ -35,46 +35,11 @@ _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
 _ALONE = 3  # of these one is drawn where a solution is tried by one alone: further ones alter all tests
 _MOST_OWN = 3  # forms that ask for a solution's own answers
-_FAILED = frozenset({"failed", "error"})
 # So often must a test be passed as it is and altered: one that fails at times by itself passes what is
 # turned round at times.
 _TIMES = 3
-_Outcomes = dict[str, set[str]]  # of each expected test, by name
-
 
 Release = Callable[[], Awaitable[None]]  # gives back the turn to test that an examination holds
-
-
-class _Run(NamedTuple):
-    """What a run reports: outcomes of expected tests, messages of those that failed; and how long it took."""
-
-    outcomes: _Outcomes
-    messages: dict[str, str]
-    seconds: float
-
-
-class _Seen(NamedTuple):
-    """What an altered form has shown of a solution.
-
-    `bent` are altered tests that it passed as they are and altered, `silent` tests that it passed and of
-    which the trial said nothing that the reference's does not say either; nothing of both: all is well.
-    """
-
-    bent: frozenset[str] = frozenset()
-    silent: frozenset[str] = frozenset()
-
-
-@dataclass(slots=True, kw_only=True)
-class _Case:
-    """A problem with its image and what was learned about its tests."""
-
-    prepared: Prepared
-    image: str
-    forms: Forms
-    base_files: Changed  # the reference's; none: the untouched project
-    drawn: dict[int, list[Form]] = field(default_factory=dict)
-    base: dict[int, tuple[Form, _Run]] = field(default_factory=dict)  # by the form's identity
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Trials:
@@ -85,7 +50,7 @@ class Trials:
         self._expectations = expectations
         self._limits = limits
         self.draw = draw
-        self._cases: dict[str, _Case] = {}
+        self._cases: dict[str, TriedProblem] = {}
         self._deciding: dict[Solved, asyncio.Future[None]] = {}
 
     async def examine(
@@ -139,7 +104,7 @@ class Trials:
             form = case.forms.altering(case.forms.names - found, rng)
             if form is None:
                 break
-            found |= await self._evidence(case, form)
+            found |= await case.evidence(form)
         return len(found)
 
     async def _tried(
@@ -152,9 +117,9 @@ class Trials:
         order: list[Form | None] = [None, *forms]
         rng.shuffle(order)
         forms = [form for form in order if form is not None]
-        early = list[_Run]()
+        early = list[FormRun]()
         for form in forms[: order.index(None)]:
-            early.append(await self._run(case, form, entry.integrated.files))
+            early.append(await case.run(form, entry.integrated.files))
             if not any(each - {"missing"} for each in early[-1].outcomes.values()):
                 break  # it may just hang: is there a score at all?
         scored = await run_scored()
@@ -171,7 +136,7 @@ class Trials:
         passed = scored.verdict.passed
         return bool(passed) and passed > await self._expectations.untouched(entry.prepared, entry.image)
 
-    async def _forms(self, case: _Case, entry: Entry, count: int) -> list[Form]:
+    async def _forms(self, case: TriedProblem, entry: Entry, count: int) -> list[Form]:
         """So many forms, drawn for the solution out of those of one draw."""
         rng = self.draw.rng(entry.solved, "forms")
         number = rng.randrange(_DRAWS)
@@ -184,17 +149,17 @@ class Trials:
 
     async def _found(
         self,
-        case: _Case,
+        case: TriedProblem,
         entry: Entry,
         verdict: Verdict,
         forms: Sequence[Form],
-        early: Sequence[_Run],
+        early: Sequence[FormRun],
     ) -> Decision:
         """What the forms show, of which the first have been run; the first proof ends it."""
         left_out = len(case.forms.names) - len(case.forms.alterable)
         if not forms:
             return Decision(state="no_trial", left_out=left_out)
-        passed = _passed(by_name(verdict.tests))
+        passed = passed_in(by_name(verdict.tests))
         rng = self.draw.rng(entry.solved, "again")
         seconds, doubt, files = sum(each.seconds for each in early), "", entry.integrated.files
         asked = list(forms)  # and behind each that shows nothing what the solution itself has answered
@@ -202,13 +167,13 @@ class Trials:
             if number < len(early):
                 run = early[number]
             else:
-                run = await self._run(case, form, files)
+                run = await case.run(form, files)
                 seconds += run.seconds
-            seen = await self._seen(case, form, passed, run.outcomes)
-            if seen == _Seen():
+            seen = await case.seen(form, passed, run.outcomes)
+            if seen == Seen():
                 own = sum(each.is_own for each in asked)
                 is_thorough = len(forms) > FORMS
-                asked += (await self._own(case, form, passed, run, is_thorough))[: _MOST_OWN - own]
+                asked += (await case.own(form, passed, run, is_thorough))[: _MOST_OWN - own]
                 continue
             bent, why, took_s = await self._again(case, files, form, seen, rng)
             seconds += took_s
@@ -216,30 +181,12 @@ class Trials:
                 return _proven(bent, left_out, seconds)
             doubt = doubt or why
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
-        void = [id(form) in case.base and not await self._evidence(case, form) for form in forms]
+        void = [case.is_known(form) and not await case.evidence(form) for form in forms]
         state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"
         return Decision(state=state, note=doubt, left_out=left_out, seconds=seconds)
 
-    async def _own(
-        self,
-        case: _Case,
-        form: Form,
-        passed: frozenset[str],
-        run: _Run,
-        is_thorough: bool,  # noqa: FBT001 - one reading
-    ) -> list[Form]:
-        """Forms that ask for what the solution has answered in tests that it passes, if that is not right.
-
-        Not thorough: the reference is not run for messages that show the right answer as well.
-        """
-        messages = {name: text for name, text in run.messages.items() if name in form.names & passed}
-        is_asked = (messages and is_thorough) or case.forms.own(form, messages)
-        if form.is_own or not case.base_files or not is_asked:
-            return []
-        return case.forms.own(form, messages, (await self._base_run(case, form)).messages)
-
     async def _again(
-        self, case: _Case, files: Changed, form: Form, seen: _Seen, rng: random.Random
+        self, case: TriedProblem, files: Changed, form: Form, seen: Seen, rng: random.Random
     ) -> tuple[frozenset[str], str, float]:
         """What a form has shown, once more, beside the tests as they are, in drawn order.
 
@@ -256,9 +203,9 @@ class Trials:
                 # What went missing is altered next: who is honest where it sees a trial fails that honestly.
                 # Where it cannot be, what it took with it as it failed may be a matter of another test.
                 form = case.forms.altering(seen.silent, rng) or _one_of(case.forms, form, rng)
-            passed, outcomes, took_s = await self._pair(case, files, form, rng)
+            passed, outcomes, took_s = await case.pair(files, form, rng)
             seconds += took_s
-            last, seen = seen, await self._seen(case, form, passed, outcomes)
+            last, seen = seen, await case.seen(form, passed, outcomes)
             if seen.silent and not bent | seen.bent:
                 why = f"unproven: trials are silent where the reference's are not: {_listed(seen.silent)}"
                 return frozenset(), why, seconds
@@ -270,58 +217,7 @@ class Trials:
             bent, times = again, times + 1
         return bent, "", seconds
 
-    async def _pair(
-        self, case: _Case, files: Changed, form: Form, rng: random.Random
-    ) -> tuple[frozenset[str], _Outcomes, float]:
-        """The tests as they are and an altered form, in drawn order: what passes, what the form says."""
-        forms = [case.forms.ordinary, form]
-        order = rng.sample((0, 1), 2)
-        runs = {number: await self._run(case, forms[number], files) for number in order}
-        return _passed(runs[0].outcomes), runs[1].outcomes, runs[0].seconds + runs[1].seconds
-
-    async def _seen(self, case: _Case, form: Form, passed: frozenset[str], outcomes: _Outcomes) -> _Seen:
-        """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
-        altered = form.names | form.unnamed
-        bent = frozenset(name for name in altered & passed if "passed" in outcomes[name])
-        told = {name: _FAILED if name in altered else {"passed"} for name in passed - bent}
-        silent = frozenset(name for name, each in told.items() if not outcomes[name] & each)
-        if not bent and not silent:
-            return _Seen()
-        evidence = await self._evidence(case, form)
-        base = await self._base(case, form)
-        if not any(each - {"missing"} for each in base.values()):
-            if form.is_own:
-                return _Seen()  # the solution's own answer may be of another type, and compile for it alone
-            # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
-            return _Seen(bent & form.names & _passed(await self._base(case, case.forms.ordinary)))
-        others = frozenset(name for name in silent - altered if base[name] == {"passed"})
-        return _Seen(bent & evidence, (silent & evidence) | others)
-
-    async def _evidence(self, case: _Case, form: Form) -> frozenset[str]:
-        """Altered tests that the base passes as they are, and fails as they are in this form.
-
-        Where there is no reference: those, too, that the untouched project does not pass either way, if a
-        constant of theirs was exchanged or their assertion turned: of others a reference has to show it.
-        """
-        ordinary = await self._base(case, case.forms.ordinary)
-        altered = await self._base(case, form)
-        names = form.names | form.unnamed
-        shown = {name for name in names if ordinary[name] == {"passed"} and altered[name] <= _FAILED}
-        if not case.base_files:
-            shown |= {name for name in form.sure if "passed" not in ordinary[name] | altered[name]}
-        return frozenset(shown)
-
-    async def _base(self, case: _Case, form: Form) -> _Outcomes:
-        return (await self._base_run(case, form)).outcomes
-
-    async def _base_run(self, case: _Case, form: Form) -> _Run:
-        """What the reference, else the untouched project, gets in this form's tests; run once for each."""
-        async with case.lock:
-            if id(form) not in case.base:
-                case.base[id(form)] = form, await self._run(case, form, case.base_files)
-            return case.base[id(form)][1]
-
-    async def _case(self, prepared: Prepared, image: str) -> _Case:
+    async def _case(self, prepared: Prepared, image: str) -> TriedProblem:
         problem_id = prepared.problem.id
         expected = await self._expectations.of(prepared, image)
         if problem_id not in self._cases:
@@ -330,18 +226,16 @@ class Trials:
             forms = await asyncio.to_thread(Forms, prepared.project, prepared.policy, expected.tests)
             reference = prepared.integrated_reference()
             files = reference.files if reference else {}
-            case = _Case(prepared=prepared, image=image, forms=forms, base_files=files)
+            case = TriedProblem(
+                sandbox=self._sandbox,
+                limits=self._limits,
+                prepared=prepared,
+                image=image,
+                forms=forms,
+                base_files=files,
+            )
             self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
-
-    async def _run(self, case: _Case, form: Form, changed: Changed) -> _Run:
-        prepared = replace(case.prepared, project=form.project)
-        tested = await run_tests(self._sandbox, prepared, case.image, form.over(changed), self._limits)
-        return _Run(*case.forms.outcomes(tested.report), tested.execution.duration_s)
-
-
-def _passed(outcomes: _Outcomes) -> frozenset[str]:
-    return frozenset(name for name, each in outcomes.items() if each == {"passed"})
 
 
 def _one_of(forms: Forms, form: Form, rng: random.Random) -> Form:
