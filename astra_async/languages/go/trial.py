@@ -183,9 +183,15 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         yield from renamed(source, *call.span("name"), _CONTRARY)
 
 
+@lru_cache(maxsize=1)
+def _has_testify(code: str) -> bool:
+    """Whether a file calls testify's functions, and they are given the test."""
+    return bool(_TESTIFY.search(code)) and not _WITHOUT_T.search(code)
+
+
 def _testify(code: str, begin: int, end: int) -> Iterator[tuple[re.Match[str], list[tuple[int, int]]]]:
     """The assertions of testify that every run meets, by their names, with where their arguments stand."""
-    if not _WITHOUT_T.search(code):
+    if _has_testify(code):
         for each in at_top(code, begin, begin + _reached(code, begin, end), _TESTIFY):
             yield each, parts_of(code, each.end() - 1)
 
