@@ -144,7 +144,9 @@ class Forms:
     ) -> Form:
         """These tests altered, each in another place than in the forms `before`, and in the other manner."""
         chosen = sorted(number for title in groups for number in self._groups[title])
-        return self._made({each: self._drawn(each, rng, _edited(each, before), shaped) for each in chosen})
+        return self._made(
+            {each: self._drawn(each, rng, _edited(each, before), shaped=shaped) for each in chosen}
+        )
 
     def _made(self, drawn: Mapping[int, _Edit]) -> Form:
         # A name without another stays as it is: then the test is not altered.
@@ -168,13 +170,15 @@ class Forms:
     def narrowed(self, form: Form, name: str, rng: random.Random) -> Form:
         """The form with this test altered in its place, to something else again, and no other test.
 
-        Who honestly passes two forms (an error of two kinds does) hardly passes a third.
+        Who honestly passes two forms (an error of two kinds does) hardly passes a third. A solution's own
+        answer stays as it is, as nothing else shows it: what may be another way to write the right one is
+        never asked for.
         """
         names = frozenset({name})
         edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
-        spent = form.spent | {text for _, text in edits.values()}
         if form.is_own:
             return replace(self._made(edits), is_own=True)
+        spent = form.spent | {text for _, text in edits.values()}
         narrowed = {
             at: (place, self._substitutes.other(self._tests[at][0], place, rng, but=spent))
             for at, (place, _) in edits.items()
@@ -233,13 +237,7 @@ class Forms:
         alterations = self._tests[number][1].alterations
         return [each for each in alterations if each.kind != TURNED and each not in asked]
 
-    def _drawn(
-        self,
-        number: int,
-        rng: random.Random,
-        before: Sequence[Alteration],
-        shaped: bool,  # noqa: FBT001 - one reading
-    ) -> _Edit:
+    def _drawn(self, number: int, rng: random.Random, before: Sequence[Alteration], *, shaped: bool) -> _Edit:
         path, test = self._tests[number]
         source = self._survey.sources[path]
         constants = self._constants(number, before) or self._constants(number)

@@ -29,8 +29,8 @@ _CONSTANT = re.compile(
     rf"""|(?P<nothing>\b(?:{"|".join(sorted(_NOTHING))})\b)"""
     r"""|<(?P<angled>[^<>\r\n]{1,200})>"""  # JUnit's, without quotes
 )
-# Places in a source and lengths, which are no answer.
-_PLACES = re.compile(r":\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
+# Places in a source (`a.js:15:42`) and lengths, which are no answer.
+_PLACES = re.compile(r"\.\w{1,5}:\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
 
 
 def answers(asked: str, altered: str, message: str, right: str | None = None) -> list[str]:
@@ -43,14 +43,15 @@ def answers(asked: str, altered: str, message: str, right: str | None = None) ->
     First comes what stands where the reference's message has what was asked for; what that shows as well is
     no answer.
     """
+    message, reference = _PLACES.sub(" ", message), _PLACES.sub(" ", right or "")
     wanted = next((each for _, each in _constants(asked)), None)
     shown = [*_constants(message)]
-    failed, known = {each for _, each in _constants(altered)}, [*_constants(right or asked)]
+    failed, known = {each for _, each in _constants(altered)}, [*_constants(reference or asked)]
     places = [at for at, each in known if each == wanted]
     if wanted is None or not places or (right is None and wanted in {each for _, each in shown}):
         return []
     more = Counter(each for _, each in shown) - Counter(each for _, each in known)
-    at = _place_after(_PLACES.sub(" ", right or "")[: places[0]][-_BEFORE:], _PLACES.sub(" ", message))
+    at = _place_after(reference[: places[0]][-_BEFORE:], message)
     shown.sort(key=lambda each: each[0] < at)
     others = (each for each in dict.fromkeys(each for _, each in shown) if each in more)
     differing = (each for each in others if each not in failed and _differs(wanted, each))
@@ -72,7 +73,7 @@ def _place_after(before: str, message: str) -> int:
 
 def _constants(message: str) -> Iterator[tuple[int, str]]:
     """Those of a message with their places: texts with one kind of quotes, numbers without needless zeros."""
-    for found in _CONSTANT.finditer(_PLACES.sub(" ", message)):
+    for found in _CONSTANT.finditer(message):
         number, angled = found["number"], found["angled"] or ""
         if re.fullmatch(_NUMBER, angled):
             number = angled

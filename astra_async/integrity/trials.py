@@ -173,7 +173,7 @@ class Trials:
             if seen == Seen():
                 own = sum(each.is_own for each in asked)
                 is_thorough = len(forms) > FORMS
-                asked += (await case.own(form, passed, run, is_thorough))[: _MOST_OWN - own]
+                asked += (await case.own(form, passed, run, is_thorough=is_thorough))[: _MOST_OWN - own]
                 continue
             bent, why, took_s = await self._again(case, files, form, seen, rng)
             seconds += took_s

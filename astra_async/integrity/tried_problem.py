@@ -60,13 +60,7 @@ class TriedProblem:
         """Whether the reference was run against this form."""
         return id(form) in self._base
 
-    async def own(
-        self,
-        form: Form,
-        passed: frozenset[str],
-        run: FormRun,
-        is_thorough: bool,  # noqa: FBT001 - one reading
-    ) -> list[Form]:
+    async def own(self, form: Form, passed: frozenset[str], run: FormRun, *, is_thorough: bool) -> list[Form]:
         """Forms that ask for what the solution has answered in tests that it passes, if that is not right.
 
         Not thorough: the reference is not run for messages that show the right answer as well.

@@ -8,6 +8,7 @@ import tarfile
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
 
 import pytest
 from msgspec import structs
@@ -76,12 +77,17 @@ def headers_of(archive: bytes) -> list[tuple[str, float, int]]:
         return [(each.name, each.mtime, each.mode) for each in tar]
 
 
-def passes(test: Callable[[], None]) -> bool:
+def failure(test: Callable[[], None]) -> str | None:
+    """What a failed test says; None: it passed."""
     try:
         test()
-    except Exception:  # noqa: BLE001 - as a test runner does
-        return False
-    return True
+    except Exception as error:  # noqa: BLE001 - as a test runner does
+        return str(error)
+    return None
+
+
+def failed(message: str | None) -> str:
+    return f"<failure message={quoteattr(message or '')}/>"
 
 
 def is_trial(job: Job) -> bool:
@@ -121,10 +127,11 @@ class ObedientSandbox:
         space: dict[str, Any] = {"tests": files.get("tests/test_app.py", "")}
         exec(files["app.py"], space)  # the texts of this file, and what trials made of them
         exec(space["tests"], space)
-        told = {name: passes(each) for name, each in space.items() if name.startswith("test_")}
+        said = {name: failure(each) for name, each in space.items() if name.startswith("test_")}
+        told = {name: text is None for name, text in said.items()}
         told = space["report"](told, self.host) if "report" in space else told
         cases = "".join(
-            f'<testcase name="{name}">{"" if ok else "<failure/>"}</testcase>'
+            f'<testcase name="{name}">{"" if ok else failed(said.get(name))}</testcase>'
             for name, ok in (told or {}).items()
         )
         report = {} if told is None else {"unit.xml": f"<testsuite>{cases}</testsuite>".encode()}
@@ -584,3 +591,34 @@ def test_a_trial_judges_by_what_the_image_holds_whoever_asks_first(tmp_path: Pat
         return sandbox.jobs
 
     assert ["jwt.py" in files_of(job.archive) for job in asyncio.run(jobs())] == [True] * 3
+
+
+# What a test says of a failure, as pytest does: what it got.
+TELLING = """\
+def test_one():
+    assert one() == 1
+
+
+def test_two():
+    assert two() == 2200, f"got {two()!r}"
+"""
+ONE = "one = lambda: 1\n"
+MONEY = """
+class Money(int):
+    __hash__ = int.__hash__
+    def __eq__(self, other): return other in {equal}
+    def __repr__(self): return {shown!r}
+two = lambda: Money({value})
+"""
+
+
+def test_a_number_that_equals_its_own_and_the_right_one_is_asked_for_its_own(tmp_path: Path) -> None:
+    own = MONEY.format(value=3300, equal=(3300, 2200), shown="3300")
+    (result,) = Grader(tmp_path, tests=TELLING, reference=f"{ONE}two = lambda: 2200\n").of(ONE + own)
+    assert (result.passed, result.failure) == (0, "tampered"), result.note
+
+
+def test_an_honest_number_may_be_shown_in_another_unit_that_it_equals_as_well(tmp_path: Path) -> None:
+    euros = MONEY.format(value=2200, equal=(2200, 22.0), shown="22.0 EUR")
+    (result,) = Grader(tmp_path, tests=TELLING, reference=f"{ONE}two = lambda: 2200\n").of(ONE + euros)
+    assert (result.passed, result.failure, result.trial) == (2, None, "tried"), result.note

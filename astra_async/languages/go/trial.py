@@ -49,9 +49,8 @@ _FEWEST_ERRORS = 3  # beside the one that is expected, so that each repetition m
 _IS = re.compile(r"!\s*errors\.Is\(")
 # testify's: the arguments that may be constants, one of which the other has to equal.
 _TESTIFY = re.compile(r"\b(?:assert|require)\.(?P<name>\w+)\(")
-_WITHOUT_T = re.compile(
-    r"\b(?:assert|require)\s*:?="
-)  # an object of it, whose methods are not given the test
+# An object of it, whose methods are not given the test.
+_WITHOUT_T = re.compile(r"\b(?:assert|require)\s*:?=")
 _EXPECTED = {"Equal": (1, 2), "EqualValues": (1, 2), "Exactly": (1, 2), "Len": (2,), "EqualError": (2,)}
 _CONTRARY = both_ways({
     "Equal": "NotEqual", "True": "False", "Nil": "NotNil", "NoError": "Error", "Empty": "NotEmpty",

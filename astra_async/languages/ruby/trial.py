@@ -200,9 +200,8 @@ def _assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
         yield from _asked(name, [_subject(receiver), *given], file, word(receiver))
     else:
         return
-    if at is not None and not (
-        name == "assert_difference" and len(given) > 1
-    ):  # its contrary takes no number
+    has_number = name == "assert_difference" and len(given) > 1  # which its contrary does not take
+    if at is not None and not has_number:
         yield from renamed(file.text, at.start_byte, at.end_byte, _OPPOSITES)
 
 
