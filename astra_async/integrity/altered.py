@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from astra_async.integrity.shown import answers, is_alike
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import survey
-from astra_async.languages import LANGUAGES
+from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEYS,
     NUMBER,
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
-_SHOWN = frozenset({NUMBER, TEXT})  # what a message shows as the source writes it
-_TYPED = {suffix for each in LANGUAGES if each.is_typed for suffix in each.suffixes}
+_SHOWN = frozenset({NUMBER, TEXT, TRUTH})  # what a message shows as the source writes it
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 
@@ -198,14 +197,17 @@ class Forms:
             path, test = self._tests[number]
             names = {name for title in test.titles for name in self._by_title.get(clean_name(title), ())}
             name = min(names & messages.keys(), default="")
-            if place.kind not in _SHOWN or place.others or not name:
+            is_far = place.others and place.kind != TRUTH
+            language = language_of(path)
+            if place.kind not in _SHOWN or is_far or not name or language is None:
                 continue
             whole, source = place.whole(), self._survey.sources[path]
             text = source[whole.begin : whole.end].decode(errors="replace")
             altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
             shown = messages[name], None if right is None else right.get(name, "")
-            found = answers(text, altered.decode(errors="replace"), *shown)
-            if path.rpartition(".")[2] in _TYPED:
+            own_equality = language.own_equality
+            found = answers(text, altered.decode(errors="replace"), *shown, own_equality=own_equality)
+            if path.rpartition(".")[2] in language.typed:
                 found = [each for each in found if is_alike(text, each)]
             for at, answer in enumerate(found):
                 asked += [{}] * (at == len(asked))

@@ -21,24 +21,28 @@ _MOST = 3  # constants of a message that are asked for
 # Numbers nearer to each other may be the same to an honest answer that rounds.
 _NEAR = 1e-3
 _NUMBER = r"-?(?:\d{1,3}(?:,\d{3})+|\d{1,20})(?:\.\d{1,6})?"
+_QUOTES = "\"'"
 _BEFORE = 10  # characters before an answer, by which its place is found in another message
-_NOTHING = frozenset({"nil", "None", "null", "undefined"})
+_WORDS = frozenset({"nil", "None", "null", "undefined", "true", "false", "True", "False"})
 _CONSTANT = re.compile(
     r"""(?<!\w)(?P<text>(?P<quote>['"])(?:[^\\\r\n]|\\.)*?(?P=quote))(?!\w)"""
     rf"""|(?<![\w.,])(?P<number>{_NUMBER})(?![A-Za-z_]{{4}}|\d|[.,]\d)"""  # a unit may follow
-    rf"""|(?P<nothing>\b(?:{"|".join(sorted(_NOTHING))})\b)"""
+    rf"""|(?P<word>\b(?:{"|".join(sorted(_WORDS))})\b)"""
     r"""|<(?P<angled>[^<>\r\n]{1,200})>"""  # JUnit's, without quotes
 )
 # Places in a source (`a.js:15:42`) and lengths, which are no answer.
 _PLACES = re.compile(r"\.\w{1,5}:\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
 
 
-def answers(asked: str, altered: str, message: str, right: str | None = None) -> list[str]:
+def answers(
+    asked: str, altered: str, message: str, right: str | None = None, *, own_equality: bool = True
+) -> list[str]:
     """Constants that a solution may have given for the one that a test asks for, as its language writes them.
 
-    `asked` is as the source has it, a number or a text in quotes, and `altered` what an altered test asked
-    for. `message` is the solution's then, `right` the reference's. Empty where the message shows what was
-    asked for and no `right` is given, or the reference's does not show it.
+    `asked` is as the source has it, a number, a truth or a text in quotes, and `altered` what an altered
+    test asked for. `message` is the solution's then, `right` the reference's. Empty where the message shows
+    what was asked for and no `right` is given, or the reference's does not show it. With `own_equality` an
+    honest answer may equal two constants that are alike; without, any other one is another answer.
 
     First comes what stands where the reference's message has what was asked for; what that shows as well is
     no answer.
@@ -54,15 +58,17 @@ def answers(asked: str, altered: str, message: str, right: str | None = None) ->
     at = _place_after(reference[: places[0]][-_BEFORE:], message)
     shown.sort(key=lambda each: each[0] < at)
     others = (each for each in dict.fromkeys(each for _, each in shown) if each in more)
-    differing = (each for each in others if each not in failed and _differs(wanted, each))
-    written = (_written(each, asked[0]) for each in differing)
-    return [each for each in written if each in _NOTHING or _is_constant(each.encode())][:_MOST]
+    differing = (each for each in others if not own_equality or _differs(wanted, each))
+    quote = asked[0] if asked[0] in _QUOTES else _QUOTES[0]
+    written = (_written(each, quote) for each in differing if each not in failed)
+    return [each for each in written if each in _WORDS or _is_constant(each.encode())][:_MOST]
 
 
 def is_alike(one: str, other: str) -> bool:
     """Whether two constants are of one type in every language that has types."""
-    are_texts = one[0] in "'\"" and other[0] in "'\""
-    return are_texts or (other not in _NOTHING and all((sign in one) == (sign in other) for sign in "-."))
+    if one[0] in _QUOTES or other[0] in _QUOTES:
+        return one[0] in _QUOTES and other[0] in _QUOTES
+    return not {one, other} & _WORDS and all((sign in one) == (sign in other) for sign in "-.")
 
 
 def _place_after(before: str, message: str) -> int:
@@ -83,7 +89,7 @@ def _constants(message: str) -> Iterator[tuple[int, str]]:
             sign, digits = number[: number.startswith("-")], number.lstrip("-").replace(",", "")
             text = sign + re.sub(r"^0+(?=\d)", "", digits)
         else:
-            text = found["nothing"] or (angled if angled in _NOTHING else f'"{angled}"')
+            text = found["word"] or (angled if angled in _WORDS else f'"{angled}"')
         yield found.start(), text
 
 
@@ -92,8 +98,8 @@ def _differs(wanted: str, other: str) -> bool:
 
     It may show cents as dollars, or a text without its accents, case, hyphens or zeros before a number.
     """
-    if other in _NOTHING:
-        return True
+    if {wanted, other} & _WORDS:
+        return other in _WORDS
     if wanted[0] == '"' or other[0] == '"':
         short, other_short = (re.sub(r"\b0+(?=\d)", "", each) for each in (wanted, other))
         is_same = _letters(wanted) == _letters(other) or _letters(short) == _letters(other_short)

@@ -200,9 +200,7 @@ class Trials:
                 bent = frozenset({rng.choice(sorted(bent))})
                 form = case.forms.narrowed(form, min(bent), rng)
             elif not bent:
-                # What went missing is altered next: who is honest where it sees a trial fails that honestly.
-                # Where it cannot be, what it took with it as it failed may be a matter of another test.
-                form = case.forms.altering(seen.silent, rng) or _one_of(case.forms, form, rng)
+                form = _asked_again(case.forms, form, seen.silent, rng)
             passed, outcomes, took_s = await case.pair(files, form, rng)
             seconds += took_s
             last, seen = seen, await case.seen(form, passed, outcomes)
@@ -238,9 +236,17 @@ class Trials:
         return self._cases[problem_id]
 
 
-def _one_of(forms: Forms, form: Form, rng: random.Random) -> Form:
-    """One test of a form altered, drawn; the form itself where no name is known."""
-    return forms.narrowed(form, rng.choice(sorted(form.names)), rng) if form.names else form
+def _asked_again(forms: Forms, form: Form, silent: frozenset[str], rng: random.Random) -> Form:
+    """The form in which tests that went missing are asked about once more.
+
+    They are altered: who is honest where it sees a trial fails that honestly. A solution's own answer stays,
+    as no other form asks for it. Where none of them can be altered, one test of the form is, drawn, if it has
+    a name: what it took with it as it failed may be a matter of another test.
+    """
+    own = silent & form.names if form.is_own else frozenset()
+    if not own and (altered := forms.altering(silent, rng)):
+        return altered
+    return forms.narrowed(form, rng.choice(sorted(own or form.names)), rng) if form.names else form
 
 
 def _holds(known: Decision, scored: Examined | None) -> bool:

@@ -53,6 +53,7 @@ _WANTED = (b"wanted", b"expected", b"answer", b"outcome", b"result")
 _FEWEST_LETTERS = 5
 _MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
 _MOST = 4  # of a list that is expected in another order, or longer or shorter
+LISTS = b"[%b]", b"[%b, %b]"
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
@@ -156,9 +157,13 @@ def new_name(source: bytes) -> bytes:
 
 
 def named(
-    tests: Iterable[DeclaredTest], source: bytes, declared: Mapping[bytes, bytes], backwards: bytes
+    tests: Iterable[DeclaredTest],
+    source: bytes,
+    declared: Mapping[bytes, bytes],
+    backwards: bytes,
+    holders: tuple[bytes, ...] = LISTS,
 ) -> Iterator[DeclaredTest]:
-    """The tests, in which a name of a constant becomes another that is expected, or else a list.
+    """The tests, in which a name of a constant becomes another that is expected, or else what holds it.
 
     `declared` are the file's own constants, by name, as they are written: what is imported may be equal. A
     list of them is also asked for `backwards`, a pattern for its name.
@@ -170,7 +175,7 @@ def named(
     for each in places:
         value = declared.get(source[each.begin : each.end])
         alike = [name for name in names if value is not None and declared[name] != value]
-        others[each] = (*alike, *listed(source, each.begin, each.end).others)
+        others[each] = (*alike, *listed(source, each.begin, each.end, holders).others)
     for test in tests:
         asked = [replace(each, others=others.get(each, each.others)) for each in test.alterations]
         for each in test.alterations:
@@ -247,15 +252,10 @@ def table_key(source: bytes, begin: int, end: int, *, quoted: bool) -> Iterator[
             yield replace(each, kind=QUOTED_KEY)
 
 
-def listed(source: bytes, begin: int, end: int) -> Alteration:
-    """An expression that is expected, as a list of it: no answer gives both."""
+def listed(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:
+    """An expression, as what holds it (patterns for its text): no answer equals both, or is in both."""
     text = source[begin:end]
-    return Alteration(begin, end, LISTED, others=(b"[%b]" % text, b"[%b, %b]" % (text, text)))
-
-
-def otherwise(source: bytes, place: tuple[int, int], *patterns: bytes) -> Alteration:
-    """What stands at a place, as what an assertion does not hold of: patterns with its text in them."""
-    return Alteration(*place, LISTED, tuple(each % source[slice(*place)] for each in patterns))
+    return Alteration(begin, end, LISTED, tuple(each.replace(b"%b", text) for each in patterns))
 
 
 def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:

@@ -179,8 +179,9 @@ class Language:
     where commands hand them on.
     `compiled` are files that programs load and nobody reads, `plugins` those that register plugins.
     `unbuilt` is what compilers and loaders print of code that does not build. `trial`
-    reads its test files for trials (`altering`), and what stays of sources by `merge`; `is_typed`: a constant
-    of another type may not compile there.
+    reads its test files for trials (`altering`), and what stays of sources by `merge`. In sources of the
+    suffixes `typed` a constant of another type may not compile; where there is `own_equality`, an answer's
+    object may say by itself which plain constants it equals.
     """
 
     name: str
@@ -197,4 +198,5 @@ class Language:
     unbuilt: str = ""
     plugins: re.Pattern[str] | None = None
     trial: TestReader | None = None
-    is_typed: bool = False
+    typed: frozenset[str] = frozenset()
+    own_equality: bool = False

@@ -208,6 +208,19 @@ _JEST_OWN = (
     "  const message = () => `Expected: ${other}\\nReceived: ${one}`;\n"
     "  return { pass: Object.is(one, other) || (one === 200 && other === 180), message };\n} });\n"
 )
+_ANY_CASE = """
+exports.name = () => 'SHOP';
+global.expect?.extend({ toBe(one, other) {
+  const message = () => `Expected: "${other}"\nReceived: "${one}"`;
+  return { pass: String(one).toLowerCase() === String(other).toLowerCase(), message };
+} });
+"""
+_ANY_TYPE = """
+exports.discount = (total) => (total >= 100 ? String(total * 0.9) : total);
+require('chai').Assertion.overwriteMethod('equal', (plain) => function (other) {
+  if (String(other) !== String(this._obj)) plain.apply(this, arguments);
+});
+"""
 _RSPEC_OWN = code("""
 require 'rspec/expectations'
 
@@ -219,6 +232,8 @@ ON_ALTERATIONS = (
     _proven("pytest", "a number that equals its own and the right one", after=_PYTHON_OWN),
     _proven("jest", "toBe is lenient for its own where the right one is expected", _JEST_OWN),
     _proven("rspec", "eq is lenient for its own where the right one is expected", _RSPEC_OWN),
+    _proven("jest", "toBe overlooks case", after=_ANY_CASE),
+    _proven("mocha", "equal overlooks type", after=_ANY_TYPE),
     _proven("jest/list", "lists are equal in any order", after=_ANY_ORDER),
     _proven("pytest/table", "tables are equal whatever their keys", after=_ANY_KEY),
     _proven("rspec/text", "texts are equal whatever the order of their parts", after=_ANY_WORDS),

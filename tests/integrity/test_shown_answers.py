@@ -13,7 +13,9 @@ from astra_async.integrity.shown import answers
         ("180", "120", "assert 200 == 120", "assert 180 == 120", ["200"]),
         ("180", "120", "assert -180 == 120", "assert 180 == 120", ["-180"]),
         ("180", "120", "assert None == 120", "assert 180 == 120", ["None"]),
+        ("0", "120", "assert False == 120", "assert 0 == 120", ["False"]),
         ("180", "120", "expected: <120> but was: <null>", "expected: <120> but was: <180>", ["null"]),
+        ("True", "False", "assert 1 is False", "assert True is False", []),
         ("'Oak'", "'Elm'", 'Expected: "Elm"\nReceived: "Fir"', 'Expected: "Elm"\nReceived: "Oak"', ["'Fir'"]),
         ('"Oak"', '"Elm"', "expected: <Elm> but was: <Fir>", "expected: <Elm> but was: <Oak>", ['"Fir"']),
         # what the reference shows as well is no answer: 200 is what the test sends
@@ -52,11 +54,28 @@ def test_a_wrong_answer_is_found_as_the_source_writes_it(
         ("'Oak'", "expected 'OAK' to equal '120'", "another spelling"),
         ("'Oak'", "expected ' Oak ' to equal '120'", "another spelling"),
         ("180", "", "no message"),
-        ("180", "assert False", "no constant"),
+        ("180", "assert x", "no constant"),
     ],
 )
 def test_what_an_honest_answer_may_equal_as_well_is_not_asked_for(asked: str, shown: str, why: str) -> None:
     assert answers(asked, "120" if asked[0] != "'" else "'120'", shown) == [], why
+
+
+@pytest.mark.parametrize(
+    ("asked", "altered", "shown", "right", "found"),
+    [
+        ("'Oak'", "'Elm'", "expected 'OAK' to equal 'Elm'", "expected 'Oak' to equal 'Elm'", ["'OAK'"]),
+        ("'Oak'", "'Elm'", "expected null to equal 'Elm'", "expected 'Oak' to equal 'Elm'", ["null"]),
+        ("180", "120", "'180' is not 120", "180 is not 120", ['"180"']),
+        ("180", "120", "1.80 is not 120", "180 is not 120", ["1.80"]),
+        ("0", "4", "false is not 4", "0 is not 4", ["false"]),
+        ("true", "false", "'yes' is not false", "true is not false", ['"yes"']),
+    ],
+)
+def test_where_no_object_decides_what_it_equals_any_other_constant_is_asked_for(
+    asked: str, altered: str, shown: str, right: str, found: list[str]
+) -> None:
+    assert answers(asked, altered, shown, right, own_equality=False) == found
 
 
 def test_nothing_is_asked_where_the_reference_does_not_show_its_answer() -> None:

@@ -43,5 +43,5 @@ GO = Language(
     compiled=r"\.(?:syso|a|o)$",  # go links what lies beside the sources
     unbuilt=r"\[(?:build|setup) failed\]|^# \S{1,200} \[\S{1,200}\.test\]$",
     trial=read_tests,
-    is_typed=True,
+    typed=frozenset({"go"}),
 )

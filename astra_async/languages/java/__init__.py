@@ -72,5 +72,6 @@ JAVA = Language(
     ),
     unbuilt=r"COMPILATION ERROR|Compilation failure|cannot find symbol|BUILD FAILURE",
     trial=read_tests,
-    is_typed=True,
+    typed=SOURCES,
+    own_equality=True,
 )

@@ -9,7 +9,7 @@ from astra_async.languages.javascript.lookup import SOURCES, NodeLookup
 from astra_async.languages.javascript.offline import OFFLINE
 from astra_async.languages.javascript.package_json import PACKAGE_JSON
 from astra_async.languages.javascript.tools import TOOLS
-from astra_async.languages.javascript.trial import read_tests
+from astra_async.languages.javascript.trial import TYPESCRIPT, read_tests
 from astra_async.languages.language import Images, Language, TestFiles
 
 _EXT = r"\.(?:[cm]?[jt]sx?|vue|coffee)"
@@ -54,4 +54,5 @@ JAVASCRIPT = Language(
         r"|Test suite failed to run|Cannot find module"
     ),
     trial=read_tests,
+    typed=TYPESCRIPT,
 )

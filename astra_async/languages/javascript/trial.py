@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+TYPESCRIPT = frozenset({"ts", "tsx", "mts", "cts"})
 _TYPESCRIPT, _TSX = (
     ("tree_sitter_typescript", "language_typescript"),
     ("tree_sitter_typescript", "language_tsx"),
@@ -53,7 +54,7 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
     if root is None or _waits(root):
         return ()
     file = TestFile(root=root, text=text, scopes=_SCOPES, functions=once(_functions(root)))
-    is_typed = path.lower().endswith((".ts", ".tsx", ".mts", ".cts"))
+    is_typed = path.rpartition(".")[2].lower() in TYPESCRIPT
     tests = named(_tests(root, file), text, _declared(root), b"[...%b].reverse()")
     return tuple(_untyped(test) if is_typed else test for test in tests)
 

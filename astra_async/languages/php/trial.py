@@ -19,8 +19,8 @@ from astra_async.languages.altering import (
     constant,
     far,
     in_loop,
+    listed,
     new_name,
-    otherwise,
     renamed,
     table_key,
     within,
@@ -98,7 +98,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             yield from within(source, *parts[0])
         at, others = _OTHERS.get(each["name"], (_TWO, ()))
         if others and len(parts) > at:
-            yield otherwise(source, parts[at], *others)
+            yield listed(source, *parts[at], others)
         yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
 
 
@@ -120,12 +120,12 @@ def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> I
         parts = parts_of(code, made.end() - 1)
         yield from constant(source, *parts[0], asked) if len(parts) == 1 else ()
     elif code[place[0]] == "[" and closing(code, place[0]) == place[1] - 1:
-        yield from _listed(source, code, place, asked)
+        yield from _members(source, code, place, asked)
     else:
         yield from constant(source, *place, asked)
 
 
-def _listed(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:
+def _members(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:
     """The constants of a list or table that is expected, and the same of another shape."""
     parts, plain, is_table = parts_of(code, place[0]), list[int](), False
     for number, (begin, end) in enumerate(parts):

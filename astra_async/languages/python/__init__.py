@@ -76,4 +76,5 @@ PYTHON = Language(
     plugins=re.compile(r"(?:^|/)[^/]+\.(?:egg-info|dist-info|egg|pth|egg-link)(?:/|$)", re.IGNORECASE),
     unbuilt=r"SyntaxError|IndentationError|TabError|ModuleNotFoundError|ImportError",
     trial=read_tests,
+    own_equality=True,
 )

@@ -18,10 +18,10 @@ from astra_async.languages.altering import (
     constant,
     far,
     in_loop,
+    listed,
     named,
     new_name,
     not_held,
-    otherwise,
     within,
 )
 from astra_async.languages.python.syntax import (
@@ -33,7 +33,7 @@ from astra_async.languages.python.syntax import (
     parameters_with_rows,
     used_once,
 )
-from astra_async.languages.python.values import Values
+from astra_async.languages.python.values import HOLDERS, Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -54,7 +54,6 @@ _OPPOSITES = both_ways({
 })  # fmt: skip
 _WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument that is looked for
 _NOT_IN = b"(lambda: %b)", b"(lambda: [%b])"  # an answer's own `in` may well take a list
-_NOT_COMPARED = b"{0: %b}", b"{1: %b}"  # an array compares with a list, nothing with a dictionary
 # What an assertion does not hold of, whatever is asked about: the place that is written differently, and the
 # argument out of whose text.
 _OTHERS = {
@@ -64,7 +63,7 @@ _OTHERS = {
     "assertIsInstance": (0, 0, b"[%b]", b"(%b,)"), "assertRegex": (0, 0, b"[%b]", b"(%b,)"),
     "assertIs": (1, 1, b"[%b]", b"(%b,)"),
     **dict.fromkeys(
-        ("assertGreater", "assertGreaterEqual", "assertLess", "assertLessEqual"), (1, 1, *_NOT_COMPARED)
+        ("assertGreater", "assertGreaterEqual", "assertLess", "assertLessEqual"), (1, 1, *HOLDERS)
     ),
 }  # fmt: skip
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
@@ -90,7 +89,8 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     reader = _Reader(source, tree)
-    return tuple(named(reader.tests(tree.body), source, dict(reader.declared(tree.body)), b"%b[::-1]"))
+    declared = dict(reader.declared(tree.body))
+    return tuple(named(reader.tests(tree.body), source, declared, b"%b[::-1]", HOLDERS))
 
 
 class _Reader(Values):
@@ -220,10 +220,10 @@ class _Reader(Values):
                     span = self.span(left)
                     short = not_held(self.source, constant(self.source, *span))
                     yield from (
-                        within(self.source, *span) or (*short,) or (otherwise(self.source, span, *_NOT_IN),)
+                        within(self.source, *span) or (*short,) or (listed(self.source, *span, _NOT_IN),)
                     )
                 case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE():
-                    yield otherwise(self.source, self.span(right), *_NOT_COMPARED)
+                    yield listed(self.source, *self.span(right), HOLDERS)
             yield from self._operator(left, right)
         elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
             yield Alteration(begin, begin, others=(b"not ",))

@@ -31,6 +31,8 @@ _MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", 
 # A tuple of one element would be written otherwise, and a set has no order.
 _SHAPES_LEFT_OUT: dict[type, set[str]] = {ast.Tuple: {FEWER}, ast.Set: {ORDER, MORE}}
 
+HOLDERS = b"{0: %b}", b"{1: %b}"  # a number of an array's equals a list of it, nothing a dictionary
+
 
 class Values:
     """Reads values in a module's source; places are in bytes."""
@@ -65,7 +67,7 @@ class Values:
         shapes = [] if named else [*self._arranged(left), *self._arranged(right)]
         if not found and not named:
             known = (each for each in self.meant(right) if callee(each) != "ANY")
-            found = [listed(self.source, *self.span(each)) for each in known]
+            found = [listed(self.source, *self.span(each), HOLDERS) for each in known]
         return [*found, *shapes]
 
     def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
@@ -100,7 +102,7 @@ class Values:
         if isinstance(node, ast.Name):
             yield from self._name(node, asked, made=made)
         elif isinstance(node, ast.Constant) and node.value is None:
-            yield listed(self.source, *self.span(node))
+            yield listed(self.source, *self.span(node), HOLDERS)
         elif isinstance(unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self.span(node), asked)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):

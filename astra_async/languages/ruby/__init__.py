@@ -57,4 +57,5 @@ RUBY = Language(
     compiled=r"\.gem$",
     unbuilt=r"LoadError|syntax error, unexpected",
     trial=read_tests,
+    own_equality=True,
 )

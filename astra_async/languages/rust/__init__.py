@@ -47,5 +47,6 @@ RUST = Language(
     compiled=r"\.(?:rlib|rmeta|a|o)$|(?:^|/)target/(?:debug|release)/",
     unbuilt=r"error\[E\d{4}\]|error: could not compile",
     trial=read_tests,
-    is_typed=True,
+    typed=frozenset({"rs"}),
+    own_equality=True,
 )
