@@ -14,7 +14,7 @@ ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
 # From the bottom up: a module may import its own layer and those below. The longest prefix decides.
 LAYERS = {
-    "values": {"types", "errors", "files", "redaction", "surrogates", "transport"},
+    "values": {"types", "errors", "files", "listing", "redaction", "surrogates", "transport"},
     "pure": {
         *(
             "config",

@@ -12,10 +12,11 @@ from astra_async.asking.providers.models import batch_share, bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, EngineUnavailable
+from astra_async.listing import told_once
 from astra_async.running.chosen_models import check_agents, check_models, resolved_models
 from astra_async.running.forecast import ANSWER_CHARACTERS, Forecast, estimate, estimate_turns, prompt_tokens
 from astra_async.running.plan import TYPICAL_LATENCY_S
-from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
+from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems, warnings_of
 from astra_async.running.progress import answered_keys
 from astra_async.types import is_agent
 
@@ -36,9 +37,8 @@ def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:
 
     _check_as_a_run_does(config, generate_only=generate_only)
     prepared, failed = asyncio.run(_ready(config))
-    for item in prepared.values():
-        for warning in item.warnings:
-            tell(f"{item.problem.id}: {warning}")
+    for warning in warnings_of(prepared):
+        tell(warning)
     config = resolved_models(config)
     console = open_console()
     table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "time, about")
@@ -106,9 +106,8 @@ async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bo
             impossible = {**impossible, recipe.name: known}
         else:
             say(f"{recipe.name} for {recipe}: to be {'made' if recipe.tags else 'pulled'}")
-    for problem_id, reason in impossible.items():
-        if problem_id in prepared:
-            tell(f"problem {problem_id}: {reason}")
+    for line in told_once((name, str(reason)) for name, reason in impossible.items() if name in prepared):
+        tell(line)
     return not impossible
 
 

@@ -22,6 +22,7 @@ from astra_async.images.build import ensure_image_set, image_tag
 from astra_async.images.stacks import detect, project_set, toolchain_set
 from astra_async.images.warm import warm_image, warming_job
 from astra_async.languages import LANGUAGES
+from astra_async.listing import some
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -68,8 +69,7 @@ class Recipe:
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        first, *others = self.problems
-        return f"problem {first}" + (f" and {len(others)} more" if others else "")
+        return f"problem {some(self.problems, 1)}"
 
     def remembered(self, failures: FailedImages) -> ImageError | None:
         """Why it is not tried again."""

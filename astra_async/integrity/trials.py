@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import FORMS, Decision, Solved
 from astra_async.integrity.tried_problem import FormRun, Seen, TriedProblem, passed_in
+from astra_async.listing import some
 
 if TYPE_CHECKING:
     import random
@@ -268,5 +269,4 @@ def _proven(names: Iterable[str], left_out: int, seconds: float) -> Decision:
 
 
 def _listed(names: Iterable[str]) -> str:
-    first, *others = sorted(names)
-    return f"{first[:200]}" + (f" and {len(others)} more" if others else "")
+    return some([name[:200] for name in sorted(names)], 1)

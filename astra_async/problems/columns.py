@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ProblemsError
+from astra_async.listing import some
 from astra_async.problems.cells import read_id, read_list, read_paths, read_seconds, read_tests
 
 if TYPE_CHECKING:
@@ -209,5 +210,4 @@ def _field(given: str) -> str | None:
 
 def _listed(header: Sequence[str]) -> str:
     names = [cell.strip()[:60] for cell in header if cell.strip()]
-    more = f" and {len(names) - 40} more" if len(names) > 40 else ""  # noqa: PLR2004 - one readable line
-    return (", ".join(names[:40]) or "none") + more
+    return some(names, 40) or "none"

@@ -18,6 +18,7 @@ from astra_async.asking.prompt import (
 )
 from astra_async.errors import ProjectError
 from astra_async.languages import LANGUAGES, lacks, language_of
+from astra_async.listing import some
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
@@ -217,8 +218,7 @@ def _unseen_files(project: Project, prompts: Iterable[Prompt]) -> Iterator[str]:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(repr(name[:200]) for name in names[:_NAMED]) + more
+    return some([repr(name[:200]) for name in names], _NAMED)
 
 
 def problem_part(prepared: Prepared) -> dict[str, Any]:

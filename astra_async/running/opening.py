@@ -46,7 +46,7 @@ from astra_async.running.opened_tests import (
     this_engine,
 )
 from astra_async.running.plan import plan_of
-from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
+from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems, warnings_of
 from astra_async.running.progress import OpenRun
 from astra_async.running.recorded import store_prompts
 from astra_async.running.reuse import Recorded
@@ -171,9 +171,8 @@ def _let_go(directory: RunDirectory) -> None:
 async def _opened(opening: Opening, problems: Sequence[Problem], *, docker: bool) -> OpenRun:
     directory, say = opening.directory, opening.say
     prepared, unprepared = await ready_problems(opening.config, problems, say)
-    for item in prepared.values():
-        for warning in item.warnings:
-            say(f"{item.problem.id}: {warning}")
+    for warning in warnings_of(prepared):
+        say(warning)
     tests = await open_tests(opening, prepared) if docker else None
     opening = await _with_models(opening, tests)
     config = opening.config

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.config import load_config
 from astra_async.errors import ConfigError
+from astra_async.listing import told_once
 from astra_async.options import BUNDLED
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all
@@ -19,7 +20,7 @@ from astra_async.running.ownership import make_private
 from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
@@ -110,6 +111,11 @@ async def ready_problems(
             on_ready=_patience(say, len(problems)),
         )
     return ready, dict(failed)
+
+
+def warnings_of(prepared: Mapping[str, Prepared]) -> Iterator[str]:
+    """What is odd about problems, in lines that name them."""
+    return told_once((name, text) for name, item in prepared.items() for text in item.warnings)
 
 
 def _patience(say: Callable[[str], None], total: int) -> Callable[[int], None]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
+from astra_async.listing import some
 from astra_async.running.recorded import Spent, believed, named, readable, spent
 from astra_async.running.typed_commands import missing_cells
 from astra_async.running.untried import untried_cells
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from astra_async.running.typed_commands import Cell
     from astra_async.types import AnswerKey, RunSandbox
 
-_SHOWN = 3  # things being done that are named
 _RECENT_S = 600.0  # how far back a directory's pace is measured
 
 
@@ -185,8 +185,7 @@ def _some(things: Sequence[tuple[str, float]]) -> str:
     """The oldest of what is being done, with its seconds, and how many more."""
     now = time.monotonic()
     oldest = sorted(things, key=lambda thing: thing[1])
-    shown = ", ".join(f"{what} ({now - began:.0f} s)" for what, began in oldest[:_SHOWN])
-    return shown + (f" and {len(oldest) - _SHOWN} more" if len(oldest) > _SHOWN else "")
+    return some([f"{what} ({now - began:.0f} s)" for what, began in oldest])
 
 
 def _count(number: int, what: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from astra_async.listing import some
 from astra_async.testing.reports.report_text import MAX_NAME, clean_name
 from astra_async.testing.reports.suspects import is_suite_failure
 from astra_async.types import ExpectedTest, NamedOutcome, Outcome, TestCase, TestReport, Verdict
@@ -150,6 +151,4 @@ def _learned_name(case: TestCase, classes: set[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [name[:120] for name in names[:20]]
-    more = f" and {len(names) - 20} more" if len(names) > 20 else ""  # noqa: PLR2004 - one readable line
-    return (" | ".join(shown) or "nothing") + more
+    return some([name[:120] for name in names], 20, " | ") or "nothing"

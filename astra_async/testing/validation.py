@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import EngineUnavailable, ProjectError, SandboxError
+from astra_async.listing import some
 from astra_async.overlay import integrate, replaceable_tests
 from astra_async.testing.verdict import limits_for, run_tests, verdict_on
 from astra_async.types import Unusable
@@ -211,14 +212,12 @@ def _count(trial: Repetitions) -> list[str]:
     """
     reasons = []
     if trial.unreported and trial.name == REFERENCE:
-        reasons.append(
-            f"{len(trial.unreported)} of {trial.total} expected tests never ran: {_named(trial.unreported)}"
-        )
+        missing = some(trial.unreported, _NAMED, " | ")
+        reasons.append(f"{len(trial.unreported)} of {trial.total} expected tests never ran: {missing}")
     if trial.unexpected:
         count = trial.total + len(trial.unexpected) - len(trial.unreported)
-        reasons.append(
-            f"{count} tests ran and {trial.total} are expected; not expected: {_named(trial.unexpected)}"
-        )
+        others = some(trial.unexpected, _NAMED, " | ")
+        reasons.append(f"{count} tests ran and {trial.total} are expected; not expected: {others}")
     return reasons
 
 
@@ -233,11 +232,6 @@ def _near_the_limit(trials: Sequence[Repetitions], limit_s: float) -> tuple[str,
         " machine they will time out: raise timeout_s"
     )
     return (remark,)
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return " | ".join(names[:_NAMED]) + more
 
 
 def _reasons(trial: Repetitions) -> list[str]:
