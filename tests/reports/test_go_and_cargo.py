@@ -155,6 +155,19 @@ def test_what_a_test_of_go_prints_without_a_line_end_costs_no_case(end: str, out
         {"Action": "run", "Test": "TestB"},
         {"Action": "pass", "Test": "TestB"},
     ]
+    assert outcomes(read(_events(lines))) == {"shop.TestB": "passed", "shop.TestA/one": outcome}
+
+
+def test_what_is_printed_before_a_test_of_go_without_a_line_end_costs_no_case() -> None:
+    lines = [
+        {"Action": "output", "Output": "prices are known=== RUN   TestA\n"},
+        {"Action": "output", "Output": "renting--- PASS: TestA (0.00s)\n"},
+        {"Action": "run", "Test": "TestB"},
+        {"Action": "output", "Test": "TestB", "Output": "renting--- PASS: TestB (0.00s)\n"},
+    ]
+    assert outcomes(read(_events(lines))) == {"shop.TestA": "passed", "shop.TestB": "passed"}
+
+
+def _events(lines: list[dict[str, str]]) -> str:
     common = {"Time": "t", "Action": "", "Package": "shop"}
-    text = "".join(json.dumps(common | each, separators=(",", ":")) + "\n" for each in lines)
-    assert outcomes(read(text)) == {"shop.TestB": "passed", "shop.TestA/one": outcome}
+    return "".join(json.dumps(common | each, separators=(",", ":")) + "\n" for each in lines)

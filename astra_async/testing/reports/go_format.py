@@ -1,8 +1,9 @@
 """What `go test -json` writes: an event on each line (`go doc test2json`).
 
 A test that has subtests is no test of its own: its subtests are the cases, unless it failed although all of
-them passed. A test that began and never ended did not pass. Before Go 1.20 a test that prints without a line
-end takes the line of its result with it: there is no event of its end, and the line stands in its output.
+them passed. A test that began and never ended did not pass. Before Go 1.20 what prints without a line end
+takes the line of the next test's beginning or of its own result with it: there is no event then, and the line
+stands in the output.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _ACTIONS = "start|run|pause|cont|pass|bench|fail|output|skip|build-output|build-
 GO_SIGN = re.compile(rf'^\{{(?:"Time":"[^"\n]{{1,50}}",)?"Action":"(?:{_ACTIONS})"', re.MULTILINE)
 _OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 _FRAME = re.compile(r"\s*(?:===|---) ")
+_BEGIN_BEHIND_OUTPUT = re.compile(r"=== RUN   (\S{1,1000})\n?\Z")
 _END_BEHIND_OUTPUT = re.compile(r"--- (PASS|FAIL|SKIP): (\S{1,1000}) \([0-9.]{1,20}s\)\n?\Z")
 
 _Key = tuple[str, str]
@@ -76,7 +78,11 @@ class _Stream:
     def _print(self, key: _Key, line: str) -> None:
         if len(self._output[key]) < MAX_KEPT_LINES:
             self._output[key].append(line)
-        if not _FRAME.match(line) and (found := _END_BEHIND_OUTPUT.search(line)):
+        if _FRAME.match(line):
+            return
+        if found := _BEGIN_BEHIND_OUTPUT.search(line):
+            self._open[key[0], clean_name(found[1])] = None
+        elif found := _END_BEHIND_OUTPUT.search(line):
             ended = key[0], clean_name(found[2])
             if ended in self._open:
                 self._end(ended, _OUTCOMES[found[1].lower()])
