@@ -16,6 +16,7 @@ PHP = Language(
         find=find_php,
         calls=re.compile(r"(?<![\w./-])(?:php|phpunit|composer|pest|vendor/bin/\w+)(?![\w./-])"),
         signs=("composer.json",),
+        holds="php/installed.sh",
     ),
     tools=Tools(
         programs=(

@@ -2,7 +2,8 @@
 
 A class is loaded once, by whoever declares it first: one in PHPUnit's namespace stands in for PHPUnit's own
 until that is needed. A function without a namespace before its name is looked up in the namespace at hand
-first: `count` in the tests' own namespace is whatever a source declares there.
+first: `count` in the tests' own namespace is whatever a source declares there. What `require` is given
+without a folder before it is looked for where PHP runs, before it is in the include path.
 """
 
 from __future__ import annotations
@@ -25,12 +26,18 @@ SKIPPED = re.compile(
 )
 _PIECE = re.compile(
     r"\bnamespace\s+(?P<namespace>[\w\\]+)?\s*[;{]"
-    r"|(?<![:>$\\\w])(?:class|interface|trait|enum)\s+(?P<type>\w+)|\bfunction\s+&?\s*(?P<function>\w+)\s*\("
-    r"|(?P<alias>\bclass_alias\s*\()",
+    r"|(?<![:>$\\\w])(?:class|interface|trait|enum)\s+(?P<type>\w+)|\bfunction\s+&?\s*(?P<function>\w+)\s*\(",
     re.IGNORECASE,
 )
 # Libraries that run tests, by the beginnings of their namespaces, in small letters.
 _TESTING = ("phpunit\\", "sebastianbergmann\\", "pest\\", "codeception\\", "mockery\\", "prophecy\\")
+_ALIAS = re.compile(
+    rf"\bclass_alias\s*\([^;]{{0,500}}['\"]\\*(?:{'|'.join(each[:-1] for each in _TESTING)})\\", re.IGNORECASE
+)
+# Where it is not known what an image holds: PHPUnit and what it loads.
+_USUAL = re.compile(
+    r"(?:phpunit|sebastianbergmann|phario|deepcopy|doctrine|theseer|prophecy)/", re.IGNORECASE
+)
 
 
 class ClassLookup:
@@ -44,17 +51,25 @@ class ClassLookup:
         theirs = {space for path in project.protected & sources.keys() for space in sources[path][2]}
         self._tests_alone = theirs - ours - {""}
 
-    def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
+    def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:
         """As `Lookup.refusal`."""
         if not path.lower().endswith((".php", ".inc", ".phtml")):
             return None
         types, functions, spaces = _declared(text)
         known = _declared(self._texts.get(path, ""))[0]
-        if any(f"{space}\\".startswith(_TESTING) for space in spaces):
+        is_found_first = _USUAL.match(path) if held is None else _is_found_as(path, held)
+        is_declared = any(f"{space}\\".startswith(_TESTING) for space in spaces) or _ALIAS.search(text)
+        if is_declared or (is_found_first and path not in self._texts):
             return INSTALLED
         if (types - known) & self._types or any(each[0] in self._tests_alone for each in functions):
             return PROTECTED
         return None
+
+
+def _is_found_as(path: str, held: Collection[str]) -> bool:
+    """Whether a file is found by a name of the include path, from the folder that it lies in or one above."""
+    parts = path.split("/")
+    return any("/".join(parts[at:]) in held for at in range(max(1, len(parts) - 1)))
 
 
 def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
@@ -65,7 +80,7 @@ def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], se
             types.add((space, found["type"].lower()))
         elif found["function"]:
             functions.add((space, found["function"].lower()))
-        elif not found["alias"]:
+        else:
             space = (found["namespace"] or "").lower()
             spaces.add(space)
     return types, functions, spaces or {""}
