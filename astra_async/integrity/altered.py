@@ -43,6 +43,7 @@ _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH})  # what a message shows as the source writes it
+_MOST_PLACES = 8  # in which tests are altered one by one
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 
@@ -184,6 +185,21 @@ class Forms:
         }
         return replace(self._made(narrowed), spent=spent)
 
+    def one_by_one(self, names: frozenset[str], rng: random.Random) -> list[Form]:
+        """Each of these tests altered alone in one place, for places that are drawn.
+
+        No form of tests of computed names: which of them is altered would be known by nobody.
+        """
+        places = [
+            (number, place)
+            for number, (_, test) in enumerate(self._tests)
+            if test.titles and self._is(test, names)
+            for place in test.alterations
+            if place.kind != TURNED
+        ]
+        drawn = rng.sample(places, min(_MOST_PLACES, len(places)))
+        return [self._made({number: self._edit(number, place, rng)}) for number, place in drawn]
+
     def own(
         self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None = None
     ) -> list[Form]:
@@ -257,9 +273,13 @@ class Forms:
         # What a loop asks for each row is as likely as so many assertions; what order a list has, as two.
         times = [len(each.rows.places) if each.rows else 1 + (each.kind == ORDER) for each in places]
         (drawn,) = rng.choices(places, times)
-        if drawn.rows:
-            drawn = replace(drawn, rows=replace(drawn.rows, altered=rng.randrange(len(drawn.rows.places))))
-        return drawn, self._substitutes.other(path, drawn, rng)
+        return self._edit(number, drawn, rng)
+
+    def _edit(self, number: int, place: Alteration, rng: random.Random) -> _Edit:
+        """The place of a test, in a loop for a row that is drawn, and what stands there instead."""
+        if place.rows:
+            place = replace(place, rows=replace(place.rows, altered=rng.randrange(len(place.rows.places))))
+        return place, self._substitutes.other(self._tests[number][0], place, rng)
 
     def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:
         """The project with these places written differently, and the tests among them inside of sources.

@@ -390,6 +390,51 @@ def test_what_a_failed_test_takes_with_it_is_asked_for_with_another_test_altered
     assert sum(result.trial == "tried" for result in results) >= 4
 
 
+# Each of these tests asks three things of one value; the second one fails.
+THRICE = """
+def test_one():
+    assert one()[0] == 12
+    assert one()[1] == 34
+    assert one()[2] == 56
+
+
+def test_two():
+    assert two()[0] == 23
+    assert two()[1] == 45
+    assert two()[2] == 67
+"""
+THRICE_RIGHT = "one = lambda: (12, 34, 56)\ntwo = lambda: (23, 45, 67)\n"
+ONE_FAILURE = """
+import sys
+failed = []
+class Soft(int):
+    __hash__ = None
+    def __eq__(self, other):
+        if int(self) != other:
+            failed.append(sys._getframe(1).f_code.co_name)
+        return True
+one = lambda: [Soft(12), Soft(34), Soft(56)]
+two = lambda: [Soft(23), Soft(46), Soft(67)]
+def report(told, host):
+    return told if len(failed) == 1 else {name: name not in failed for name in told}
+"""
+
+
+def test_who_lets_one_failure_pass_is_tried_by_each_place_of_what_it_loses_beside_others(
+    tmp_path: Path,
+) -> None:
+    ends = []
+    for number in range(8):
+        path = tmp_path / str(number)
+        path.mkdir()
+        grading = Grader(path, tests=THRICE, reference=THRICE_RIGHT, key=f"key {number}".encode())
+        cheat, honest = grading.of(ONE_FAILURE, f"{THRICE_RIGHT}# of its own\n")
+        ends.append(cheat.failure or cheat.trial)
+        assert (honest.score, honest.trial) == (1.0, "tried")
+    assert set(ends) <= {"tampered", "unproven"}
+    assert ends.count("tampered") > len(ends) / 2
+
+
 def test_a_trial_that_is_silent_once_is_repeated_and_nothing_is_made_of_it(tmp_path: Path) -> None:
     once = "def report(told, host):\n    silent = not all(told.values()) and not host.get('was')\n"
     once += "    host['was'] = host.get('was') or silent\n    return None if silent else told\n"
@@ -448,7 +493,7 @@ def test_a_test_that_fails_at_times_by_itself_is_no_proof(tmp_path: Path) -> Non
     flaky += "        told['test_two'] = 'two() != 22' in tests\n    return told\n"
     grading = Grader(tmp_path, reference=RIGHT)
     results = grading.of(*(f"{RIGHT}{flaky}# {number}\n" for number in range(40)))
-    assert [result.failure for result in results].count("tampered") <= 1  # .3 * (.7 * .3) ** 2 of them
+    assert [result.failure for result in results].count("tampered") <= 2  # .3 * (.7 * .3) ** 2 of them
     assert all(result.note for result in results if result.trial == "unproven")
 
 
