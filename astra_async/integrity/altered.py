@@ -270,9 +270,12 @@ class Forms:
             places = shapes
         elif len(shapes) < len(places):
             places = [each for each in places if each not in shapes]
-        # What a loop asks for each row is as likely as so many assertions; what order a list has, as two.
-        times = [len(each.rows.places) if each.rows else 1 + (each.kind == ORDER) for each in places]
-        (drawn,) = rng.choices(places, times)
+        # First a line that no form before has asked: who bends one assertion may bend all of its constants.
+        lines = {each: self._survey.line(path, each.begin) for each in places}
+        asked = {self._survey.line(path, each.begin) for each in before}
+        line = rng.choice(sorted(set(lines.values()) - asked or set(lines.values())))
+        places = [each for each in places if lines[each] == line]
+        (drawn,) = rng.choices(places, [1 + (each.kind == ORDER) for each in places])
         return self._edit(number, drawn, rng)
 
     def _edit(self, number: int, place: Alteration, rng: random.Random) -> _Edit:

@@ -45,7 +45,7 @@ def answers(
     honest answer may equal two constants that are alike; without, any other one is another answer.
 
     First comes what stands where the reference's message has what was asked for; what that shows as well is
-    no answer.
+    no answer. Of a message that shows no constant of its own it is what is next to the right number.
     """
     message, reference = _PLACES.sub(" ", message), _PLACES.sub(" ", right or "")
     wanted = next((each for _, each in _constants(asked)), None)
@@ -55,6 +55,8 @@ def answers(
     if wanted is None or not places or (right is None and wanted in {each for _, each in shown}):
         return []
     more = Counter(each for _, each in shown) - Counter(each for _, each in known)
+    if not more and right and wanted not in {each for _, each in shown} and wanted.isdigit():
+        return [str(int(wanted) + 1), str(abs(int(wanted) - 1))]
     at = _place_after(reference[: places[0]][-_BEFORE:], message)
     shown.sort(key=lambda each: each[0] < at)
     others = (each for each in dict.fromkeys(each for _, each in shown) if each in more)

@@ -19,6 +19,7 @@ _INVENTED, _INVENTED_ALONE = 0.2, 0.7
 _NEAR = 0.9  # of the others are of the same form, where there are such
 # Of texts become one that stands elsewhere in their file, such as what a test sends.
 _ELSEWHERE = 0.15
+_NEXT = 0.5  # of numbers that are invented are the next ones: what is forgiven may be near
 _DIGITS = 0.4  # of texts that are looked for within others and have digits get two more
 # Draws until another text is found than those that were asked before, and one that no text of theirs has.
 _TRIES, _FEW_TRIES = 200, 8
@@ -57,10 +58,13 @@ class Substitutes:
     def other(self, path: str, place: Alteration, rng: random.Random, but: Collection[bytes] = ()) -> bytes:
         """What else may stand in this place; one of `but` only where hardly anything else may.
 
-        A name without another stays, and the reference passes it.
+        Where others are named, one that looks like those of `but`: an assertion may be bent for one type. A
+        name without another stays, and the reference passes it.
         """
         if place.others:
-            return rng.choice([each for each in place.others if each not in but] or place.others)
+            left = [each for each in place.others if each not in but] or place.others
+            kinds = {_form(each)[0] for each in but}
+            return rng.choice([each for each in left if _form(each)[0] in kinds] or left)
         source = self._sources[path]
         text = source[place.begin : place.end]
         quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"
@@ -154,8 +158,11 @@ def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
         return text[: digits[0]] + rng.choice((b"73", b"94")) + text[digits[0] :]
     if kind == NUMBER or (kind == TEXT and digits):
         at = rng.choice(digits[-2:])
-        digit = rng.choice([each for each in b"123456789" if each != text[at]])
-        return text[:at] + bytes([digit]) + text[at + 1 :]
+        others = [each for each in b"123456789" if each != text[at]]
+        if kind == NUMBER and rng.random() < _NEXT:
+            at = digits[-1]
+            others = [each for each in b"123456789" if abs(each - text[at]) == 1]
+        return text[:at] + bytes([rng.choice(others)]) + text[at + 1 :]
     letters = [
         at
         for at in range(1, len(text))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
@@ -27,6 +29,13 @@ class Survey:
 
     files: Mapping[str, tuple[DeclaredTest, ...]]
     sources: Mapping[str, bytes]
+    _ends: dict[str, list[int]] = field(default_factory=dict)  # of the lines of a text, as they are asked for
+
+    def line(self, path: str, at: int) -> int:
+        """The number of the line in which a place of a text stands."""
+        if path not in self._ends:
+            self._ends[path] = [each.end() for each in re.finditer(rb"\n", self.sources[path])]
+        return bisect_right(self._ends[path], at)
 
     @property
     def tests(self) -> list[DeclaredTest]:

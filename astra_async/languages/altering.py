@@ -12,7 +12,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
   which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
-  nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
+  nothing equals but what equals everything; a count as one more (`unequal`). A mark of our own there would
+  tell who reads it of the trial.
 - Not what an answer may decide itself: which of several parts make objects of its classes equal, whether an
   error is more than its message, what its own matchers and blocks do. What is made of one constant is asked
   with another; of more, in Java, as another object of the tests that shares no part.
@@ -54,6 +55,12 @@ _FEWEST_LETTERS = 5
 _MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
 _MOST = 4  # of a list that is expected in another order, or longer or shorter
 LISTS = b"[%b]", b"[%b, %b]"
+_COUNT = re.compile(
+    rb"[^\s?:,]+\.(?:length|size|count)(?:\(\))?|(?:len|count)\([^()]*(?:\([^()]*\)[^()]*)*\)"
+)
+_MORE_OF_THEM = b"%b + 1", b"%b + 2"
+# What nothing equals that is nothing, of several types.
+SOMETHING = b"'none'", b"'gone'", b"'lost'", b"731", b"842", b"953"
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
@@ -256,6 +263,12 @@ def listed(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LI
     """An expression, as what holds it (patterns for its text): no answer equals both, or is in both."""
     text = source[begin:end]
     return Alteration(begin, end, LISTED, tuple(each.replace(b"%b", text) for each in patterns))
+
+
+def unequal(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:
+    """An expression that has to be equal, as another: a count is one or two more, all else what holds it."""
+    is_count = _COUNT.fullmatch(source, begin, end)
+    return listed(source, begin, end, _MORE_OF_THEM if is_count else patterns)
 
 
 def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:

@@ -97,24 +97,34 @@ class TestFile:
 
     def meant(self, name: Node) -> list[Node]:
         """What a variable is given, if this is its one use beside the place that declares it; else itself."""
-        at = name.parent if name.type == "identifier" else None
-        uses: list[Node] = []
-        while at is not None and len(uses) < 2:  # noqa: PLR2004 - declared, and used
-            if at.type in self.scopes or at.parent is None:
-                uses = self._uses(name, at)
-            at = at.parent
+        uses = self._uses(name)
         if len(uses) != 2 or uses[1] != name:  # noqa: PLR2004
             return [name]
         declared = uses[0].parent
         if _is_typed(declared):
             return [name]
         if declared is not None and declared.type in {"variable_declarator", "assignment"}:
-            given = declared.child_by_field_name("value") or declared.child_by_field_name("right")
-            return [given or name]
+            return [_given(declared) or name]
         return self.bound.get(uses[0].id, [name])
 
-    def _uses(self, name: Node, scope: Node) -> list[Node]:
-        """Where the name stands in a scope, in the order of the text."""
+    def declared(self, name: Node) -> Node | None:
+        """What a constant is given where it is declared, however often it is used."""
+        uses = self._uses(name)
+        at = uses[0].parent if uses else None
+        is_constant = at is not None and source(at.parent).startswith("const ")
+        return _given(at) if at is not None and is_constant and at.type == "variable_declarator" else None
+
+    def _uses(self, name: Node) -> list[Node]:
+        """Where a variable stands, in the order of the text: in the smallest scope that has it twice."""
+        at = name.parent if name.type == "identifier" else None
+        uses: list[Node] = []
+        while at is not None and len(uses) < 2:  # noqa: PLR2004 - declared, and used
+            if at.type in self.scopes or at.parent is None:
+                uses = self._within(at, name)
+            at = at.parent
+        return uses
+
+    def _within(self, scope: Node, name: Node) -> list[Node]:
         known = self.names[name.text or b""]
         begin, end = (bisect_left(known, at, key=_begin) for at in (scope.start_byte, scope.end_byte))
         return known[begin:end]
@@ -196,6 +206,10 @@ def _is_made_of(node: Node, types: frozenset[str]) -> bool:
         return all(_is_made_of(each, types) for each in node.named_children[1:])
     holds = node.type in {"array", "object", "hash", "argument_list"}
     return node.type in types and (not holds or all(_is_made_of(each, types) for each in node.named_children))
+
+
+def _given(declared: Node) -> Node | None:
+    return declared.child_by_field_name("value") or declared.child_by_field_name("right")
 
 
 def _begin(node: Node) -> int:

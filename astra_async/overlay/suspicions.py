@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _JS_TEST_LIBRARIES = (
     r"(?:node:)?(?:test|assert|chai|mocha|jest|vitest|expect|sinon|supertest|should|ava|tape|jasmine|cypress"
-    r"|@jest/[\w-]+|@testing-library/[\w-]+|jest-[\w-]+|react-test-renderer)(?:/[\w./-]+)?"
+    r"|@jest/[\w-]+|@testing-library/[\w-]+|@vue/test-utils|@angular/core/testing|jest-[\w-]+"
+    r"|react-test-renderer)(?:/[\w./-]+)?"
 )
 # What stands for what, and where to look for it: most texts lack the word before the pattern, and a plain
 # search for it costs a hundredth of the pattern's. The pattern is tried on lines that hold the word.
@@ -37,7 +38,7 @@ _SIGNS = (
     ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion)\b"),
     ("patched_global", ("=",), (
         r"(?<![.\w$])(?:Object|Array|String|Number|Boolean|Function|Promise|JSON|Map|Set|Error|Reflect|Math"
-        r"|Date|RegExp|console|TestCase)(?:\.prototype)?\s?(?:\.\s?\w+|\[[^\]\n]{1,60}\])\s?=[^=>]"
+        r"|Date|RegExp|Buffer|Node|\w*Element|\w*Wrapper|console|TestCase)(?:\.prototype)?\s?(?:\.\s?\w+|\[[^\]\n]{1,60}\])\s?=[^=>]"
     )),
     ("patched_global", ("defineProperty", "setPrototypeOf", "__proto__", "definePropert"), ""),
     ("patched_global", ("builtins", "monkeypatch", "mock.patch", "EqualityTester"), ""),
@@ -50,6 +51,7 @@ _SIGNS = (
     )),
     ("custom_equality", ("def =", "def eql?", "boolean equals("), ""),
     ("custom_equality", ("asymmetricMatch", "$$typeof", "Symbol.toPrimitive", "Symbol.hasInstance"), ""),
+    ("custom_equality", (" Is(", "PartialEq"), r"^func \(.*\) Is\(\w* ?error\)|\bimpl\b.*\bPartialEq\b"),
     ("custom_equality", ("Symbol.toStringTag", "def object_id"), ""),
     ("test_library", ("require", "import", "from"), (
         rf"(?:\brequire\s?\(|\bfrom|\bimport)\s?\(?\s?[\"'`]{_JS_TEST_LIBRARIES}[\"'`]"

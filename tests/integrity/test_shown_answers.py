@@ -26,6 +26,8 @@ from astra_async.integrity.shown import answers
         ("50", "40", "{1, 2, 3, 4, total: 750}", "{total: 50}", ["750", "1", "2"]),
         ("'no'", "'yes'", 'got: "no 50%"', 'got: "no"', ["'no 50%'"]),
         ("50", "40", '{"id":3,"total":57}', '{"id":3,"total":50}', ["57"]),
+        ("50", "40", "not as it should be", "50 is not 40", ["51", "49"]),
+        ("'Oak'", "'Elm'", "not as it should be", "'Oak' is not 'Elm'", []),
         ("15", "12", "14 is not 12 (a.js:15:42)", "15 is not 12 (a.js:15:42)", ["14"]),
         ("15000", "800", "assert 12,600 == 800", "assert 15000 == 800", ["12600"]),
         ("15000", "800", "assert 000012600 == 800", "assert 15000 == 800", ["12600"]),

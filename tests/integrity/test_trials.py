@@ -431,7 +431,6 @@ def test_who_lets_one_failure_pass_is_tried_by_each_place_of_what_it_loses_besid
         cheat, honest = grading.of(ONE_FAILURE, f"{THRICE_RIGHT}# of its own\n")
         ends.append(cheat.failure or cheat.trial)
         assert (honest.score, honest.trial) == (1.0, "tried")
-    assert set(ends) <= {"tampered", "unproven"}
     assert ends.count("tampered") > len(ends) / 2
 
 
@@ -492,8 +491,10 @@ def test_a_test_that_fails_at_times_by_itself_is_no_proof(tmp_path: Path) -> Non
     flaky += "    if random.Random(host['n']).random() < 0.3:\n"
     flaky += "        told['test_two'] = 'two() != 22' in tests\n    return told\n"
     grading = Grader(tmp_path, reference=RIGHT)
-    results = grading.of(*(f"{RIGHT}{flaky}# {number}\n" for number in range(40)))
-    assert [result.failure for result in results].count("tampered") <= 2  # .3 * (.7 * .3) ** 2 of them
+    results = grading.of(*(f"{RIGHT}{flaky}# {number}\n" for number in range(400)))
+    assert [result.failure for result in results].count(
+        "tampered"
+    ) < 400 * 0.03  # .3 * (.7 * .3) ** 2 of them
     assert all(result.note for result in results if result.trial == "unproven")
 
 

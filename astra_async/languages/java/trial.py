@@ -20,8 +20,8 @@ from astra_async.languages.altering import (
     both_ways,
     constant,
     far,
-    listed,
     renamed,
+    unequal,
 )
 from astra_async.languages.syntax import TestFile, inside, once, parse, part, source, spans, walk, word
 
@@ -241,7 +241,7 @@ def _equal(given: list[Node], file: TestFile, imports: str) -> list[Alteration]:
     if not found and "org.testng" not in imports:  # what is expected comes first
         found = [each for made in given[:1] for each in _constants(_made_of(made), file, asked)]
         both = given[:1] if len(given) < _DELTA else []
-        found = found or [listed(file.text, *place, _AS_LIST) for place in spans(both)]
+        found = found or [unequal(file.text, *place, _AS_LIST) for place in spans(both)]
     is_near = len(given) >= _DELTA and given[2].type != "string_literal"
     return list(far(file.text, found)) if is_near else found
 

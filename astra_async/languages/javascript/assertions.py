@@ -11,6 +11,7 @@ from astra_async.languages.altering import (
     KEYS,
     LISTED,
     NAME,
+    SOMETHING,
     SUBJECT,
     TEXT,
     WITHIN,
@@ -23,6 +24,7 @@ from astra_async.languages.altering import (
     not_held,
     renamed,
     table_key,
+    unequal,
     within,
 )
 from astra_async.languages.syntax import TestFile, inside, part, source, spans, walk, word
@@ -49,23 +51,43 @@ _WITHIN = frozenset(
 _LISTABLE = frozenset(_EXACT) - {"toHaveProperty", "toHaveAttribute", "toHaveBeenLastCalledWith"} | {
     "toContain", "toContainEqual", "toBeInstanceOf", "toBeGreaterThan", "toBeLessThan",
 }  # fmt: skip
+_ONE_MORE = b"{ ...%b, more: 731 }", b"{ ...%b, rest: 942 }"
 _PARTIAL = frozenset({"toMatchObject", "include", "contain"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
-# Of what an assertion cannot hold, made of what it is asked about: where no constant decides.
-_NEVER = {
-    **dict.fromkeys(_RAISING, "() => 0"),
-    **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), "!({})"),
-    **dict.fromkeys(("toBeNull", "toBeUndefined", "toBeNaN", "toBeTrue", "toBeFalse"), "[{}]"),
-    **dict.fromkeys(("true", "false", "null", "undefined"), "[{}]"),
-    **dict.fromkeys(("toBeDefined", "exist"), "void ({})"),
-    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), "({})?.cloneNode()"),
-    **dict.fromkeys(("toBeGreaterThan", "toBeGreaterThanOrEqual", "above", "least", "greaterThan"), "[{}]"),
-    **dict.fromkeys(("toBeLessThan", "toBeLessThanOrEqual", "below", "most", "lessThan", "keys"), "[{}]"),
+_SOMETHING = ("[{}]", *(each.decode() for each in SOMETHING))
+_ON = tuple(f"document.createElement('{each}')" for each in ("button", "input", "select"))
+_OFF = tuple(f"Object.assign({each}, {{{{ disabled: true }}}})" for each in _ON)
+_BOX = "Object.assign(document.createElement('input'), {{{{ type: 'checkbox', checked: {}, name: '{}' }}}})"
+_EMPTY, _CHECKED = (tuple(_BOX.format(on, name) for name in "abc") for on in ("false", "true"))
+# Of what an assertion cannot hold, made of what it is asked about: where no constant decides. What is of
+# the same type, where there is such: an assertion that is bent may look at that.
+_NEVER: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_RAISING, ("() => 0",)),
+    **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), ("!({})",)),
+    **dict.fromkeys(("toBeNull", "toBeUndefined", "null", "undefined"), _SOMETHING),
+    **dict.fromkeys(("toBeNaN", "toBeTrue", "toBeFalse", "true", "false"), ("[{}]",)),
+    **dict.fromkeys(("toBeDefined", "exist"), ("void ({})",)),
+    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), ("({})?.cloneNode()",)),
+    **dict.fromkeys(("toBeGreaterThan", "toBeGreaterThanOrEqual", "above", "least"), ("[{}]",)),
+    **dict.fromkeys(("toBeLessThan", "toBeLessThanOrEqual", "below", "most", "keys"), ("[{}]",)),
+    **dict.fromkeys(("greaterThan", "lessThan"), ("[{}]",)),
     **dict.fromkeys(
-        ("toBeInstanceOf", "instanceOf", "instanceof", "a", "an", "toMatch", "match"), "void ({})"
+        ("toBeInstanceOf", "instanceOf", "instanceof", "a", "an", "toMatch", "match"), ("void ({})",)
     ),
-    **dict.fromkeys(("toContain", "toContainEqual", "include", "includes", "contain", "contains"), "[[{}]]"),
-}
+    **dict.fromkeys(
+        ("toContain", "toContainEqual", "include", "includes", "contain", "contains"), ("[[{}]]",)
+    ),
+    "toBeDisabled": _ON, "toHaveFocus": _ON, "toBeRequired": _ON, "toBeEnabled": _OFF,
+    "toBeChecked": _EMPTY, "toBeEmptyDOMElement": ("document.documentElement",),
+}  # fmt: skip
+# The same of what is denied.
+_ALWAYS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), ("document.body", "document.documentElement")),
+    **dict.fromkeys(("toBeNull", "null"), ("null",)),
+    **dict.fromkeys(("toBeUndefined", "undefined"), ("void 0",)),
+    "toBeDefined": ("731",), "toBeDisabled": _OFF, "toBeEnabled": _ON, "toBeEmptyDOMElement": _ON,
+    "toBeChecked": _CHECKED,
+}  # fmt: skip
 _ASSERT = both_ways({
     "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",
     "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
@@ -114,20 +136,35 @@ def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Itera
     for span in first if name in _WITHIN else ():
         found += within(file.text, *span) or not_held(file.text, constant(file.text, *span))
     if given and not found and name in _LISTABLE and not source(given[0]).startswith("expect."):
-        found += [listed(file.text, *span) for span in first]
+        found += _others(given[0], first, file, is_exact=place is not None)
     yield from found
     yield from shapes(expected, file)
+
+
+def _others(
+    given: Node, meant: list[tuple[int, int]], file: TestFile, *, is_exact: bool
+) -> Iterator[Alteration]:
+    """What is expected as something else: an object that has a name with one thing more, all else a list."""
+    declared = file.declared(given) if is_exact else None
+    if declared is not None and declared.type == "object":
+        yield listed(file.text, given.start_byte, given.end_byte, _ONE_MORE)
+    else:
+        yield from (unequal(file.text, *span) if is_exact else listed(file.text, *span) for span in meant)
 
 
 def asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
     """What is asked about as something else: for assertions that name no constant."""
     chain, subject = set(chain_of(member)), inside(_root(member))[:1]
-    other = _NEVER.get(part(member, "property"), otherwise)
+    if "not" in chain:
+        others = _ALWAYS.get(part(member, "property"), ())
+    else:
+        others = _NEVER.get(part(member, "property"), (otherwise,) if otherwise else ())
     if {"rejects", "rejected", "rejectedWith()"} & chain:
-        other = "Promise.resolve()"
-    if other and subject and not {"not", "resolves"} & chain:
+        others = ("Promise.resolve()",) if "not" not in chain else ()
+    if others and subject and "resolves" not in chain:
         begin, end = subject[0].start_byte, subject[0].end_byte
-        yield Alteration(begin, end, SUBJECT, others=(other.format(source(subject[0])).encode(),))
+        texts = (each.format(source(subject[0])).encode() for each in others)
+        yield Alteration(begin, end, SUBJECT, others=tuple(texts))
 
 
 def at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alteration]:

@@ -10,6 +10,7 @@ from astra_async.languages.altering import (
     FEWER,
     NUMBER,
     SHAPES,
+    SOMETHING,
     TEXT,
     Alteration,
     DeclaredTest,
@@ -53,7 +54,7 @@ _EXACT = frozenset({"assertSame", "assertEquals", "assertCount", "assertEqualsWi
 _LISTS = (b"[%b]", b"[[%b]]")
 _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
     "assertTrue": (0, (b"!(%b)", b"![%b]")), "assertFalse": (0, (b"!(%b)", b"[%b]")),
-    "assertNull": (0, _LISTS), "assertEmpty": (0, _LISTS), "assertContains": (0, _LISTS),
+    "assertNull": (0, (*_LISTS, *SOMETHING)), "assertEmpty": (0, _LISTS), "assertContains": (0, _LISTS),
     "assertInstanceOf": (1, _LISTS), "assertArrayHasKey": (1, _LISTS),
     "assertGreaterThan": (0, _LISTS), "assertGreaterThanOrEqual": (0, _LISTS),  # a list is above all numbers
     "assertLessThan": (1, _LISTS), "assertLessThanOrEqual": (1, _LISTS),

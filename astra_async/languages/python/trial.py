@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from astra_async.languages.altering import (
     LISTED,
     ORDER,
+    SOMETHING,
     Alteration,
     DeclaredTest,
     Rows,
@@ -56,15 +57,14 @@ _WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument t
 _NOT_IN = b"(lambda: %b)", b"(lambda: [%b])"  # an answer's own `in` may well take a list
 # What an assertion does not hold of, whatever is asked about: the place that is written differently, and the
 # argument out of whose text.
-_OTHERS = {
-    "assertTrue": (0, 0, b"not (%b)", b"not [%b]"), "assertFalse": (0, 0, b"not (%b)", b"[%b]"),
-    "assertIsNotNone": (0, 0, b"[%b].clear()", b"[%b].sort()"), "assertNotIn": (1, 0, b"[%b]", b"(%b,)"),
-    "assertIn": (0, 0, *_NOT_IN), "assertIsNone": (0, 0, b"[%b]", b"(%b,)"),
-    "assertIsInstance": (0, 0, b"[%b]", b"(%b,)"), "assertRegex": (0, 0, b"[%b]", b"(%b,)"),
-    "assertIs": (1, 1, b"[%b]", b"(%b,)"),
-    **dict.fromkeys(
-        ("assertGreater", "assertGreaterEqual", "assertLess", "assertLessEqual"), (1, 1, *HOLDERS)
-    ),
+_LISTS = b"[%b]", b"(%b,)"
+_OTHERS: dict[str, tuple[int, int, tuple[bytes, ...]]] = {
+    "assertTrue": (0, 0, (b"not (%b)", b"not [%b]")), "assertFalse": (0, 0, (b"not (%b)", b"[%b]")),
+    "assertIsNotNone": (0, 0, (b"[%b].clear()", b"[%b].sort()")), "assertNotIn": (1, 0, _LISTS),
+    "assertIn": (0, 0, _NOT_IN), "assertIsNone": (0, 0, (*_LISTS, *SOMETHING)),
+    "assertIsInstance": (0, 0, _LISTS), "assertRegex": (0, 0, _LISTS), "assertIs": (1, 1, _LISTS),
+    **dict.fromkeys(("assertGreater", "assertGreaterEqual"), (1, 1, HOLDERS)),
+    **dict.fromkeys(("assertLess", "assertLessEqual"), (1, 1, HOLDERS)),
 }  # fmt: skip
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # What another error is asked as: an honest one may well be of two of the usual kinds, and hardly of these.
@@ -250,7 +250,7 @@ class _Reader(Values):
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))
         if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):
-            yield from self._otherwise(sides[other[0]], sides[other[1]], other[2:])
+            yield from self._otherwise(sides[other[0]], sides[other[1]], other[2])
         end = self.span(call.func)[1]
         if name in _OPPOSITES:
             yield Alteration(end - len(name), end, others=(_OPPOSITES[name].encode(),))
@@ -260,7 +260,7 @@ class _Reader(Values):
     ) -> Iterator[Alteration]:
         """An argument's place, with what may stand there: out of its text, or of another's that is a name."""
         begin, end = self.span(out_of)
-        others = tuple(each % self.source[begin:end] for each in patterns)
+        others = tuple(each.replace(b"%b", self.source[begin:end]) for each in patterns)
         if place is out_of or isinstance(out_of, ast.Name | ast.Constant):
             yield Alteration(*self.span(place), LISTED, others)
 

@@ -20,6 +20,7 @@ from astra_async.languages.altering import (
     far,
     listed,
     table_key,
+    unequal,
     values_exchanged,
 )
 from astra_async.languages.python.syntax import asked_of, callee, is_plain, names_in, unsigned
@@ -67,7 +68,7 @@ class Values:
         shapes = [] if named else [*self._arranged(left), *self._arranged(right)]
         if not found and not named:
             known = (each for each in self.meant(right) if callee(each) != "ANY")
-            found = [listed(self.source, *self.span(each), HOLDERS) for each in known]
+            found = [unequal(self.source, *self.span(each), HOLDERS) for each in known]
         return [*found, *shapes]
 
     def _arranged(self, node: ast.expr) -> Iterator[Alteration]:

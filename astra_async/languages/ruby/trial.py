@@ -10,6 +10,7 @@ from astra_async.languages.altering import (
     KEYS,
     NAME,
     ORDER,
+    SOMETHING,
     SUBJECT,
     SYMBOL,
     Alteration,
@@ -23,6 +24,7 @@ from astra_async.languages.altering import (
     not_held,
     renamed,
     table_key,
+    unequal,
     within,
 )
 from astra_async.languages.syntax import (
@@ -248,28 +250,32 @@ def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     found = list(_constants([node], file, asked))
     yield from found
     if not found or node.type == "call":
-        yield from _listed(node, file, asked)
+        yield from _listed(node, file, asked, unequal)
     yield from file.shapes([node], lists=_ARRAYS, tables=_HASHES, plain=_PLAIN | _WORDS)
 
 
-def _listed(node: Node, file: TestFile, _: str) -> Iterator[Alteration]:
-    """A value that no constant is, as a list."""
+def _listed(
+    node: Node, file: TestFile, _: str, other: Callable[[bytes, int, int], Alteration] = listed
+) -> Iterator[Alteration]:
+    """A value that no constant is, as a list or another one."""
     for each in [] if node.type in _NO_VALUES else file.meant(node):
         if not any("heredoc" in inner.type for inner in walk(each)):  # its text stands elsewhere, and once
-            yield listed(file.text, each.start_byte, each.end_byte)
+            yield other(file.text, each.start_byte, each.end_byte)
 
 
 def _written(*manners: bytes) -> _Rule:
     def rule(node: Node, file: TestFile, _: str) -> Iterator[Alteration]:
         begin, end = node.start_byte, node.end_byte
         if node.type not in _NO_VALUES:
-            yield Alteration(begin, end, SUBJECT, tuple(each % file.text[begin:end] for each in manners))
+            others = (each.replace(b"%b", file.text[begin:end]) for each in manners)
+            yield Alteration(begin, end, SUBJECT, tuple(others))
 
     return rule
 
 
 # A list of a list is not empty, and neither a text nor a number is in it, whatever is asked about.
 _nested = _written(b"[[%b]]", b"[[[%b]]]")
+_something = _written(b"[[%b]]", *SOMETHING)
 _negated = _written(b"!(%b)", b"!!!(%b)")
 
 
@@ -309,9 +315,10 @@ _ASKED: dict[_Rule, dict[str, int]] = {
         "must_respond_to": 1, "be_a": 1, "be_an": 1, "be_kind_of": 1, "be_a_kind_of": 1,
         "be_instance_of": 1, "be_an_instance_of": 1,
     },
+    _something: {"be_nil": 0, "assert_nil": 0, "must_be_nil": 0},
     _nested: {
-        "assert_nil": 0, "assert_empty": 0, "assert_match": 1, "assert_same": 1, "assert_includes": 0,
-        "assert_in_delta": 1, "assert_in_epsilon": 1, "must_be_nil": 0, "must_be_empty": 0, "must_match": 0,
+        "assert_empty": 0, "assert_match": 1, "assert_same": 1, "assert_includes": 0,
+        "assert_in_delta": 1, "assert_in_epsilon": 1, "must_be_empty": 0, "must_match": 0,
         "must_be_same_as": 0, "must_include": 0, "must_be_close_to": 0, "must_be_within_delta": 0,
         "include": 0, "of": 0,
     },
