@@ -56,7 +56,8 @@ def answers(
         return []
     more = Counter(each for _, each in shown) - Counter(each for _, each in known)
     if not more and right and wanted not in {each for _, each in shown} and wanted.isdigit():
-        return [str(int(wanted) + 1), str(abs(int(wanted) - 1))]
+        next_to = {str(abs(int(wanted) + by)) for by in (1, -1)}
+        return sorted(next_to - failed)
     at = _place_after(reference[: places[0]][-_BEFORE:], message)
     shown.sort(key=lambda each: each[0] < at)
     others = (each for each in dict.fromkeys(each for _, each in shown) if each in more)
