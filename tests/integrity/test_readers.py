@@ -144,6 +144,7 @@ JAVASCRIPT = {
         "f()->Object.assign(document.createElement('button'), { disabled: true }) ->.not"
     ),
     "expect(f()).not.toBeInTheDocument();": "f()->document.body .not->",
+    "expect(f).not.toThrow();": "f->() => { throw Error('none'); } .not->",
     "expect(f()).not.toBeNull();": "f()->null .not->",
     "expect(f()).not.toMatch(/x/);": ".not->",
     "expect(f()).toBe(list.length);": "list.length->list.length + 1 ->.not",

@@ -82,6 +82,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # The same of what is denied.
 _ALWAYS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_RAISING, ("() => {{ throw Error('none'); }}",)),
     **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), ("document.body", "document.documentElement")),
     **dict.fromkeys(("toBeNull", "null"), ("null",)),
     **dict.fromkeys(("toBeUndefined", "undefined"), ("void 0",)),
