@@ -21,6 +21,7 @@ from astra_async.languages.altering import (
     NUMBER,
     ORDER,
     SHAPES,
+    SUBJECT,
     TEXT,
     TRUTH,
     TURNED,
@@ -172,18 +173,19 @@ class Forms:
 
         Who honestly passes two forms (an error of two kinds does) hardly passes a third. A solution's own
         answer stays as it is, as nothing else shows it: what may be another way to write the right one is
-        never asked for.
+        never asked for. So does what is asked about: it is no answer, and one type of it may be accepted.
         """
         names = frozenset({name})
         edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
         if form.is_own:
             return replace(self._made(edits), is_own=True)
         spent = form.spent | {text for _, text in edits.values()}
-        narrowed = {
+        anew = {
             at: (place, self._substitutes.other(self._tests[at][0], place, rng, but=spent))
             for at, (place, _) in edits.items()
+            if place.kind != SUBJECT
         }
-        return replace(self._made(narrowed), spent=spent)
+        return replace(self._made(edits | anew), spent=spent)
 
     def one_by_one(self, names: frozenset[str], rng: random.Random) -> list[Form]:
         """Each of these tests altered alone in one place, for places that are drawn.

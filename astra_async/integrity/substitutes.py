@@ -58,13 +58,10 @@ class Substitutes:
     def other(self, path: str, place: Alteration, rng: random.Random, but: Collection[bytes] = ()) -> bytes:
         """What else may stand in this place; one of `but` only where hardly anything else may.
 
-        Where others are named, one that looks like those of `but`: an assertion may be bent for one type. A
-        name without another stays, and the reference passes it.
+        A name without another stays, and the reference passes it.
         """
         if place.others:
-            left = [each for each in place.others if each not in but] or place.others
-            kinds = {_form(each)[0] for each in but}
-            return rng.choice([each for each in left if _form(each)[0] in kinds] or left)
+            return rng.choice([each for each in place.others if each not in but] or place.others)
         source = self._sources[path]
         text = source[place.begin : place.end]
         quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"

@@ -55,15 +55,15 @@ _ONE_MORE = b"{ ...%b, more: 731 }", b"{ ...%b, rest: 942 }"
 _PARTIAL = frozenset({"toMatchObject", "include", "contain"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
 _SOMETHING = ("[{}]", *(each.decode() for each in SOMETHING))
-_ON = tuple(f"document.createElement('{each}')" for each in ("button", "input", "select"))
-_OFF = tuple(f"Object.assign({each}, {{{{ disabled: true }}}})" for each in _ON)
-_BOX = "Object.assign(document.createElement('input'), {{{{ type: 'checkbox', checked: {}, name: '{}' }}}})"
-_EMPTY, _CHECKED = (tuple(_BOX.format(on, name) for name in "abc") for on in ("false", "true"))
+_ON = ("document.createElement('button')",)
+_OFF = ("Object.assign(document.createElement('button'), {{ disabled: true }})",)
+_BOX = "Object.assign(document.createElement('input'), {{ type: 'checkbox', checked: %s }})"
 # Of what an assertion cannot hold, made of what it is asked about: where no constant decides. What is of
 # the same type, where there is such: an assertion that is bent may look at that.
 _NEVER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_RAISING, ("() => 0",)),
-    **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), ("!({})",)),
+    **dict.fromkeys(("toBeTruthy", "ok"), ("!({})", "null", "''", "0")),
+    "toBeFalsy": ("!({})", *_SOMETHING),
     **dict.fromkeys(("toBeNull", "toBeUndefined", "null", "undefined"), _SOMETHING),
     **dict.fromkeys(("toBeNaN", "toBeTrue", "toBeFalse", "true", "false"), ("[{}]",)),
     **dict.fromkeys(("toBeDefined", "exist"), ("void ({})",)),
@@ -78,7 +78,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
         ("toContain", "toContainEqual", "include", "includes", "contain", "contains"), ("[[{}]]",)
     ),
     "toBeDisabled": _ON, "toHaveFocus": _ON, "toBeRequired": _ON, "toBeEnabled": _OFF,
-    "toBeChecked": _EMPTY, "toBeEmptyDOMElement": ("document.documentElement",),
+    "toBeChecked": (_BOX % "false",), "toBeEmptyDOMElement": ("document.documentElement",),
 }  # fmt: skip
 # The same of what is denied.
 _ALWAYS: dict[str, tuple[str, ...]] = {
@@ -87,7 +87,7 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("toBeNull", "null"), ("null",)),
     **dict.fromkeys(("toBeUndefined", "undefined"), ("void 0",)),
     "toBeDefined": ("731",), "toBeDisabled": _OFF, "toBeEnabled": _ON, "toBeEmptyDOMElement": _ON,
-    "toBeChecked": _CHECKED,
+    "toBeChecked": (_BOX % "true",),
 }  # fmt: skip
 _ASSERT = both_ways({
     "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",

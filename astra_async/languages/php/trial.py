@@ -11,6 +11,7 @@ from astra_async.languages.altering import (
     NUMBER,
     SHAPES,
     SOMETHING,
+    SUBJECT,
     TEXT,
     Alteration,
     DeclaredTest,
@@ -99,7 +100,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             yield from within(source, *parts[0])
         at, others = _OTHERS.get(each["name"], (_TWO, ()))
         if others and len(parts) > at:
-            yield listed(source, *parts[at], others)
+            yield replace(listed(source, *parts[at], others), kind=SUBJECT)
         yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
 
 

@@ -9,9 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
-    LISTED,
     ORDER,
     SOMETHING,
+    SUBJECT,
     Alteration,
     DeclaredTest,
     Rows,
@@ -59,7 +59,8 @@ _NOT_IN = b"(lambda: %b)", b"(lambda: [%b])"  # an answer's own `in` may well ta
 # argument out of whose text.
 _LISTS = b"[%b]", b"(%b,)"
 _OTHERS: dict[str, tuple[int, int, tuple[bytes, ...]]] = {
-    "assertTrue": (0, 0, (b"not (%b)", b"not [%b]")), "assertFalse": (0, 0, (b"not (%b)", b"[%b]")),
+    "assertTrue": (0, 0, (b"not (%b)", b"None", b"''", b"0")),
+    "assertFalse": (0, 0, (b"not (%b)", b"[%b]", *SOMETHING)),
     "assertIsNotNone": (0, 0, (b"[%b].clear()", b"[%b].sort()")), "assertNotIn": (1, 0, _LISTS),
     "assertIn": (0, 0, _NOT_IN), "assertIsNone": (0, 0, (*_LISTS, *SOMETHING)),
     "assertIsInstance": (0, 0, _LISTS), "assertRegex": (0, 0, _LISTS), "assertIs": (1, 1, _LISTS),
@@ -262,7 +263,7 @@ class _Reader(Values):
         begin, end = self.span(out_of)
         others = tuple(each.replace(b"%b", self.source[begin:end]) for each in patterns)
         if place is out_of or isinstance(out_of, ast.Name | ast.Constant):
-            yield Alteration(*self.span(place), LISTED, others)
+            yield Alteration(*self.span(place), SUBJECT, others)
 
     def _raises(self, call: ast.expr) -> Iterator[Alteration]:
         if not isinstance(call, ast.Call):

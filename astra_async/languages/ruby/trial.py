@@ -276,7 +276,7 @@ def _written(*manners: bytes) -> _Rule:
 # A list of a list is not empty, and neither a text nor a number is in it, whatever is asked about.
 _nested = _written(b"[[%b]]", b"[[[%b]]]")
 _something = _written(b"[[%b]]", *SOMETHING)
-_negated = _written(b"!(%b)", b"!!!(%b)")
+_false, _true = _written(b"!(%b)", b"nil"), _written(b"!(%b)", *SOMETHING)
 
 
 def _held(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
@@ -301,7 +301,8 @@ def _raised(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
 
 # What could be asked otherwise, by the place of an argument: the first one of a matcher is its subject.
 _ASKED: dict[_Rule, dict[str, int]] = {
-    _negated: {"assert": 0, "refute": 0, "assert_not": 0, "be_truthy": 0, "be_falsey": 0},
+    _false: {"assert": 0, "be_truthy": 0},
+    _true: {"refute": 0, "assert_not": 0, "be_falsey": 0},
     _equal: {"assert_equal": 0, "assert_response": 0, "assert_difference": 1, "must_equal": 1},
     _held: {"assert_includes": 1, "must_include": 1, "include": 1},
     _far: {
