@@ -18,6 +18,7 @@ from astra_async.integrity.surveyed_tests import survey
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEYS,
+    NOTHING,
     NUMBER,
     ORDER,
     SHAPES,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
-_SHOWN = frozenset({NUMBER, TEXT, TRUTH})  # what a message shows as the source writes it
+_SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING})  # what a message shows as the source writes it
 _MOST_PLACES = 8  # in which tests are altered one by one
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
@@ -215,7 +216,7 @@ class Forms:
             path, test = self._tests[number]
             names = {name for title in test.titles for name in self._by_title.get(clean_name(title), ())}
             name = min(names & messages.keys(), default="")
-            is_far = place.others and place.kind != TRUTH
+            is_far = place.others and place.kind not in {TRUTH, NOTHING}
             language = language_of(path)
             if place.kind not in _SHOWN or is_far or not name or language is None:
                 continue

@@ -23,7 +23,8 @@ _NEAR = 1e-3
 _NUMBER = r"-?(?:\d{1,3}(?:,\d{3})+|\d{1,20})(?:\.\d{1,6})?"
 _QUOTES = "\"'"
 _BEFORE = 10  # characters before an answer, by which its place is found in another message
-_WORDS = frozenset({"nil", "None", "null", "undefined", "true", "false", "True", "False"})
+_NOTHING = frozenset({"nil", "None", "null", "undefined"})
+_WORDS = _NOTHING | {"true", "false", "True", "False"}
 _CONSTANT = re.compile(
     r"""(?<!\w)(?P<text>(?P<quote>['"])(?:[^\\\r\n]|\\.)*?(?P=quote))(?!\w)"""
     rf"""|(?<![\w.,])(?P<number>{_NUMBER})(?![A-Za-z_]{{4}}|\d|[.,]\d)"""  # a unit may follow
@@ -101,8 +102,8 @@ def _differs(wanted: str, other: str) -> bool:
 
     It may show cents as dollars, or a text without its accents, case, hyphens or zeros before a number.
     """
-    if {wanted, other} & _WORDS:
-        return other in _WORDS
+    if wanted in _NOTHING or {wanted, other} & _WORDS:
+        return wanted in _NOTHING or other in _WORDS
     if wanted[0] == '"' or other[0] == '"':
         short, other_short = (re.sub(r"\b0+(?=\d)", "", each) for each in (wanted, other))
         is_same = _letters(wanted) == _letters(other) or _letters(short) == _letters(other_short)

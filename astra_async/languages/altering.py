@@ -10,7 +10,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - A constant only where no answer can agree with two of them: it is compared for equality. A text that is
   looked for within another is `within`: it becomes one with two letters changed, which none holds by chance.
 - What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
-  which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
+  which it cannot hold (`another`); what is to raise, as what does nothing. Who bends the assertion itself
+  passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything; a count as one more (`unequal`). A mark of our own there would
   tell who reads it of the trial.
@@ -44,8 +45,10 @@ _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "whole"
+NOTHING = "nothing"
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
+_NO_CONSTANTS = frozenset({LISTED, *SHAPES})
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
@@ -263,6 +266,23 @@ def listed(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LI
     """An expression, as what holds it (patterns for its text): no answer equals both, or is in both."""
     text = source[begin:end]
     return Alteration(begin, end, LISTED, tuple(each.replace(b"%b", text) for each in patterns))
+
+
+def nothing(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:
+    """The word for nothing, as what holds it."""
+    return replace(listed(source, begin, end, patterns), kind=NOTHING)
+
+
+def another(
+    place: tuple[int, int], found: Iterable[Alteration], parts: int, table: bytes
+) -> Iterator[Alteration]:
+    """What is asked about as something else, where `found` names no constant that is expected.
+
+    It is a text, a number, a `table` or a list of so many parts: the assertion may be bent for one type.
+    """
+    if all(each.kind in _NO_CONSTANTS for each in found):
+        numbers = b", ".join(b"%d" % (731 + 111 * at) for at in range(parts or 2))
+        yield Alteration(*place, SUBJECT, (*SOMETHING, table, b"[%b]" % numbers))
 
 
 def unequal(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:

@@ -273,9 +273,19 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
             node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in _LISTS
         ):
             yield from _constants(inside(node), file, asked)
+        elif node.type == "field_access" and (others := _named_alike(node, file)):
+            yield Alteration(node.start_byte, node.end_byte, "named", others)
         elif node.type == "object_creation_expression":
             alone = list(_constants(inside(node), file, asked)) if len(inside(node)) == 1 else []
             yield from alone or _others_made(node, file)
+
+
+def _named_alike(constant: Node, file: TestFile) -> tuple[bytes, ...]:
+    """Other constants of the same class (`Reason.INVALID`) that the file names: no two of them are equal."""
+    holder, name = part(constant, "object"), part(constant, "field")
+    alike = re.findall(rf"(?<![\w.]){re.escape(holder)}\.[A-Z][A-Z0-9_]*\b(?!\s*[.(])", source(file.root))
+    is_constant = name.isupper() and holder.rpartition(".")[2][:1].isupper()
+    return tuple(each.encode() for each in sorted({*alike} - {source(constant)})) if is_constant else ()
 
 
 def _others_made(made: Node, file: TestFile) -> Iterator[Alteration]:

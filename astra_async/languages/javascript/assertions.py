@@ -11,23 +11,26 @@ from astra_async.languages.altering import (
     KEYS,
     LISTED,
     NAME,
+    NOTHING,
     SOMETHING,
     SUBJECT,
     TEXT,
     WITHIN,
     Alteration,
+    another,
     backwards,
     both_ways,
     constant,
     far,
     listed,
     not_held,
+    nothing,
     renamed,
     table_key,
     unequal,
     within,
 )
-from astra_async.languages.syntax import TestFile, inside, part, source, spans, walk, word
+from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,8 +123,14 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         if bool(promised) > waits:
             return
         asked = word(next(iter(inside(_root(function))), None))
-        yield from _expected(name, given, file, asked) if "not" not in chain else ()
+        found = list(_expected(name, given, file, asked)) if "not" not in chain else []
+        yield from found
         yield from asked_of_another(function, otherwise="" if given else "[{}]")
+        subject = spans(inside(_root(function)))[:1]
+        if subject and name in _EXACT and "not" not in chain and not promised:
+            expected = given[_EXACT[name] :][:1]
+            parts = len(elements(expected[0])) if expected else 0
+            yield from another(subject[0], found, parts, b"({ none: 731 })")
         yield from turned(function)
 
 
@@ -173,7 +182,7 @@ def at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alterati
     for each in asked:
         if each.kind == TEXT:
             yield from within(file.text, each.begin - 1, each.end + 1)
-        elif each.kind in {LISTED, WITHIN, SUBJECT}:
+        elif each.kind in {LISTED, NOTHING, WITHIN, SUBJECT}:
             yield each
 
 
@@ -197,7 +206,7 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
         if node.type in {"string", "number", "unary_expression", "true", "false"}:
             yield from constant(file.text, node.start_byte, node.end_byte, asked)
         elif node.type == "null":
-            yield listed(file.text, node.start_byte, node.end_byte)
+            yield nothing(file.text, node.start_byte, node.end_byte)
         elif node.type == "array" or _makes_plain(file.functions.get(part(node, "function"))):
             inner = node.named_children if node.type == "array" else inside(node)
             yield from constants(inner, file, asked)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, LISTED, SUBJECT, Alteration, DeclaredTest, named
+from astra_async.languages.altering import FEWER, LISTED, NOTHING, SUBJECT, Alteration, DeclaredTest, named
 from astra_async.languages.javascript.assertions import (
     FUNCTIONS,
     asked_of_another,
@@ -56,7 +56,7 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
     file = TestFile(root=root, text=text, scopes=_SCOPES, functions=once(_functions(root)))
     is_typed = path.rpartition(".")[2].lower() in TYPESCRIPT
     tests = named(_tests(root, file), text, _declared(root), b"[...%b].reverse()")
-    return tuple(_untyped(test) if is_typed else test for test in tests)
+    return tuple(_untyped(text, test) if is_typed else test for test in tests)
 
 
 def _declared(root: Node) -> dict[bytes, bytes]:
@@ -100,14 +100,19 @@ def _takes_page(call: Node) -> bool:
     return any(each.type == _GIVEN and source(each) == "page" for each in given)
 
 
-def _untyped(test: DeclaredTest) -> DeclaredTest:
+def _of_any_type(here: bytes, other: bytes) -> bytes:
+    """An expression in place of what stands here, and which uses it."""
+    return other + b" as any" if here in other else b"([%b, %b] as any)[1]" % (here, other)
+
+
+def _untyped(text: bytes, test: DeclaredTest) -> DeclaredTest:
     """Lists and other subjects stand where the compiler expects another type.
 
     So would pairs of rows: all rows are asked for something else. What is not used any more it may refuse.
     """
     places = (
-        replace(each, others=tuple(other + b" as any" for other in each.others))
-        if each.kind in {LISTED, SUBJECT}
+        replace(each, others=tuple(_of_any_type(text[each.begin : each.end], other) for other in each.others))
+        if each.kind in {LISTED, NOTHING, SUBJECT}
         else each
         for each in (replace(place, rows=None) for place in test.alterations)
         if not (each.kind == FEWER and _NAMED.search(b"".join(each.others)))

@@ -18,7 +18,7 @@ from astra_async.languages.altering import (
     backwards,
     constant,
     far,
-    listed,
+    nothing,
     table_key,
     unequal,
     values_exchanged,
@@ -103,7 +103,7 @@ class Values:
         if isinstance(node, ast.Name):
             yield from self._name(node, asked, made=made)
         elif isinstance(node, ast.Constant) and node.value is None:
-            yield listed(self.source, *self.span(node), HOLDERS)
+            yield nothing(self.source, *self.span(node), HOLDERS)
         elif isinstance(unsigned(node), ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self.span(node), asked)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):

@@ -15,6 +15,7 @@ from astra_async.languages.altering import (
     SYMBOL,
     Alteration,
     DeclaredTest,
+    another,
     backwards,
     both_ways,
     constant,
@@ -22,6 +23,7 @@ from astra_async.languages.altering import (
     listed,
     named,
     not_held,
+    nothing,
     renamed,
     table_key,
     unequal,
@@ -198,8 +200,10 @@ def _assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
             yield from _matched(given[0], receiver, file)
     elif receiver is None:
         yield from _asked(name, given, file, word(next(iter(given[1:]), None)))
+        yield from _calling_nothing(call) if name == "assert_raises" else ()
     elif name.startswith(("must_", "wont_")):
         yield from _asked(name, [_subject(receiver), *given], file, word(receiver))
+        yield from _calling_nothing(receiver) if name == "must_raise" else ()
     else:
         return
     has_number = name == "assert_difference" and len(given) > 1  # which its contrary does not take
@@ -212,16 +216,32 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
     name, given = part(matcher, "method") or source(matcher), inside(matcher)
     subject, asked = _subject(expect), word(expect)
     if name in _EXACT:
-        found = (each for node in given for each in _equal(node, file, asked))
+        found = [each for node in given for each in _equal(node, file, asked)]
         left_out = _LEFT_OUT.get(name, ())
         yield from (each for each in found if each.kind not in left_out)
+        yield from _another(subject, given, found)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
+        yield from _calling_nothing(expect) if name == "raise_error" else ()
     elif given and name in _LISTABLE:
         yield from _listed(given[0], file, asked)
     elif subject is not None and not part(matcher, "block"):
         # Not what a predicate is given: an answer's own may well take a list. A list has no such predicate.
         yield from _nested(subject, file, asked)
+
+
+def _another(subject: Node | None, given: list[Node], found: list[Alteration]) -> Iterator[Alteration]:
+    if subject is not None and given:
+        place = subject.start_byte, subject.end_byte
+        yield from another(place, found, len(elements(given[0])), b"{ 'none' => 731 }")
+
+
+def _calling_nothing(call: Node | None) -> Iterator[Alteration]:
+    """The block that is to raise, if it is one statement, as one that does nothing."""
+    block = None if call is None else call.child_by_field_name("block")
+    body = None if block is None else block.child_by_field_name("body")
+    if body is not None and len(body.named_children) == 1:
+        yield Alteration(body.start_byte, body.end_byte, SUBJECT, (b"nil",))
 
 
 def _begun(chain: Node | None) -> str:
@@ -242,7 +262,9 @@ def _asked(name: str, given: Sequence[Node | None], file: TestFile, asked: str) 
         place = places.get(name, len(given))
         node = given[place] if place < len(given) else None
         if node is not None:
-            yield from rule(node, file, asked)
+            found = list(rule(node, file, asked))
+            yield from found
+            yield from _another(given[1], [node], found) if name == "assert_equal" and len(given) > 1 else ()
 
 
 def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
@@ -332,7 +354,7 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
         if node.type in {"string", "integer", "float", "unary", "true", "false"}:
             yield from constant(file.text, node.start_byte, node.end_byte, asked)
         elif node.type == "nil":
-            yield listed(file.text, node.start_byte, node.end_byte)
+            yield nothing(file.text, node.start_byte, node.end_byte)
         elif part(node, "method") == "new" and not _ERROR.search(part(node, "receiver")):
             made = [each for each in _constants(inside(node), file, asked) if each.kind not in KEYS]
             yield from made if len(inside(node)) == len(made) == 1 else ()  # `==` may leave out one of two
