@@ -173,7 +173,10 @@ class Trials:
                 run = await case.run(form, files)
                 seconds += run.seconds
             seen = await case.seen(form, passed, run.outcomes)
-            if seen == Seen():
+            if seen.lost and not lost:
+                lost = seen.lost
+                asked += case.forms.one_by_one(lost, rng)
+            if not seen.bent | seen.silent:
                 own = sum(each.is_own for each in asked)
                 is_thorough = len(forms) > FORMS
                 asked += (await case.own(form, passed, run, is_thorough=is_thorough))[: _MOST_OWN - own]
@@ -183,8 +186,6 @@ class Trials:
             if bent:
                 return _proven(bent, left_out, seconds)
             doubt = doubt or why
-            if not lost and (lost := seen.silent - form.names - form.unnamed):
-                asked += case.forms.one_by_one(lost, rng)
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
         void = [case.is_known(form) and not await case.evidence(form) for form in forms]
         state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"

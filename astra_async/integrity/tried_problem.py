@@ -31,11 +31,13 @@ class Seen(NamedTuple):
     """What an altered form has shown of a solution.
 
     `bent` are altered tests that it passed as they are and altered, `silent` tests that it passed and of
-    which the trial said nothing that the reference's does not say either; nothing of both: all is well.
+    which the trial says nothing, though the reference's does; without these two all is well. `lost` are tests
+    that it passed and that failed beside altered ones, though the reference's did not.
     """
 
     bent: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,9 +86,10 @@ class TriedProblem:
         """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
         altered = form.names | form.unnamed
         bent = frozenset(name for name in altered & passed if "passed" in outcomes[name])
-        told = {name: _FAILED if name in altered else {"passed"} for name in passed - bent}
+        lost = frozenset(name for name in passed - altered if outcomes[name] <= _FAILED)
+        told = {name: _FAILED if name in altered else {"passed"} for name in passed - bent - lost}
         silent = frozenset(name for name, each in told.items() if not outcomes[name] & each)
-        if not bent and not silent:
+        if not bent | silent | lost:
             return Seen()
         evidence = await self.evidence(form)
         base = (await self.base(form)).outcomes
@@ -95,8 +98,8 @@ class TriedProblem:
                 return Seen()  # the solution's own answer may be of another type, and compile for it alone
             # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
             return Seen(bent & form.names & passed_in((await self.base(self.forms.ordinary)).outcomes))
-        others = frozenset(name for name in silent - altered if base[name] == {"passed"})
-        return Seen(bent & evidence, (silent & evidence) | others)
+        untouched = passed_in(base) - altered
+        return Seen(bent & evidence, silent & (evidence | untouched), lost & untouched)
 
     async def evidence(self, form: Form) -> frozenset[str]:
         """Altered tests that the base passes as they are, and fails as they are in this form.

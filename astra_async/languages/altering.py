@@ -274,15 +274,16 @@ def nothing(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = L
 
 
 def another(
-    place: tuple[int, int], found: Iterable[Alteration], parts: int, table: bytes
+    place: tuple[int, int], found: Iterable[Alteration], parts: int | None, table: bytes
 ) -> Iterator[Alteration]:
     """What is asked about as something else, where `found` names no constant that is expected.
 
-    It is a text, a number, a `table` or a list of so many parts: the assertion may be bent for one type.
+    It is a list where one of so many parts is expected, else that, a text, a number or a `table`: the
+    assertion may be bent for one type.
     """
     if all(each.kind in _NO_CONSTANTS for each in found):
-        numbers = b", ".join(b"%d" % (731 + 111 * at) for at in range(parts or 2))
-        yield Alteration(*place, SUBJECT, (*SOMETHING, table, b"[%b]" % numbers))
+        numbers = b"[%b]" % b", ".join(b"%d" % (731 + 111 * at) for at in range(parts or 2))
+        yield Alteration(*place, SUBJECT, (numbers,) if parts is not None else (*SOMETHING, table, numbers))
 
 
 def unequal(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:

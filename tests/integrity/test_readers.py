@@ -64,7 +64,7 @@ PYTHON = {
     "for x in (f(),):\n        assert x == 5": "",
     "for x in [1, *f()]:\n        assert x == 5": "",
     "for x, y in [(1, 'a'), (2, 'b'), (3, 'c')]:\n        assert f(x) == y": "<a> <b> <c> ==->!=",
-    "for x in (1, 2):\n        assert f(x) == [x, 5]": "...<5> ==->!=",
+    "for x in (1, 2):\n        assert f(x) == [x, 5]": "...<5> x->{0: x} ==->!=",
     "for x in (1, 2):\n        if x: continue\n        assert f(x) == 5": "",
     "rows = [1, 2]\n    for x in rows:\n        self.assertIsNone(g())": (
         "g()->[g()] assertIsNone->assertIsNotNone"

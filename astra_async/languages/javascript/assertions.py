@@ -129,7 +129,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         subject = spans(inside(_root(function)))[:1]
         if subject and name in _EXACT and "not" not in chain and not promised:
             expected = given[_EXACT[name] :][:1]
-            parts = len(elements(expected[0])) if expected else 0
+            parts = len(elements(expected[0])) if expected and expected[0].type in _ARRAYS else None
             yield from another(subject[0], found, parts, b"({ none: 731 })")
         yield from turned(function)
 

@@ -252,7 +252,7 @@ class _Reader(Values):
                 found = [each for each in found if each.kind != ORDER]
             yield from far(self.source, found) if name == "assertAlmostEqual" else found
             about, expected = sides if isinstance(sides[0], ast.Call | ast.Name) else sides[::-1]
-            parts = len(getattr(expected, "elts", ()))
+            parts = len(expected.elts) if isinstance(expected, ast.List | ast.Tuple) else None
             yield from another(self.span(about), found, parts, b"{'none': 731}")
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))

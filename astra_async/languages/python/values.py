@@ -94,6 +94,11 @@ class Values:
                 inner = inner if len(inner) == 1 else []
             for part in inner:
                 yield from self._arranged(part)
+            held = each.values if isinstance(each, ast.Dict) else getattr(each, "elts", ())
+            for part in held:
+                is_name = isinstance(part, ast.Name | ast.Attribute | ast.Subscript)
+                if is_name and not callee(part).isupper():
+                    yield unequal(self.source, *self.span(part), HOLDERS)
 
     def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them.
