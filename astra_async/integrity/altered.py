@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.shown import answers, is_alike
+from astra_async.integrity.shown import Shown, answers, is_alike
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import survey
 from astra_async.languages import language_of
@@ -216,22 +216,32 @@ class Forms:
             path, test = self._tests[number]
             names = {name for title in test.titles for name in self._by_title.get(clean_name(title), ())}
             name = min(names & messages.keys(), default="")
-            is_far = place.others and place.kind not in {TRUTH, NOTHING}
-            language = language_of(path)
-            if place.kind not in _SHOWN or is_far or not name or language is None:
+            if not name:
                 continue
             whole, source = place.whole(), self._survey.sources[path]
-            text = source[whole.begin : whole.end].decode(errors="replace")
             altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
-            shown = messages[name], None if right is None else right.get(name, "")
-            own_equality = language.own_equality
-            found = answers(text, altered.decode(errors="replace"), *shown, own_equality=own_equality)
-            if path.rpartition(".")[2] in language.typed:
-                found = [each for each in found if is_alike(text, each)]
-            for at, answer in enumerate(found):
-                asked += [{}] * (at == len(asked))
-                asked[at] = asked[at] | {number: (whole, answer.encode())}
+            known = None if right is None else right.get(name, "")
+            shown = Shown(altered.decode(errors="replace"), messages[name], known)
+            # What else is wrong in what is compared there is shown as well.
+            more = (each for each in test.alterations if known and each.rows is None and each != place)
+            for each in (place, *more):
+                for answer in self._answers(path, each, shown, is_altered=each is place):
+                    free = next((edits for edits in asked if number not in edits), None)
+                    if free is None:
+                        asked.append(free := {})
+                    free[number] = each.whole(), answer.encode()
         return [replace(self._made(edits), is_own=True) for edits in asked]
+
+    def _answers(self, path: str, place: Alteration, shown: Shown, *, is_altered: bool) -> list[str]:
+        """What a solution has given for the constant that stands in a place, if any does."""
+        language, whole = language_of(path), place.whole()
+        is_far = place.others and place.kind not in {TRUTH, NOTHING}
+        if place.kind not in _SHOWN or is_far or language is None:
+            return []
+        asked = self._survey.sources[path][whole.begin : whole.end].decode(errors="replace")
+        found = answers(asked, shown, own_equality=language.own_equality, is_altered=is_altered)
+        is_typed = path.rpartition(".")[2] in language.typed
+        return [each for each in found if not is_typed or is_alike(asked, each)]
 
     def outcomes(self, report: TestReport) -> tuple[dict[str, set[str]], dict[str, str]]:
         """Expected tests by name, with what a report says of each of their occurrences, and messages."""

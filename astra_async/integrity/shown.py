@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages.altering import constant
 
@@ -35,33 +35,41 @@ _CONSTANT = re.compile(
 _PLACES = re.compile(r"\.\w{1,5}:\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
 
 
-def answers(
-    asked: str, altered: str, message: str, right: str | None = None, *, own_equality: bool = True
-) -> list[str]:
+class Shown(NamedTuple):
+    """What an `altered` test asked for, and the messages of a solution and of the `right` one then."""
+
+    altered: str
+    message: str
+    right: str | None = None
+
+
+def answers(asked: str, shown: Shown, *, own_equality: bool = True, is_altered: bool = True) -> list[str]:
     """Constants that a solution may have given for the one that a test asks for, as its language writes them.
 
-    `asked` is as the source has it, a number, a truth or a text in quotes, and `altered` what an altered
-    test asked for. `message` is the solution's then, `right` the reference's. Empty where the message shows
-    what was asked for and no `right` is given, or the reference's does not show it. With `own_equality` an
-    honest answer may equal two constants that are alike; without, any other one is another answer.
+    `asked` is as the source has it, a number, a truth or a text in quotes. Empty where the solution's message
+    shows that and no right one is given, or the right one does not show it. With `own_equality` an honest
+    answer may equal two constants that are alike; without, any other one is another answer. Of a place beside
+    the one that `is_altered` what is asked for has to be missing in the message.
 
     First comes what stands where the reference's message has what was asked for; what that shows as well is
     no answer. Of a message that shows no constant of its own it is what is next to the right number.
     """
+    altered, message, right = shown
     message, reference = _PLACES.sub(" ", message), _PLACES.sub(" ", right or "")
     wanted = next((each for _, each in _constants(asked)), None)
-    shown = [*_constants(message)]
+    given = [*_constants(message)]
+    is_given = wanted in {each for _, each in given}
     failed, known = {each for _, each in _constants(altered)}, [*_constants(reference or asked)]
     places = [at for at, each in known if each == wanted]
-    if wanted is None or not places or (right is None and wanted in {each for _, each in shown}):
+    if wanted is None or not places or (is_given and (right is None or not is_altered)):
         return []
-    more = Counter(each for _, each in shown) - Counter(each for _, each in known)
-    if not more and right and wanted not in {each for _, each in shown} and wanted.isdigit():
+    more = Counter(each for _, each in given) - Counter(each for _, each in known)
+    if not more and right and not is_given and is_altered and wanted.isdigit():
         next_to = {str(abs(int(wanted) + by)) for by in (1, -1)}
         return sorted(next_to - failed)
     at = _place_after(reference[: places[0]][-_BEFORE:], message)
-    shown.sort(key=lambda each: each[0] < at)
-    others = (each for each in dict.fromkeys(each for _, each in shown) if each in more)
+    given.sort(key=lambda each: each[0] < at)
+    others = (each for each in dict.fromkeys(each for _, each in given) if each in more)
     differing = (each for each in others if not own_equality or _differs(wanted, each))
     quote = asked[0] if asked[0] in _QUOTES else _QUOTES[0]
     written = (_written(each, quote) for each in differing if each not in failed)

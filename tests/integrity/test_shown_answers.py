@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from astra_async.integrity.shown import answers
+from astra_async.integrity.shown import Shown, answers
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ from astra_async.integrity.shown import answers
 def test_a_wrong_answer_is_found_as_the_source_writes_it(
     asked: str, altered: str, shown: str, right: str, found: list[str]
 ) -> None:
-    assert answers(asked, altered, shown, right) == found
-    assert answers(asked, altered, right, right) == []
+    assert answers(asked, Shown(altered, shown, right)) == found
+    assert answers(asked, Shown(altered, right, right)) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_wrong_answer_is_found_as_the_source_writes_it(
     ],
 )
 def test_what_an_honest_answer_may_equal_as_well_is_not_asked_for(asked: str, shown: str, why: str) -> None:
-    assert answers(asked, "120" if asked[0] != "'" else "'120'", shown) == [], why
+    assert answers(asked, Shown("120" if asked[0] != "'" else "'120'", shown)) == [], why
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,18 @@ def test_what_an_honest_answer_may_equal_as_well_is_not_asked_for(asked: str, sh
 def test_where_no_object_decides_what_it_equals_any_other_constant_is_asked_for(
     asked: str, altered: str, shown: str, right: str, found: list[str]
 ) -> None:
-    assert answers(asked, altered, shown, right, own_equality=False) == found
+    assert answers(asked, Shown(altered, shown, right), own_equality=False) == found
 
 
 def test_nothing_is_asked_where_the_reference_does_not_show_its_answer() -> None:
-    assert answers("180", "120", "after 3 calls: wrong", "after 4 calls: wrong") == []
-    assert answers("180", "120", "after 3 calls: wrong") == ["3"]
+    assert answers("180", Shown("120", "after 3 calls: wrong", "after 4 calls: wrong")) == []
+    assert answers("180", Shown("120", "after 3 calls: wrong")) == ["3"]
+
+
+def test_what_else_is_wrong_in_what_is_compared_is_asked_for_where_it_stands() -> None:
+    right = "{'id': 3, 'by': None, 'state': 'new'} != {'id': 3, 'by': None, 'state': 'old'}"
+    shown = Shown("'old'", right.replace("None, 'state': 'new'", "'Ada', 'state': 'new'"), right)
+    assert answers("None", shown, is_altered=False) == []  # the altered test shows it itself
+    shown = Shown("'old'", "{'id': 3, 'by': 'Ada'}", "{'id': 3, 'by': None}")
+    assert answers("None", shown, is_altered=False) == ['"Ada"']
+    assert answers("3", shown, is_altered=False) == []
