@@ -7,14 +7,13 @@ turned round. The name of the test stays, so that a report tells of it as of the
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.shown import Shown, answers, is_alike
 from astra_async.integrity.substitutes import Substitutes
-from astra_async.integrity.surveyed_tests import survey
+from astra_async.integrity.surveyed_tests import held_titles, survey
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEYS,
@@ -100,7 +99,9 @@ class Forms:
         )
         counts = Counter(clean_name(test.name) for test in expected)
         self.names = frozenset(counts)
-        held = _held(self.names, (clean_name(title) for _, test in self._tests for title in test.titles))
+        held = held_titles(
+            self.names, (clean_name(title) for _, test in self._tests for title in test.titles)
+        )
         self._held = {name: titles for name, titles in held.items() if counts[name] == 1}
         self._by_title: dict[str, list[str]] = {}
         for name, titles in self._held.items():
@@ -335,21 +336,3 @@ def _applied(source: bytes, edits: Iterable[_Edit]) -> bytes:
     for begin, end, text in sorted(written, reverse=True):
         source = source[:begin] + text + source[end:]
     return source
-
-
-def _held(names: Iterable[str], titles: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Names that hold titles, as words of their own, with these; a title within a longer one counts nothing.
-
-    minitest numbers its specs: `test_0001_adds prices`.
-    """
-    known = sorted({title for title in titles if title}, key=len, reverse=True)
-    found = {}
-    for name in names:
-        held: list[str] = []
-        for title in known:
-            words = rf"(?:(?<!\w)|(?<=test_\d{{4}}_)){re.escape(title)}(?!\w)"
-            if title in name and not any(title in each for each in held) and re.search(words, name):
-                held.append(title)
-        if held:
-            found[name] = frozenset(held)
-    return found

@@ -12,7 +12,7 @@ from astra_async.languages.altering import DeclaredTest, parts_exchanged
 from astra_async.overlay.merged_files import staying
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.overlay import PathPolicy
 
@@ -66,3 +66,21 @@ def _with_parts(source: bytes, test: DeclaredTest) -> DeclaredTest:
     """The test, of which a text may also be asked with two parts of it exchanged."""
     exchanged = (each for place in test.alterations for each in parts_exchanged(source, place))
     return replace(test, alterations=(*test.alterations, *exchanged))
+
+
+def held_titles(names: Iterable[str], titles: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Names that hold titles, as words of their own, with these; a title within a longer one counts nothing.
+
+    minitest numbers its specs: `test_0001_adds prices`.
+    """
+    known = sorted({title for title in titles if title}, key=len, reverse=True)
+    found = {}
+    for name in names:
+        held: list[str] = []
+        for title in known:
+            words = rf"(?:(?<!\w)|(?<=test_\d{{4}}_)){re.escape(title)}(?!\w)"
+            if title in name and not any(title in each for each in held) and re.search(words, name):
+                held.append(title)
+        if held:
+            found[name] = frozenset(held)
+    return found
