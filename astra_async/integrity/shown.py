@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages.altering import constant
@@ -89,8 +90,13 @@ def _place_after(before: str, message: str) -> int:
     return next((message.index(part) + len(part) for part in parts if part in message), 0)
 
 
-def _constants(message: str) -> Iterator[tuple[int, str]]:
+@lru_cache(maxsize=16)  # a message is looked at for each place of its test
+def _constants(message: str) -> tuple[tuple[int, str], ...]:
     """Those of a message with their places: texts with one kind of quotes, numbers without needless zeros."""
+    return tuple(_found_in(message))
+
+
+def _found_in(message: str) -> Iterator[tuple[int, str]]:
     for found in _CONSTANT.finditer(message):
         number, angled = found["number"], found["angled"] or ""
         if re.fullmatch(_NUMBER, angled):

@@ -10,8 +10,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - A constant only where no answer can agree with two of them: it is compared for equality. A text that is
   looked for within another is `within`: it becomes one with two letters changed, which none holds by chance.
 - What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
-  which it cannot hold (`another`); what is to raise, as what does nothing. Who bends the assertion itself
-  passes that, and fails what is turned as others do.
+  which it cannot hold (`other_subject`); what is to raise, as what does nothing. Who bends the assertion
+  itself passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything; a count as one more (`unequal`). A mark of our own there would
   tell who reads it of the trial.
@@ -273,7 +273,7 @@ def nothing(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = L
     return replace(listed(source, begin, end, patterns), kind=NOTHING)
 
 
-def another(
+def other_subject(
     place: tuple[int, int], found: Iterable[Alteration], parts: int | None, table: bytes
 ) -> Iterator[Alteration]:
     """What is asked about as something else, where `found` names no constant that is expected.

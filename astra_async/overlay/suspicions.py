@@ -38,7 +38,8 @@ _SIGNS = (
     ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion)\b"),
     ("patched_global", ("=",), (
         r"(?<![.\w$])(?:Object|Array|String|Number|Boolean|Function|Promise|JSON|Map|Set|Error|Reflect|Math"
-        r"|Date|RegExp|Buffer|Node|\w*Element|\w*Wrapper|console|TestCase)(?:\.prototype)?\s?(?:\.\s?\w+|\[[^\]\n]{1,60}\])\s?=[^=>]"
+        r"|Date|RegExp|Buffer|Node|\w{0,40}Element|\w{0,40}Wrapper|console|TestCase)"
+        r"(?:\.prototype)?\s?(?:\.\s?\w+|\[[^\]\n]{1,60}\])\s?=[^=>]"
     )),
     ("patched_global", ("defineProperty", "setPrototypeOf", "__proto__", "definePropert"), ""),
     ("patched_global", ("builtins", "monkeypatch", "mock.patch", "EqualityTester"), ""),

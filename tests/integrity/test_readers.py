@@ -85,6 +85,9 @@ PYTHON = {
     "assert f(3) == Decimal('1.50')": "<1.50> ==->!=",
     "assert Price(3) == 5": "<5> ==->!=",
     "self.assertEqual(f(), g())": "g()->{0: g()} f()->'none' assertEqual->assertNotEqual",
+    "with self.assertRaises(KeyError):\n        f()\n        g()": "KeyError->BufferError",
+    "with self.assertRaises(KeyError), f():\n        g()": "KeyError->BufferError",
+    "self.assertEqual([], f())": "f()->{0: f()} f()->[731, 842] assertEqual->assertNotEqual",
     "self.assertEqual(f(), len(g()))": "len(g())->len(g()) + 1 f()->'none' assertEqual->assertNotEqual",
     "assert f() == g().count()": "g().count()->g().count() + 1 ==->!=",
     "assert f() == -5": "<-5> ==->!=",
@@ -199,6 +202,7 @@ RUBY = {
     "expect { f }.to change { g }.by(1)": "<1> to->not_to",
     "expect { f }.to raise_error": "f->nil to->not_to",
     "expect { f }.to raise_error(Refused)": "Refused->[Refused] f->nil to->not_to",
+    "expect { f; g }.to raise_error(KeyError)": "KeyError->ArgumentError to->not_to",
     "expect(f).to receive(:g).and_return(5)": "to->not_to",
     "allow(f).to receive(:g).and_return(5)": "",
     "expect(f).to eq(Money.new(180))": "<180> Money.new(180)->[Money.new(180)] to->not_to",
@@ -259,6 +263,8 @@ JAVA = {
     "assertEquals(f(2) * 30, g());": f"{AS_LIST.replace('g()', 'f(2) * 30')} {NOT_EQUAL}",
     "assertEquals(2 * 30, f());": f"<2> <30> {NOT_EQUAL}",
     "assertEquals(Kind.GOOD, f());": f"{AS_LIST.replace('g()', 'Kind.GOOD')} {NOT_EQUAL}",
+    "assertEquals(Kind.GOOD, f()); g(Kind.BAD);": f"{AS_LIST.replace('g()', 'Kind.GOOD')} {NOT_EQUAL}",
+    "assertEquals(Kind.GOOD, f()); g(Kind.BAD, Kind.NEW);": f"Kind.GOOD->Kind.BAD {NOT_EQUAL}",
     "assertEquals(new Seat(1), f());": f"<1> {NOT_EQUAL}",
     "assertEquals(new Seat(1, 2), f()); new Seat(2, 3); new Seat(1, 4); new Seat(x, 5);": (
         f"new Seat(1, 2)->new Seat(2, 3) {NOT_EQUAL}"

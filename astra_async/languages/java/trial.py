@@ -281,11 +281,24 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
 
 
 def _named_alike(constant: Node, file: TestFile) -> tuple[bytes, ...]:
-    """Other constants of the same class (`Reason.INVALID`) that the file names: no two of them are equal."""
+    """Other constants of the same class (`Reason.INVALID`) that the file names, if there are two at least.
+
+    Two numbers of an answer's own class may be equal (`Limits.SEATS`, `Limits.DAYS`), hardly three.
+    """
     holder, name = part(constant, "object"), part(constant, "field")
-    alike = re.findall(rf"(?<![\w.]){re.escape(holder)}\.[A-Z][A-Z0-9_]*\b(?!\s*[.(])", source(file.root))
     is_constant = name.isupper() and holder.rpartition(".")[2][:1].isupper()
-    return tuple(each.encode() for each in sorted({*alike} - {source(constant)})) if is_constant else ()
+    others = _named_constants(file.root).get(holder, set()) - {name} if is_constant else set()
+    return tuple(f"{holder}.{each}".encode() for each in sorted(others)) if len(others) > 1 else ()
+
+
+@lru_cache(maxsize=1)
+def _named_constants(root: Node) -> dict[str, set[str]]:
+    """The constants that a file names, by their class."""
+    found: dict[str, set[str]] = {}
+    for each in walk(root):
+        if each.type == "field_access" and part(each, "field").isupper():
+            found.setdefault(part(each, "object"), set()).add(part(each, "field"))
+    return found
 
 
 def _others_made(made: Node, file: TestFile) -> Iterator[Alteration]:

@@ -17,7 +17,6 @@ from astra_async.languages.altering import (
     TEXT,
     WITHIN,
     Alteration,
-    another,
     backwards,
     both_ways,
     constant,
@@ -25,6 +24,7 @@ from astra_async.languages.altering import (
     listed,
     not_held,
     nothing,
+    other_subject,
     renamed,
     table_key,
     unequal,
@@ -130,7 +130,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         if subject and name in _EXACT and "not" not in chain and not promised:
             expected = given[_EXACT[name] :][:1]
             parts = len(elements(expected[0])) if expected and expected[0].type in _ARRAYS else None
-            yield from another(subject[0], found, parts, b"({ none: 731 })")
+            yield from other_subject(subject[0], found, parts, b"({ none: 731 })")
         yield from turned(function)
 
 

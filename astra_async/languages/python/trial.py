@@ -15,7 +15,6 @@ from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
     Rows,
-    another,
     both_ways,
     constant,
     far,
@@ -24,6 +23,7 @@ from astra_async.languages.altering import (
     named,
     new_name,
     not_held,
+    other_subject,
     within,
 )
 from astra_async.languages.python.syntax import (
@@ -153,7 +153,8 @@ class _Reader(Values):
                 names = [callee(item.context_expr) for item in node.items]
                 if any(name in _RAISES for name in names):
                     yield from self._raises(node.items[0].context_expr)
-                    if len(node.body) == 1:  # of more, another right answer may raise in an earlier one
+                    # Of more, another right answer may raise in an earlier one, or in what it enters.
+                    if len(node.items) == len(node.body) == 1:
                         yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None",))
                 elif all(name in _MANAGERS for name in names):
                     yield from self.alterations(node.body)
@@ -251,9 +252,10 @@ class _Reader(Values):
             if name in _UNORDERED:
                 found = [each for each in found if each.kind != ORDER]
             yield from far(self.source, found) if name == "assertAlmostEqual" else found
-            about, expected = sides if isinstance(sides[0], ast.Call | ast.Name) else sides[::-1]
+            is_first = not isinstance(sides[0], ast.List | ast.Tuple | ast.Dict | ast.Constant)
+            about, expected = sides if is_first else sides[::-1]
             parts = len(expected.elts) if isinstance(expected, ast.List | ast.Tuple) else None
-            yield from another(self.span(about), found, parts, b"{'none': 731}")
+            yield from other_subject(self.span(about), found, parts, b"{'none': 731}")
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))
         if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):

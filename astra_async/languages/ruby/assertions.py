@@ -16,7 +16,6 @@ from astra_async.languages.altering import (
     SUBJECT,
     SYMBOL,
     Alteration,
-    another,
     backwards,
     both_ways,
     constant,
@@ -24,6 +23,7 @@ from astra_async.languages.altering import (
     listed,
     not_held,
     nothing,
+    other_subject,
     renamed,
     table_key,
     unequal,
@@ -113,7 +113,7 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
         found = [each for node in given for each in _equal(node, file, asked)]
         left_out = _LEFT_OUT.get(name, ())
         yield from (each for each in found if each.kind not in left_out)
-        yield from _another(subject, given, found)
+        yield from _other_subject(subject, given, found)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
         yield from _calling_nothing(expect) if name == "raise_error" else ()
@@ -124,11 +124,12 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
         yield from _nested(subject, file, asked)
 
 
-def _another(subject: Node | None, given: list[Node], found: list[Alteration]) -> Iterator[Alteration]:
+def _other_subject(subject: Node | None, given: list[Node], found: list[Alteration]) -> Iterator[Alteration]:
+    """What is asked about as something else, where no constant is expected."""
     if subject is not None and given:
         place = subject.start_byte, subject.end_byte
         parts = len(elements(given[0])) if given[0].type in _ARRAYS else None
-        yield from another(place, found, parts, b"{ 'none' => 731 }")
+        yield from other_subject(place, found, parts, b"{ 'none' => 731 }")
 
 
 def _calling_nothing(call: Node | None) -> Iterator[Alteration]:
@@ -159,7 +160,8 @@ def _asked(name: str, given: Sequence[Node | None], file: TestFile, asked: str) 
         if node is not None:
             found = list(rule(node, file, asked))
             yield from found
-            yield from _another(given[1], [node], found) if name == "assert_equal" and len(given) > 1 else ()
+            if name == "assert_equal" and len(given) > 1:
+                yield from _other_subject(given[1], [node], found)
 
 
 def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
