@@ -44,6 +44,7 @@ _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING})  # what a message shows as the source writes it
+_MOST_ROWS = 2  # of a loop for which its constant is another, each in a form of its own
 _MOST_PLACES = 8  # in which tests are altered one by one
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
@@ -265,9 +266,13 @@ class Forms:
         return frozenset(name for name, titles in self._held.items() if not titles & others)
 
     def _constants(self, number: int, asked: Collection[Alteration] = ()) -> list[Alteration]:
-        """The constants of a test that were not asked yet."""
+        """The constants of a test that were not asked yet; a loop's for two rows, as its first may be honest."""
         alterations = self._tests[number][1].alterations
-        return [each for each in alterations if each.kind != TURNED and each not in asked]
+        return [
+            each
+            for each in alterations
+            if each.kind != TURNED and len(_rows_of(each, asked)) < (_MOST_ROWS if each.rows else 1)
+        ]
 
     def _drawn(self, number: int, rng: random.Random, before: Sequence[Alteration], *, shaped: bool) -> _Edit:
         path, test = self._tests[number]
@@ -290,12 +295,16 @@ class Forms:
         line = rng.choice(sorted(set(lines.values()) - asked or set(lines.values())))
         places = [each for each in places if lines[each] == line]
         (drawn,) = rng.choices(places, [1 + (each.kind == ORDER) for each in places])
-        return self._edit(number, drawn, rng)
+        return self._edit(number, drawn, rng, before)
 
-    def _edit(self, number: int, place: Alteration, rng: random.Random) -> _Edit:
+    def _edit(
+        self, number: int, place: Alteration, rng: random.Random, before: Sequence[Alteration] = ()
+    ) -> _Edit:
         """The place of a test, in a loop for a row that is drawn, and what stands there instead."""
         if place.rows:
-            place = replace(place, rows=replace(place.rows, altered=rng.randrange(len(place.rows.places))))
+            numbers = set(range(len(place.rows.places)))
+            row = rng.choice(sorted(numbers - _rows_of(place, before) or numbers))
+            place = replace(place, rows=replace(place.rows, altered=row))
         return place, self._substitutes.other(self._tests[number][0], place, rng)
 
     def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:
@@ -316,6 +325,11 @@ class Forms:
             for file in self.ordinary.project.files
         )
         return replace(self.ordinary.project, files=files), inside
+
+
+def _rows_of(place: Alteration, asked: Iterable[Alteration]) -> set[int]:
+    """For which rows of its loop a place was asked, 0 where there is none."""
+    return {each.rows.altered if each.rows else 0 for each in asked if each == place}
 
 
 def _edited(number: int, forms: Iterable[Form]) -> list[Alteration]:
