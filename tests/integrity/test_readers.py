@@ -21,6 +21,7 @@ PYTHON = {
     "assert f() == [1, 'two', {'a': True}]": "<1> <two> <a> True->False ==->!=",
     "assert 7 == f(8)": "<7> ==->!=",
     "assert f() != 5": "!=->==",
+    "assert f() == list(range(1, 11))": "<1> <11> ==->!=",
     "assert f() == g()": "g()->{0: g()} ==->!=",
     "assert 'x' in f()": "x->7301x in->not in",
     "assert 'hello' in f()": "<hello> in->not in",
@@ -183,6 +184,7 @@ JAVASCRIPT = {
 }
 RUBY = {
     "expect(f).to eq(5)": "<5> to->not_to",
+    "expect(f).to eq((8..14).to_a)": "<8> <14> (8..14).to_a->[(8..14).to_a] to->not_to",
     "expect(f).to eq(-5)": "<-5> to->not_to",
     "expect(f).to eq(:sold)": "<sold> to->not_to",
     "expect(f).to eq([1, { 'a' => 'x' }])": "<1> <a> <x> to->not_to",

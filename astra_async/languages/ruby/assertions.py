@@ -29,7 +29,7 @@ from astra_async.languages.altering import (
     unequal,
     within,
 )
-from astra_async.languages.syntax import TestFile, elements, inside, part, source, walk, word
+from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,6 +69,7 @@ _OPPOSITES = both_ways(
 # Matchers that no answer declares, and that hold of no list.
 _LISTABLE = frozenset({"match", "start_with", "end_with", "respond_to", "have_key", "be_within", "cover"})
 _MAKING = frozenset({"map", "collect", "pluck", "ids"})  # a list
+_RANGE = re.compile(rb"\(?([0-9]+)\.{2,3}([0-9]+)(?:\)\.to_a|\))?")
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
 # Errors are equal whose class and message are, whatever else they were given.
@@ -248,9 +249,9 @@ _ASKED: dict[_Rule, dict[str, int]] = {
 def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
     """The constants of which a value is made, if it is made of constants, lists and hashes of them."""
     for node in (meant for each in nodes for meant in file.meant(each)):
-        if node.type in {"string", "integer", "float", "unary", "true", "false"}:
-            yield from constant(file.text, node.start_byte, node.end_byte, asked)
-        elif node.type == "nil":
+        for span in _written_out(node, file):
+            yield from constant(file.text, *span, asked)
+        if node.type == "nil":
             yield nothing(file.text, node.start_byte, node.end_byte)
         elif part(node, "method") == "new" and not _ERROR.search(part(node, "receiver")):
             made = [each for each in _constants(inside(node), file, asked) if each.kind not in KEYS]
@@ -265,6 +266,13 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
             yield from _constants(node.named_children, file, asked)
         elif node.type == "pair":
             yield from _paired(node, file)
+
+
+def _written_out(node: Node, file: TestFile) -> list[tuple[int, int]]:
+    """Where a constant stands, or the two ends of a range of numbers."""
+    numbers = _RANGE.fullmatch(file.text, node.start_byte, node.end_byte)
+    is_plain = node.type in PLAIN - {"simple_symbol"}
+    return [numbers.span(1), numbers.span(2)] if numbers else spans([node] if is_plain else [])
 
 
 def _paired(pair: Node, file: TestFile) -> Iterator[Alteration]:
