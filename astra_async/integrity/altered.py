@@ -45,6 +45,7 @@ _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have ano
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING})  # what a message shows as the source writes it
 _MOST_ROWS = 2  # of a loop for which its constant is another, each in a form of its own
+_FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
@@ -118,14 +119,14 @@ class Forms:
         Where all are altered, code that looks for a test which it honestly passes knows that it is tried. Who
         is lenient for another constant may be honest where the assertion is turned round, and the reverse.
         Further forms alter the tests in which constants are left that no form before them has exchanged: who
-        is lenient in one assertion bends that alone. The last asks for other shapes where it can.
+        is lenient in one assertion bends that alone. Every other one asks for other shapes where it can.
         """
         able = list(self._groups)
         some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
         parts = [each for each in able if each in some], [each for each in able if each not in some]
         halves = [self._form(part, rng) for part in parts if part]
         forms = [*halves, self._form(able, rng, before=halves)] if able else []
-        for shaped in (False, True):
+        for shaped in _FURTHER:
             left = [
                 title
                 for title in able
@@ -266,7 +267,7 @@ class Forms:
         return frozenset(name for name, titles in self._held.items() if not titles & others)
 
     def _constants(self, number: int, asked: Collection[Alteration] = ()) -> list[Alteration]:
-        """The constants of a test that were not asked yet; a loop's for two rows, as its first may be honest."""
+        """The constants of a test that were not asked yet; a loop's for two rows: one may be its first."""
         alterations = self._tests[number][1].alterations
         return [
             each
@@ -304,7 +305,8 @@ class Forms:
         if place.rows:
             numbers = set(range(len(place.rows.places)))
             row = rng.choice(sorted(numbers - _rows_of(place, before) or numbers))
-            place = replace(place, rows=replace(place.rows, altered=row))
+            name = self._survey.new_name(self._tests[number][0], rng)
+            place = replace(place, rows=replace(place.rows, altered=row, name=name))
         return place, self._substitutes.other(self._tests[number][0], place, rng)
 
     def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:

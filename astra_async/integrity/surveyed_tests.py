@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,23 +13,29 @@ from astra_async.languages.altering import DeclaredTest, parts_exchanged
 from astra_async.overlay.merged_files import staying
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterable, Mapping
 
     from astra_async.overlay import PathPolicy
 
 _READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes if each.trial}
 _MAX_BYTES = 400_000  # of a test file that is read
+_VARIABLE = re.compile(rb"^[ \t]*(?:(?:const|let|let mut|var) )?\$?([a-z]\w{2,}) = ", re.MULTILINE)
+_WANTED = {b"wanted", b"expected", b"answer", b"outcome", b"result"}  # as people name what a row expects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """What a problem's tests show to a reader, by the path of their file.
 
-    `sources` are the texts that were read: of a file of tests all, of a source the tests inside of it.
+    `sources` are the texts that were read: of a file of tests all, of a source the tests inside of it;
+    `names` are those of variables in all of the project's files, by the files' suffix.
     """
 
     files: Mapping[str, tuple[DeclaredTest, ...]]
     sources: Mapping[str, bytes]
+    names: Mapping[str, set[bytes]]
+    _words: dict[str, set[bytes]] = field(default_factory=dict)
     _ends: dict[str, list[int]] = field(default_factory=dict)  # of the lines of a text, as they are asked for
 
     def line(self, path: str, at: int) -> int:
@@ -36,6 +43,13 @@ class Survey:
         if path not in self._ends:
             self._ends[path] = [each.end() for each in re.finditer(rb"\n", self.sources[path])]
         return bisect_right(self._ends[path], at)
+
+    def new_name(self, path: str, rng: random.Random) -> bytes:
+        """A variable's name that this file does not have, and another one of the project may."""
+        if path not in self._words:
+            self._words[path] = set(re.findall(rb"\w+", self.sources[path]))
+        names = (self.names[_suffix(path)] | _WANTED) - self._words[path]
+        return rng.choice(sorted(names or {b"wanted_here"}))
 
     @property
     def tests(self) -> list[DeclaredTest]:
@@ -52,14 +66,21 @@ def survey(policy: PathPolicy) -> Survey:
     """Read the tests of the languages that can be read."""
     files: dict[str, tuple[DeclaredTest, ...]] = {}
     sources: dict[str, bytes] = {}
+    names: dict[str, set[bytes]] = defaultdict(set)
     for path, file in sorted(policy.files.items()):
-        read = _READERS.get(path.rpartition(".")[2].lower())
+        suffix = _suffix(path)
+        read = _READERS.get(suffix)
         if read is None or file.link is not None or len(file.content) > _MAX_BYTES:
             continue
+        names[suffix].update(_VARIABLE.findall(file.content))
         source = file.content if path in policy.tests else staying(path, file.content)
         if source and (found := read(path, source)):
             files[path], sources[path] = tuple(_with_parts(source, test) for test in found), source
-    return Survey(files=files, sources=sources)
+    return Survey(files=files, sources=sources, names=names)
+
+
+def _suffix(path: str) -> str:
+    return path.rpartition(".")[2].lower()
 
 
 def _with_parts(source: bytes, test: DeclaredTest) -> DeclaredTest:

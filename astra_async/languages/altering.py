@@ -37,7 +37,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice, pairwise
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
@@ -52,8 +51,6 @@ _NO_CONSTANTS = frozenset({LISTED, *SHAPES})
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
-# Names for what a row expects, as people give them: the first that a file does not have.
-_WANTED = (b"wanted", b"expected", b"answer", b"outcome", b"result")
 _FEWEST_LETTERS = 5
 _MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
 _MOST = 4  # of a list that is expected in another order, or longer or shorter
@@ -99,7 +96,7 @@ class Alteration:
         whole = self.whole()
         begin, end = whole.begin, whole.end
         other = source[begin : self.begin] + text + source[self.end : end]
-        return [*self.rows.edits(source, source[begin:end], other), (begin, end, self.rows.name)]
+        return [*self.rows.edits(source, source[begin:end], other), (begin, end, self.rows.variable)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +105,25 @@ class Rows:
 
     Nothing else in a test tells that it is altered: a counter, or a choice in the assertion, would. `target`
     and `places` are where the variable and the rows stand, `patterns` how a second value is put beside each
-    of them, `altered` the row that expects something else.
+    of them, `altered` the row that expects something else. What a row expects has a `variable`, which begins
+    with a `sigil` in some languages.
     """
 
-    name: bytes
     target: tuple[int, int]
     places: tuple[tuple[int, int], ...]
     patterns: tuple[bytes, bytes]
+    sigil: bytes = b""
+    name: bytes = b"wanted"
     altered: int = 0
+
+    @property
+    def variable(self) -> bytes:
+        """What a row expects, as a variable is written."""
+        return self.sigil + self.name
 
     def edits(self, source: bytes, same: bytes, other: bytes) -> Iterator[tuple[int, int, bytes]]:
         """The loop's own part of the edits of a constant: the rows expect the `same`, and one the `other`."""
-        yield *self.target, self.patterns[0] % (source[slice(*self.target)], self.name)
+        yield *self.target, self.patterns[0] % (source[slice(*self.target)], self.variable)
         for number, place in enumerate(self.places):
             value = other if number == self.altered else same
             yield *place, self.patterns[1] % (source[slice(*place)], value)
@@ -157,13 +161,6 @@ def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> I
         is_in_body = not is_row and loop[0] <= each.begin and each.end <= loop[1]
         is_for_one = is_in_body and each.kind in _CONSTANTS and not each.rows
         yield replace(each, rows=rows) if is_for_one else each
-
-
-@lru_cache(maxsize=1)
-def new_name(source: bytes) -> bytes:
-    """The name of a variable that the source does not have."""
-    words = set(re.findall(rb"\w+", source))
-    return next((each for each in _WANTED if each not in words), b"wanted_here")
 
 
 def named(

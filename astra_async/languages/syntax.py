@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, Rows, arranged, in_loop, new_name, values_exchanged
+from astra_async.languages.altering import FEWER, Rows, arranged, in_loop, values_exchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -195,7 +195,7 @@ class TestFile:
             self.bind(target, rows)
             inner = target.named_children if target.type == "block_parameters" else [target]
             place = inner[0].start_byte, inner[-1].end_byte
-            around = Rows(new_name(self.text), place, tuple(spans(rows)), patterns or (b"", b""))
+            around = Rows(place, tuple(spans(rows)), patterns or (b"", b""))
             found = in_loop(asked, spans([loop])[0], around)
             yield from (each if patterns else replace(each, rows=None) for each in found)
 

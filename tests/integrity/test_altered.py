@@ -135,6 +135,38 @@ def test_a_loop_asks_for_something_else_for_one_of_its_rows() -> None:
     assert sent == {(("Oak", "left"),), (("Oak", "left"), ("Oak", "right"))}
 
 
+def test_what_a_row_expects_has_a_name_that_another_file_of_the_project_has() -> None:
+    own = "def price(cost):\n    plank = cost * 2\n    asked = plank\n    return plank\n"
+    forms = forms_of("test_it", test_shop=LOOPS, helped=own)
+    found = {
+        name
+        for seed in range(60)
+        for form in forms.drawn(random.Random(seed))
+        for name in re.findall(r", (\w+) in ", text_of(form))
+        if name != "row"
+    }
+    assert found == {"plank", "wanted", "expected", "answer", "outcome", "result"}  # not what the file has
+
+
+def test_an_object_is_asked_for_as_another_one_that_is_made_of_other_parts() -> None:
+    shop = "def test_it():\n    oak = tree('Oak', 1)\n    elm = tree('Elm', 2)\n    ash = tree('Ash', 1)\n"
+    shop += "    elm = tree('Elm', 3) if elm else elm\n    yew = bush('Yew', 5)\n    fir = tree('Fir', 7)\n"
+    shop += "    assert trees() == [oak, ash]\n    late = tree('Late', 9)\n    assert late\n"
+    forms = forms_of("test_it", test_shop=shop)
+    [line] = [each for each in shop.splitlines() if "trees()" in each]
+    altered = (
+        each
+        for seed in range(100)
+        for form in forms.drawn(random.Random(seed))
+        for each in text_of(form).splitlines()
+    )
+    found = {each.partition("== ")[2] for each in altered if "trees() == [" in each and each != line}
+    assert {each for each in found if "{" not in each and each.count(",") == 1} == {
+        "[fir, ash]",
+        "[oak, fir]",
+    }
+
+
 def test_a_text_becomes_another_of_words_that_these_tests_use_and_that_none_of_them_asks_for() -> None:
     shop = "def test_it():\n    assert page() == 'The title is required here'\n    send('A note of ours')\n"
     shop += "def test_that():\n    assert name() == 'The number was too large'\n"

@@ -22,7 +22,6 @@ from astra_async.languages.altering import (
     far,
     in_loop,
     listed,
-    new_name,
     renamed,
     table_key,
     within,
@@ -111,7 +110,7 @@ def _in_loop(source: bytes, code: str, loop: re.Match[str]) -> Iterator[Alterati
     target, body = _TARGET.fullmatch(code, listed + 1, head), _BRACE.match(code, head + 1)
     rows, end = parts_of(code, opening), closing(code, body.end() - 1) if body else head
     if target and body and len(rows) > 1 and not _SKIPS.search(code, body.end(), end):
-        around = Rows(b"$" + new_name(source), target.span(1), tuple(rows), (b"[%b, %b]", b"[%b, %b]"))
+        around = Rows(target.span(1), tuple(rows), (b"[%b, %b]", b"[%b, %b]"), b"$")
         yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), around)
 
 

@@ -28,11 +28,22 @@ def leaves(body: Iterable[ast.AST]) -> bool:
 
 def used_once(function: Function) -> frozenset[str]:
     """Names of a function that are given something in one place, and are used in one."""
-    names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
+    names = (each for each in ast.walk(function) if isinstance(each, ast.Name))
     used = Counter(each.id for each in names if isinstance(each.ctx, ast.Load))
-    stored = Counter([each.id for each in names if isinstance(each.ctx, ast.Store)])
+    return stored_once(function) & {name for name, count in used.items() if count == 1}
+
+
+def stored_once(function: Function) -> frozenset[str]:
+    """Names of a function that are given something in one place."""
+    names = (each for each in ast.walk(function) if isinstance(each, ast.Name))
+    stored = Counter(each.id for each in names if isinstance(each.ctx, ast.Store))
     stored += Counter(each.arg for each in (*function.args.args, *function.args.kwonlyargs))
-    return frozenset(name for name, count in used.items() if count == stored[name] == 1)
+    return frozenset(name for name, count in stored.items() if count == 1)
+
+
+def made_of(call: ast.Call) -> set[str]:
+    """The arguments of a call, written out."""
+    return {ast.dump(each) for each in (*call.args, *(keyword.value for keyword in call.keywords))}
 
 
 def parameters_with_rows(test: Function) -> Iterator[tuple[str, Sequence[ast.expr]]]:

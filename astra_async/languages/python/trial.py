@@ -21,7 +21,6 @@ from astra_async.languages.altering import (
     in_loop,
     listed,
     named,
-    new_name,
     not_held,
     other_subject,
     within,
@@ -31,8 +30,10 @@ from astra_async.languages.python.syntax import (
     callee,
     is_fixture,
     leaves,
+    made_of,
     names_in,
     parameters_with_rows,
+    stored_once,
     used_once,
 )
 from astra_async.languages.python.values import HOLDERS, Values
@@ -126,7 +127,7 @@ class _Reader(Values):
         """What every run of a function asks, whose parameters are given this."""
         if leaves(function.body):
             return []
-        before = self.once, self.given
+        before = self.once, self.given, self.made
         self.once = used_once(function)
         assigned = {
             each.targets[0].id: (each.value,)
@@ -136,8 +137,11 @@ class _Reader(Values):
             and isinstance(each.targets[0], ast.Name)
         }
         self.given = {name: each for name, each in (assigned | given).items() if name in self.once}
+        stored = stored_once(function)
+        made = ((name, each) for name, (each,) in assigned.items() if name in stored)
+        self.made = {name: each for name, each in made if isinstance(each, ast.Call) and made_of(each)}
         found = list(self.alterations(function.body))
-        self.once, self.given = before
+        self.once, self.given, self.made = before
         return found
 
     def alterations(self, body: Sequence[ast.stmt]) -> Iterator[Alteration]:
@@ -205,7 +209,7 @@ class _Reader(Values):
         place = self.span(target)
         is_bare = isinstance(target, ast.Tuple) and self.source[place[0]] != ord("(")
         patterns = b"(%b), %b" if is_bare else b"%b, %b", b"(%b, %b)"
-        around = Rows(new_name(self.source), place, tuple(map(self.span, rows)), patterns)
+        around = Rows(place, tuple(map(self.span, rows)), patterns)
         yield from in_loop(self.alterations(loop.body), self.span(loop), around)
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:

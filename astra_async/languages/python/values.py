@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
@@ -23,12 +24,12 @@ from astra_async.languages.altering import (
     unequal,
     values_exchanged,
 )
-from astra_async.languages.python.syntax import asked_of, callee, is_plain, names_in, unsigned
+from astra_async.languages.python.syntax import asked_of, callee, is_plain, made_of, names_in, unsigned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-_MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple"}
+_MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple", "range"}
 # A tuple of one element would be written otherwise, and a set has no order.
 _SHAPES_LEFT_OUT: dict[type, set[str]] = {ast.Tuple: {FEWER}, ast.Set: {ORDER, MORE}}
 
@@ -46,6 +47,7 @@ class Values:
         self.once: frozenset[str] = frozenset()
         self.given: dict[str, Sequence[ast.expr]] = {}
         self.parameters: dict[str, Sequence[ast.expr]] = {}
+        self.made: dict[str, ast.Call] = {}  # by calls with arguments, in its own statements
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """Where a node stands."""
@@ -67,8 +69,7 @@ class Values:
                 break
         shapes = [] if named else [*self._arranged(left), *self._arranged(right)]
         if not found and not named:
-            known = (each for each in self.meant(right) if callee(each) != "ANY")
-            found = [unequal(self.source, *self.span(each), HOLDERS) for each in known]
+            found = [self._unequal(each, [right]) for each in self.meant(right) if callee(each) != "ANY"]
         return [*found, *shapes]
 
     def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
@@ -98,7 +99,22 @@ class Values:
             for part in held:
                 is_name = isinstance(part, ast.Name | ast.Attribute | ast.Subscript)
                 if is_name and not callee(part).isupper():
-                    yield unequal(self.source, *self.span(part), HOLDERS)
+                    yield self._unequal(part, held)
+
+    def _unequal(self, node: ast.expr, beside: Iterable[ast.expr]) -> Alteration:
+        """A value that no constant is, as what it does not equal.
+
+        An object that the test has made is also asked for as another one, made so of other parts.
+        """
+        made = self.made.get(callee(node)) if isinstance(node, ast.Name) else None
+        found, names = unequal(self.source, *self.span(node), HOLDERS), names_in(beside)
+        others = (
+            name.encode()
+            for name, call in self.made.items()
+            if made is not None and name not in names and call.lineno < node.lineno
+            if callee(call) == callee(made) and made_of(call).isdisjoint(made_of(made))
+        )
+        return replace(found, others=(*others, *found.others))
 
     def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them.

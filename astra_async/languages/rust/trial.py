@@ -17,7 +17,6 @@ from astra_async.languages.altering import (
     arranged,
     constant,
     in_loop,
-    new_name,
 )
 from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
 from astra_async.languages.rust.items import SKIPPED
@@ -78,7 +77,7 @@ def _in_loop(source: bytes, code: str, row: tuple[int, int], at: int) -> Iterato
     rows, body = tuple(parts_of(code, at)), _BRACE.match(code, closing(code, at) + 1)
     if body and len(rows) > 1 and not _SKIPS.search(code, body.end(), closing(code, body.end() - 1)):
         end = closing(code, body.end() - 1)
-        around = Rows(new_name(source), row, rows, (b"(%b, %b)", b"(%b, %b)"))
+        around = Rows(row, rows, (b"(%b, %b)", b"(%b, %b)"))
         yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), around)
 
 
