@@ -45,10 +45,11 @@ class Survey:
         return bisect_right(self._ends[path], at)
 
     def new_name(self, path: str, rng: random.Random) -> bytes:
-        """A variable's name that this file does not have, and another one of the project may."""
+        """A variable's name that this file does not have, of another file where there is one."""
         if path not in self._words:
             self._words[path] = set(re.findall(rb"\w+", self.sources[path]))
-        names = (self.names[_suffix(path)] | _WANTED) - self._words[path]
+        words = self._words[path]
+        names = self.names[_suffix(path)] - words or _WANTED - words
         return rng.choice(sorted(names or {b"wanted_here"}))
 
     @property

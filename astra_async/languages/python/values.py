@@ -104,17 +104,17 @@ class Values:
     def _unequal(self, node: ast.expr, beside: Iterable[ast.expr]) -> Alteration:
         """A value that no constant is, as what it does not equal.
 
-        An object that the test has made is also asked for as another one, made so of other parts.
+        That is another object which the test has made in the same way of other parts, else what holds it.
         """
         made = self.made.get(callee(node)) if isinstance(node, ast.Name) else None
         found, names = unequal(self.source, *self.span(node), HOLDERS), names_in(beside)
-        others = (
+        others = tuple(
             name.encode()
             for name, call in self.made.items()
             if made is not None and name not in names and call.lineno < node.lineno
             if callee(call) == callee(made) and made_of(call).isdisjoint(made_of(made))
         )
-        return replace(found, others=(*others, *found.others))
+        return replace(found, others=others or found.others)
 
     def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them.
