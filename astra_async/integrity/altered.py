@@ -16,6 +16,7 @@ from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import held_titles, survey
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
+    KEY,
     KEYS,
     NOTHING,
     NUMBER,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
-_SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING})  # what a message shows as the source writes it
+_SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
 _MOST_ROWS = 2  # of a loop for which its constant is another, each in a form of its own
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
@@ -242,9 +243,12 @@ class Forms:
         if place.kind not in _SHOWN or is_far or language is None:
             return []
         asked = self._survey.sources[path][whole.begin : whole.end].decode(errors="replace")
+        if place.kind == KEY:
+            asked = f"'{asked}'"
         found = answers(asked, shown, own_equality=language.own_equality, is_altered=is_altered)
         is_typed = path.rpartition(".")[2] in language.typed
-        return [each for each in found if not is_typed or is_alike(asked, each)]
+        found = [each for each in found if not is_typed or is_alike(asked, each)]
+        return found if place.kind != KEY else [each[1:-1] for each in found if each[1:-1].isidentifier()]
 
     def outcomes(self, report: TestReport) -> tuple[dict[str, set[str]], dict[str, str]]:
         """Expected tests by name, with what a report says of each of their occurrences, and messages."""

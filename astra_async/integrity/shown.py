@@ -13,6 +13,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from astra_async.integrity.substitutes import respelled
 from astra_async.languages.altering import constant
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _WORDS = _NOTHING | {"true", "false", "True", "False"}
 _CONSTANT = re.compile(
     r"""(?<!\w)(?P<text>(?P<quote>['"])(?:[^\\\r\n]|\\.)*?(?P=quote))(?!\w)"""
     rf"""|(?<![\w.,])(?P<number>{_NUMBER})(?![A-Za-z_]{{4}}|\d|[.,]\d)"""  # a unit may follow
+    r"""|(?<!\w)(?P<key>[A-Za-z_]\w*)(?=: |=>)"""
     rf"""|(?P<word>\b(?:{"|".join(sorted(_WORDS))})\b)"""
     r"""|<(?P<angled>[^<>\r\n]{1,200})>"""  # JUnit's, without quotes
 )
@@ -50,24 +52,26 @@ def answers(asked: str, shown: Shown, *, own_equality: bool = True, is_altered: 
     `asked` is as the source has it, a number, a truth or a text in quotes. Empty where the solution's message
     shows that and no right one is given, or the right one does not show it. With `own_equality` an honest
     answer may equal two constants that are alike; without, any other one is another answer. Of a place beside
-    the one that `is_altered` what is asked for has to be missing in the message.
+    the one that `is_altered` what is asked for has to stand there less often than in the right message.
 
     First comes what stands where the reference's message has what was asked for; what that shows as well is
-    no answer. Of a message that shows no constant of its own it is what is next to the right number.
+    no answer. Of a message that shows no constant of its own it is what is next to the right number, or
+    without `own_equality` other spellings of the right text.
     """
     altered, message, right = shown
     message, reference = _PLACES.sub(" ", message), _PLACES.sub(" ", right or "")
     wanted = next((each for _, each in _constants(asked)), None)
     given = [*_constants(message)]
-    is_given = wanted in {each for _, each in given}
     failed, known = {each for _, each in _constants(altered)}, [*_constants(reference or asked)]
     places = [at for at, each in known if each == wanted]
-    if wanted is None or not places or (is_given and (right is None or not is_altered)):
+    times = sum(each == wanted for _, each in given)
+    if wanted is None or not places or (times and right is None):
+        return []
+    if not is_altered and times >= len(places):
         return []
     more = Counter(each for _, each in given) - Counter(each for _, each in known)
-    if not more and right and not is_given and is_altered and wanted.isdigit():
-        next_to = {str(abs(int(wanted) + by)) for by in (1, -1)}
-        return sorted(next_to - failed)
+    if not more and right and not times and is_altered and (wanted.isdigit() or wanted[0] == '"'):
+        return _near_to(wanted, asked, failed, own_equality=own_equality)
     at = _place_after(reference[: places[0]][-_BEFORE:], message)
     given.sort(key=lambda each: each[0] < at)
     others = (each for each in dict.fromkeys(each for _, each in given) if each in more)
@@ -75,6 +79,14 @@ def answers(asked: str, shown: Shown, *, own_equality: bool = True, is_altered: 
     quote = asked[0] if asked[0] in _QUOTES else _QUOTES[0]
     written = (_written(each, quote) for each in differing if each not in failed)
     return [each for each in written if each in _WORDS or _is_constant(each.encode())][:_MOST]
+
+
+def _near_to(wanted: str, asked: str, failed: set[str], *, own_equality: bool) -> list[str]:
+    """The next numbers, or other spellings of a text."""
+    if wanted.isdigit():
+        return sorted({str(abs(int(wanted) + by)) for by in (1, -1)} - failed)
+    spellings = [] if own_equality else [each.decode() for each in respelled(wanted[1:-1].encode())]
+    return [f"{asked[0]}{each}{asked[0]}" for each in spellings if f'"{each}"' not in failed]
 
 
 def is_alike(one: str, other: str) -> bool:
@@ -106,6 +118,8 @@ def _found_in(message: str) -> Iterator[tuple[int, str]]:
         elif number:
             sign, digits = number[: number.startswith("-")], number.lstrip("-").replace(",", "")
             text = sign + re.sub(r"^0+(?=\d)", "", digits)
+        elif found["key"]:
+            text = f'"{found["key"]}"'
         else:
             text = found["word"] or (angled if angled in _WORDS else f'"{angled}"')
         yield found.start(), text

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from astra_async.languages import language_of
 from astra_async.languages.altering import KEYS, NUMBER, SYMBOL, TEXT, WITHIN
 
 if TYPE_CHECKING:
@@ -20,11 +21,14 @@ _NEAR = 0.9  # of the others are of the same form, where there are such
 # Of texts become one that stands elsewhere in their file, such as what a test sends.
 _ELSEWHERE = 0.15
 _NEXT = 0.5  # of numbers that are invented are the next ones: what is forgiven may be near
+_RESPELLED = 0.25  # of texts, where no object of an answer's decides what they equal or hold
 _DIGITS = 0.4  # of texts that are looked for within others and have digits get two more
 # Draws until another text is found than those that were asked before, and one that no text of theirs has.
 _TRIES, _FEW_TRIES = 200, 8
 _QUOTED = re.compile(rb"""(['"])([^'"\\`#$%{}\r\n]+)\1""")
 _NAME = re.compile(rb"[\w-]+")
+_POINTS = bytes.maketrans(b".,", b",.")
+_NO_WORD = re.compile(rb"[\s!-/:-@]")
 _WORD = re.compile(rb"[A-Za-z]{4,}")
 _Group = tuple[object, ...]
 
@@ -66,6 +70,8 @@ class Substitutes:
         text = source[place.begin : place.end]
         quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"
         groups = _near(path, place, text), _of_kind(path, place), [(path, _form(text))]
+        if rng.random() < _RESPELLED and (spellings := _spellings(path, place, text)):
+            return rng.choice(spellings)
         known = [self._others(each, text, quote) for each in groups] if place.kind != WITHIN else []
         if place.kind in KEYS:  # not a key that its table has already
             table = source[source.rfind(b"{", 0, place.begin) + 1 : source.find(b"}", place.end)]
@@ -117,6 +123,20 @@ class Substitutes:
             if word not in own and made not in self._phrases:
                 return made
         return b""
+
+
+def respelled(text: bytes) -> list[bytes]:
+    """A text in the other case, with points for commas and the reverse, without punctuation and blanks."""
+    found = (text.swapcase(), text.translate(_POINTS), _NO_WORD.sub(b"", text))
+    return [each for each in dict.fromkeys(found) if each not in {text, b""}]
+
+
+def _spellings(path: str, place: Alteration, text: bytes) -> list[bytes]:
+    """A text in spellings that honest answers do not take for it; what is looked for in the other case."""
+    language = language_of(path)
+    is_fixed = language is not None and not language.own_equality and place.kind in {TEXT, WITHIN}
+    found = respelled(text) if is_fixed else []
+    return [each for each in found if place.kind == TEXT or each == text.swapcase()]
 
 
 def _near(path: str, place: Alteration, text: bytes) -> Iterator[_Group]:

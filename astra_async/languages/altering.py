@@ -209,12 +209,14 @@ def arranged(
         return
     opening, closing = source[place[0] : parts[0][0]], source[parts[-1][1] : place[1]]
     comma, numbers = between[0] if between else b"", range(len(texts))
-    orders = [_exchanged(texts, *pair) for pair in pairwise(constants)]
+    moved = (constants[::-1], [*constants[1:], *constants[:1]])
+    orders = [_placed(texts, constants, each) for each in moved]
+    orders += [_exchanged(texts, *pair) for pair in pairwise(constants)]
     # A comma after the only element would be left alone.
     fewer = [texts[:at] + texts[at + 1 :] for at in reversed(numbers) if comma or b"," not in closing]
     more = [[*texts, texts[number]] for number in constants or numbers if comma]
     for kind, lists in ((ORDER, orders), (FEWER, fewer), (MORE, more)):
-        others = (opening + comma.join(each) + closing for each in lists if each != texts)
+        others = dict.fromkeys(opening + comma.join(each) + closing for each in lists if each != texts)
         if kind in kinds and (some := tuple(islice(others, _MOST))):
             yield Alteration(*place, kind, some)
 
@@ -236,7 +238,13 @@ def values_exchanged(
 
 
 def _exchanged(texts: Sequence[bytes], one: int, other: int) -> list[bytes]:
-    return [texts[{one: other, other: one}.get(at, at)] for at in range(len(texts))]
+    return _placed(texts, (one, other), (other, one))
+
+
+def _placed(texts: Sequence[bytes], places: Sequence[int], moved: Sequence[int]) -> list[bytes]:
+    """The texts, of which those at some places stand in another order there."""
+    there = dict(zip(places, moved, strict=True))
+    return [texts[there.get(at, at)] for at in range(len(texts))]
 
 
 def parts_exchanged(source: bytes, place: Alteration) -> Iterator[Alteration]:

@@ -151,7 +151,7 @@ JAVASCRIPT = {
     "expect(f()).toBeEnabled();": (
         "f()->Object.assign(document.createElement('button'), { disabled: true }) ->.not"
     ),
-    "expect(f()).not.toBeInTheDocument();": "f()->document.body .not->",
+    "expect(f()).not.toBeInTheDocument();": "f()->document.body.lastElementChild ?? document.body .not->",
     "expect(f).not.toThrow();": "f->() => { throw Error('none'); } .not->",
     "expect(f()).not.toBeNull();": "f()->null .not->",
     "expect(f()).not.toMatch(/x/);": ".not->",

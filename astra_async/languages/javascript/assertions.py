@@ -58,6 +58,8 @@ _ONE_MORE = b"{ ...%b, more: 731 }", b"{ ...%b, rest: 942 }"
 _PARTIAL = frozenset({"toMatchObject", "include", "contain"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
 _SOMETHING = ("[{}]", *(each.decode() for each in SOMETHING))
+_ELEMENT = "globalThis.document?.createElement('p') ?? {{}}"
+_PLACED = "document.body.lastElementChild ?? document.body"
 _ON = ("document.createElement('button')",)
 _OFF = ("Object.assign(document.createElement('button'), {{ disabled: true }})",)
 _BOX = "Object.assign(document.createElement('input'), {{ type: 'checkbox', checked: %s }})"
@@ -66,8 +68,8 @@ _BOX = "Object.assign(document.createElement('input'), {{ type: 'checkbox', chec
 _NEVER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_RAISING, ("() => 0",)),
     **dict.fromkeys(("toBeTruthy", "ok"), ("!({})", "null", "''", "0")),
-    "toBeFalsy": ("!({})", *_SOMETHING),
-    **dict.fromkeys(("toBeNull", "toBeUndefined", "null", "undefined"), _SOMETHING),
+    "toBeFalsy": ("!({})", *_SOMETHING, _ELEMENT),
+    **dict.fromkeys(("toBeNull", "toBeUndefined", "null", "undefined"), (*_SOMETHING, _ELEMENT)),
     **dict.fromkeys(("toBeNaN", "toBeTrue", "toBeFalse", "true", "false"), ("[{}]",)),
     **dict.fromkeys(("toBeDefined", "exist"), ("void ({})",)),
     **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), ("({})?.cloneNode()",)),
@@ -86,7 +88,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
 # The same of what is denied.
 _ALWAYS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_RAISING, ("() => {{ throw Error('none'); }}",)),
-    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), ("document.body", "document.documentElement")),
+    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), (_PLACED, "document.body")),
     **dict.fromkeys(("toBeNull", "null"), ("null",)),
     **dict.fromkeys(("toBeUndefined", "undefined"), ("void 0",)),
     "toBeDefined": ("731",), "toBeDisabled": _OFF, "toBeEnabled": _ON, "toBeEmptyDOMElement": _ON,
