@@ -34,7 +34,7 @@ from astra_async.testing.reports.report_text import clean_name
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from astra_async.languages.altering import DeclaredTest
     from astra_async.overlay import PathPolicy
@@ -45,7 +45,7 @@ _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
-_MOST_ROWS = 2  # of a loop for which its constant is another, each in a form of its own
+_MOST_TIMES = 2  # is a place asked that can be in several ways: for another row, as another subject
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
@@ -270,16 +270,17 @@ class Forms:
         }
         return frozenset(name for name, titles in self._held.items() if not titles & others)
 
-    def _constants(self, number: int, asked: Collection[Alteration] = ()) -> list[Alteration]:
-        """The constants of a test that were not asked yet; a loop's for two rows: one may be its first."""
+    def _constants(self, number: int, before: Iterable[_Edit] = ()) -> list[Alteration]:
+        """The constants of a test that were not asked yet, or once alone where there are several ways."""
+        asked = Counter(place for place, _ in before)
         alterations = self._tests[number][1].alterations
         return [
             each
             for each in alterations
-            if each.kind != TURNED and len(_rows_of(each, asked)) < (_MOST_ROWS if each.rows else 1)
+            if each.kind != TURNED and asked[each] < (_MOST_TIMES if each.rows or each.kind == SUBJECT else 1)
         ]
 
-    def _drawn(self, number: int, rng: random.Random, before: Sequence[Alteration], *, shaped: bool) -> _Edit:
+    def _drawn(self, number: int, rng: random.Random, before: Sequence[_Edit], *, shaped: bool) -> _Edit:
         path, test = self._tests[number]
         source = self._survey.sources[path]
         constants = self._constants(number, before) or self._constants(number)
@@ -287,7 +288,7 @@ class Forms:
         titles = " ".join(test.titles).encode(errors="replace").split()
         quiet = [each for each in constants if source[each.begin : each.end].strip() not in titles]
         turned = [each for each in test.alterations if each.kind == TURNED]
-        exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
+        exchanged = any(each.kind == TURNED for each, _ in before) if before else rng.random() < _EXCHANGED
         places = (quiet or constants) if constants and (exchanged or shaped or not turned) else turned
         shapes = [each for each in places if each.kind in {*SHAPES, *KEYS}]
         if shapes and (shaped or rng.random() < _SHAPED):
@@ -296,22 +297,24 @@ class Forms:
             places = [each for each in places if each not in shapes]
         # First a line that no form before has asked: who bends one assertion may bend all of its constants.
         lines = {each: self._survey.line(path, each.begin) for each in places}
-        asked = {self._survey.line(path, each.begin) for each in before}
+        asked = {self._survey.line(path, each.begin) for each, _ in before}
         line = rng.choice(sorted(set(lines.values()) - asked or set(lines.values())))
         places = [each for each in places if lines[each] == line]
         (drawn,) = rng.choices(places, [1 + (each.kind == ORDER) for each in places])
         return self._edit(number, drawn, rng, before)
 
     def _edit(
-        self, number: int, place: Alteration, rng: random.Random, before: Sequence[Alteration] = ()
+        self, number: int, place: Alteration, rng: random.Random, before: Sequence[_Edit] = ()
     ) -> _Edit:
         """The place of a test, in a loop for a row that is drawn, and what stands there instead."""
+        asked = [(each, text) for each, text in before if each == place]
         if place.rows:
-            numbers = set(range(len(place.rows.places)))
-            row = rng.choice(sorted(numbers - _rows_of(place, before) or numbers))
+            rows = set(range(len(place.rows.places)))
+            row = rng.choice(sorted(rows - {each.rows.altered for each, _ in asked if each.rows} or rows))
             name = self._survey.new_name(self._tests[number][0], rng)
             place = replace(place, rows=replace(place.rows, altered=row, name=name))
-        return place, self._substitutes.other(self._tests[number][0], place, rng)
+        but = {text for _, text in asked}
+        return place, self._substitutes.other(self._tests[number][0], place, rng, but)
 
     def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:
         """The project with these places written differently, and the tests among them inside of sources.
@@ -321,7 +324,7 @@ class Forms:
         by_path: dict[str, list[_Edit]] = {}
         for number, edit in edits.items():
             by_path.setdefault(self._tests[number][0], []).append(edit)
-        contents = {path: _applied(self._survey.sources[path], each) for path, each in by_path.items()}
+        contents = {path: self._survey.written(path, each) for path, each in by_path.items()}
         inside = {path: contents.pop(path) for path in self._inside & contents.keys()}
         contents |= {
             path: with_staying(path, text, self._files[path].content) for path, text in inside.items()
@@ -333,14 +336,9 @@ class Forms:
         return replace(self.ordinary.project, files=files), inside
 
 
-def _rows_of(place: Alteration, asked: Iterable[Alteration]) -> set[int]:
-    """For which rows of its loop a place was asked, 0 where there is none."""
-    return {each.rows.altered if each.rows else 0 for each in asked if each == place}
-
-
-def _edited(number: int, forms: Iterable[Form]) -> list[Alteration]:
-    """The places in which forms alter this test."""
-    return [form.edits[number][0] for form in forms if number in form.edits]
+def _edited(number: int, forms: Iterable[Form]) -> list[_Edit]:
+    """What forms alter in this test."""
+    return [form.edits[number] for form in forms if number in form.edits]
 
 
 def by_name(tests: Iterable[NamedOutcome]) -> dict[str, set[str]]:
@@ -349,10 +347,3 @@ def by_name(tests: Iterable[NamedOutcome]) -> dict[str, set[str]]:
     for test in tests:
         found.setdefault(clean_name(test.name), set()).add(test.outcome)
     return found
-
-
-def _applied(source: bytes, edits: Iterable[_Edit]) -> bytes:
-    written = [each for place, text in edits for each in place.edits(source, text)]
-    for begin, end, text in sorted(written, reverse=True):
-        source = source[:begin] + text + source[end:]
-    return source

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable, Mapping
 
+    from astra_async.languages.altering import Alteration
     from astra_async.overlay import PathPolicy
 
 _READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes if each.trial}
@@ -43,6 +44,14 @@ class Survey:
         if path not in self._ends:
             self._ends[path] = [each.end() for each in re.finditer(rb"\n", self.sources[path])]
         return bisect_right(self._ends[path], at)
+
+    def written(self, path: str, edits: Iterable[tuple[Alteration, bytes]]) -> bytes:
+        """A text, in whose places something else stands."""
+        source = self.sources[path]
+        written = [each for place, text in edits for each in place.edits(source, text)]
+        for begin, end, text in sorted(written, reverse=True):
+            source = source[:begin] + text + source[end:]
+        return source
 
     def new_name(self, path: str, rng: random.Random) -> bytes:
         """A variable's name that this file does not have, of another file where there is one."""

@@ -12,9 +12,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
   which it cannot hold (`other_subject`); what is to raise, as what does nothing. Who bends the assertion
   itself passes that, and fails what is turned as others do.
-- A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
-  nothing equals but what equals everything; a count as one more (`unequal`). A mark of our own there would
-  tell who reads it of the trial.
+- A value that no constant is (a call, a name of the module), and such a part of a list or table: as a list of
+  it (`listed`), once or twice, which nothing equals but what equals everything; a count as one more
+  (`unequal`), a literal that has a name with another constant (`varied`). A mark of our own would be seen.
 - Not what an answer may decide itself: which of several parts make objects of its classes equal, whether an
   error is more than its message, what its own matchers and blocks do. What is made of one constant is asked
   with another; of more, in Java, as another object of the tests that shares no part.
@@ -23,9 +23,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   constant. Only constants change places, as an answer may take two objects for equal.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
-- What a loop over rows that stand in the source asks: a constant for one of them (`Rows`), as an assertion
-  may be bent from its second pass on; anything else for all. What a function of the test file compares with
-  an argument: where a test calls it.
+- What a loop over rows that stand in the source asks: a constant or an error for one of them (`Rows`), as an
+  assertion may be bent from its second pass on; anything else for all. What a function of the test file
+  compares with an argument: where a test calls it.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
 
 What is wrong in this for the reference is found out by it, which has to fail the altered test: a test then
@@ -44,15 +44,16 @@ _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "whole"
-NOTHING = "nothing"
+NOTHING, RAISED = "nothing", "raised"
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
 _NO_CONSTANTS = frozenset({LISTED, *SHAPES})
-_CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN})
+_CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN, RAISED})
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
 _FEWEST_LETTERS = 5
 _MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
+_MOST_VARIED = 8  # constants of a literal that has a name
 _MOST = 4  # of a list that is expected in another order, or longer or shorter
 LISTS = b"[%b]", b"[%b, %b]"
 _COUNT = re.compile(
@@ -63,6 +64,8 @@ _MORE_OF_THEM = b"%b + 1", b"%b + 2"
 SOMETHING = b"'none'", b"731"
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
+_NUMBERS = re.compile(rb"(?<![\w.'\"])[0-9]{1,9}(?![\w.'\"])")
+_TEXTS = re.compile(rb"""(?<=['"])(\w*?)([A-Za-z])(?!\2)([A-Za-z])(?=[^'"\\`#$%{}\r\n]*['"])""")
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
 
 
@@ -182,7 +185,8 @@ def named(
     for each in places:
         value = declared.get(source[each.begin : each.end])
         alike = [name for name in names if value is not None and declared[name] != value]
-        others[each] = (*alike, *listed(source, each.begin, each.end, holders).others)
+        held = listed(source, each.begin, each.end, holders).others
+        others[each] = (*alike, *varied(value or b""), *held)
     for test in tests:
         asked = [replace(each, others=others.get(each, each.others)) for each in test.alterations]
         for each in test.alterations:
@@ -260,11 +264,8 @@ def parts_exchanged(source: bytes, place: Alteration) -> Iterator[Alteration]:
 
 def table_key(source: bytes, begin: int, end: int, *, quoted: bool) -> Iterator[Alteration]:
     """The key of a table that stands there; with quotes, if it is a constant."""
-    if not quoted:
-        yield Alteration(begin, end, KEY)
-    for each in constant(source, begin, end) if quoted else ():
-        if each.kind == TEXT:
-            yield replace(each, kind=QUOTED_KEY)
+    texts = (each for each in constant(source, begin, end) if each.kind == TEXT)
+    yield from (replace(each, kind=QUOTED_KEY) for each in texts) if quoted else [Alteration(begin, end, KEY)]
 
 
 def listed(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:
@@ -289,6 +290,16 @@ def other_subject(
     if all(each.kind in _NO_CONSTANTS for each in found):
         numbers = b"[%b]" % b", ".join(b"%d" % (731 + 111 * at) for at in range(parts or 2))
         yield Alteration(*place, SUBJECT, (numbers,) if parts is not None else (*SOMETHING, table, numbers))
+
+
+def varied(literal: bytes) -> tuple[bytes, ...]:
+    """A literal that is written out, with another number or text in it; first with all numbers others."""
+    changed = [(each.span(), b"%d" % (int(each[0]) + 1)) for each in _NUMBERS.finditer(literal)]
+    found = [_NUMBERS.sub(lambda each: b"%d" % (int(each[0]) + 1), literal)] if len(changed) > 1 else []
+    changed += [(each.span(), each[1] + each[3] + each[2]) for each in _TEXTS.finditer(literal)]
+    step = len(changed) // _MOST_VARIED + 1
+    found += [literal[:begin] + text + literal[end:] for (begin, end), text in changed[::step]]
+    return tuple(found)
 
 
 def unequal(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:

@@ -114,6 +114,14 @@ class TestFile:
         is_constant = at is not None and source(at.parent).startswith("const ")
         return _given(at) if at is not None and is_constant and at.type == "variable_declarator" else None
 
+    def literal(self, name: Node, types: frozenset[str]) -> bytes:
+        """What a variable is given where it is declared, if it is made of these types alone; else nothing."""
+        uses = self._uses(name)
+        at = uses[0].parent if uses else None
+        is_once = not any(part(each.parent, "left") == source(name) for each in uses[1:])
+        given = _given(at) if at is not None and is_once and at.type == "assignment" else None
+        return given.text or b"" if given is not None and _is_made_of(given, types) else b""
+
     def _uses(self, name: Node) -> list[Node]:
         """Where a variable stands, in the order of the text: in the smallest scope that has it twice."""
         at = name.parent if name.type == "identifier" else None

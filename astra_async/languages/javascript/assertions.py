@@ -12,6 +12,7 @@ from astra_async.languages.altering import (
     LISTED,
     NAME,
     NOTHING,
+    RAISED,
     SOMETHING,
     SUBJECT,
     TEXT,
@@ -103,6 +104,7 @@ _ASSERT = both_ways({
 _BUILT_IN = frozenset({"Date", "Set", "Map", "URL", "Array", "Buffer", "BigInt", "Number", "String"})
 _ARRAYS, _OBJECTS = frozenset({"array"}), frozenset({"object"})
 _PLAIN = frozenset({"string", "number", "true", "false", "null", "unary_expression"})
+_VALUES = frozenset({"identifier", "member_expression", "call_expression", "template_string"})
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
 
 
@@ -151,6 +153,9 @@ def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Itera
         found += _others(given[0], first, file, is_exact=place is not None)
     yield from found
     yield from shapes(expected, file)
+    if name in _RAISING and given and given[0].type == "identifier" and source(given[0])[:1].isupper():
+        other = b"class extends %b {}" % (given[0].text or b"")
+        yield Alteration(given[0].start_byte, given[0].end_byte, RAISED, (other,))
 
 
 def _others(
@@ -210,8 +215,7 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
         elif node.type == "null":
             yield nothing(file.text, node.start_byte, node.end_byte)
         elif node.type == "array" or _makes_plain(file.functions.get(part(node, "function"))):
-            inner = node.named_children if node.type == "array" else inside(node)
-            yield from constants(inner, file, asked)
+            yield from _parts(node.named_children if node.type == "array" else inside(node), file, asked)
         elif node.type == "identifier" and source(node).isupper():
             yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
         elif _BUILT_IN & {part(node, "constructor"), chain_of(node)[0].removesuffix("()")}:
@@ -227,7 +231,16 @@ def _entry(pair: Node, file: TestFile) -> Iterator[Alteration]:
     name, value = map(pair.child_by_field_name, ("key", "value"))
     if name is not None and name.type in {"property_identifier", "string"}:
         yield from table_key(file.text, *spans([name])[0], quoted=name.type == "string")
-    yield from constants([value] if value is not None else [], file, source(name))
+    yield from _parts([value] if value is not None else [], file, source(name))
+
+
+def _parts(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
+    """The constants of parts of a value; a name, a call and the like, which have none, as another value."""
+    for node in nodes:
+        found = list(constants([node], file, asked))
+        yield from found
+        if not found and node.type in _VALUES and not source(node).startswith(("expect.", "jasmine.")):
+            yield from (unequal(file.text, *span) for span in spans(file.meant(node)))
 
 
 def _makes_plain(function: Node | None) -> bool:

@@ -131,7 +131,10 @@ def _members(source: bytes, code: str, place: tuple[int, int], asked: str) -> It
     parts, plain, is_table = parts_of(code, place[0]), list[int](), False
     for number, (begin, end) in enumerate(parts):
         arrow = _ARROW.search(code, begin, end)
-        found = list(_expected(source, code, trimmed(code, arrow.end() if arrow else begin, end), asked))
+        value = trimmed(code, arrow.end() if arrow else begin, end)
+        found = list(_expected(source, code, value, asked))
+        if not found and code[value[0]] not in ".&[":
+            yield listed(source, *value)
         if arrow:
             is_table = True
             yield from table_key(source, *trimmed(code, begin, arrow.start()), quoted=True)

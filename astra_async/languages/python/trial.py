@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     ORDER,
+    RAISED,
     SOMETHING,
     SUBJECT,
     Alteration,
@@ -29,6 +30,7 @@ from astra_async.languages.python.syntax import (
     Function,
     callee,
     is_fixture,
+    is_plain,
     leaves,
     made_of,
     names_in,
@@ -127,7 +129,7 @@ class _Reader(Values):
         """What every run of a function asks, whose parameters are given this."""
         if leaves(function.body):
             return []
-        before = self.once, self.given, self.made
+        before = self.once, self.given, self.made, self.literals
         self.once = used_once(function)
         assigned = {
             each.targets[0].id: (each.value,)
@@ -138,10 +140,12 @@ class _Reader(Values):
         }
         self.given = {name: each for name, each in (assigned | given).items() if name in self.once}
         stored = stored_once(function)
-        made = ((name, each) for name, (each,) in assigned.items() if name in stored)
-        self.made = {name: each for name, each in made if isinstance(each, ast.Call) and made_of(each)}
+        known = {name: each for name, (each,) in assigned.items() if name in stored}
+        calls = ((name, each) for name, each in known.items() if isinstance(each, ast.Call))
+        self.made = {name: each for name, each in calls if made_of(each)}
+        self.literals = {name: each for name, each in known.items() if is_plain(each)}
         found = list(self.alterations(function.body))
-        self.once, self.given, self.made = before
+        self.once, self.given, self.made, self.literals = before
         return found
 
     def alterations(self, body: Sequence[ast.stmt]) -> Iterator[Alteration]:
@@ -282,8 +286,9 @@ class _Reader(Values):
             return
         for given in call.args[:1]:
             if isinstance(given, ast.Name | ast.Attribute) and callee(given)[:1].isupper():
-                others = tuple(each.encode() for each in _RAISED if each != callee(given))
-                yield Alteration(*self.span(given), "raised", others)
+                others = [each.encode() for each in _RAISED if each != callee(given)]
+                others.append(b"type('Other', (%b,), {})" % self.source[slice(*self.span(given))])
+                yield Alteration(*self.span(given), RAISED, tuple(others))
         for called in call.args[1:2]:
             yield Alteration(*self.span(called), SUBJECT, (b"(lambda *_, **__: None)",))
         for keyword in call.keywords:

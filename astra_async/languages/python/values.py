@@ -23,6 +23,7 @@ from astra_async.languages.altering import (
     table_key,
     unequal,
     values_exchanged,
+    varied,
 )
 from astra_async.languages.python.syntax import asked_of, callee, is_plain, made_of, names_in, unsigned
 
@@ -47,6 +48,7 @@ class Values:
         self.once: frozenset[str] = frozenset()
         self.given: dict[str, Sequence[ast.expr]] = {}
         self.parameters: dict[str, Sequence[ast.expr]] = {}
+        self.literals: dict[str, ast.expr] = {}  # by their names, in its own statements
         self.made: dict[str, ast.Call] = {}  # by calls with arguments, in its own statements
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
@@ -95,16 +97,12 @@ class Values:
                 inner = inner if len(inner) == 1 else []
             for part in inner:
                 yield from self._arranged(part)
-            held = each.values if isinstance(each, ast.Dict) else getattr(each, "elts", ())
-            for part in held:
-                is_name = isinstance(part, ast.Name | ast.Attribute | ast.Subscript)
-                if is_name and not callee(part).isupper():
-                    yield self._unequal(part, held)
 
     def _unequal(self, node: ast.expr, beside: Iterable[ast.expr]) -> Alteration:
         """A value that no constant is, as what it does not equal.
 
-        That is another object which the test has made in the same way of other parts, else what holds it.
+        That is another object which the test has made in the same way of other parts, else what holds it; and
+        a literal that has a name is written out, with another constant.
         """
         made = self.made.get(callee(node)) if isinstance(node, ast.Name) else None
         found, names = unequal(self.source, *self.span(node), HOLDERS), names_in(beside)
@@ -114,7 +112,9 @@ class Values:
             if made is not None and name not in names and call.lineno < node.lineno
             if callee(call) == callee(made) and made_of(call).isdisjoint(made_of(made))
         )
-        return replace(found, others=others or found.others)
+        literal = self.literals.get(callee(node)) if isinstance(node, ast.Name) else None
+        written = varied(self.source[slice(*self.span(literal))]) if literal else ()
+        return replace(found, others=others or (*written, *found.others))
 
     def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them.
@@ -133,19 +133,28 @@ class Values:
             for each in plain if names_in(sides) else sides:
                 yield from self._constants(each, asked, made=made)
         elif isinstance(node, ast.List | ast.Tuple | ast.Set):
-            for each in node.elts:
-                yield from self._constants(each, asked, made=made)
+            yield from self._parts(node.elts, asked)
         elif made and isinstance(node, ast.Call):
             yield from self._arguments(node, asked)
         elif isinstance(node, ast.Dict):
-            yield from self._entries(node, asked, made=made)
+            yield from self._entries(node, asked)
 
-    def _entries(self, table: ast.Dict, asked: str, *, made: bool) -> Iterator[Alteration]:
+    def _parts(self, parts: Sequence[ast.expr], asked: str) -> Iterator[Alteration]:
+        """The constants of parts of a value; what has none as what it does not equal."""
+        for part in parts:
+            found = [*self._constants(part, asked, made=False)] or [*self._constants(part, asked, made=True)]
+            yield from found
+            is_value = not isinstance(part, ast.Starred | ast.List | ast.Tuple | ast.Dict | ast.Set)
+            if not found and is_value and not callee(part).isupper():
+                yield self._unequal(part, parts)
+
+    def _entries(self, table: ast.Dict, asked: str) -> Iterator[Alteration]:
         """The keys of a table, and the constants that stand beside them."""
         for name, value in zip(table.keys, table.values, strict=True):
-            if isinstance(name, ast.Constant):
-                yield from table_key(self.source, *self.span(name), quoted=True)
-            yield from self._constants(value, str(getattr(name, "value", asked)), made=made)
+            for key in self.meant(name) if name is not None else ():
+                if isinstance(key, ast.Constant):
+                    yield from table_key(self.source, *self.span(key), quoted=True)
+            yield from self._parts([value], str(getattr(name, "value", asked)))
 
     def _name(self, node: ast.Name, asked: str, *, made: bool) -> Iterator[Alteration]:
         """What a name is given, or the name of another constant of the file."""

@@ -6,12 +6,14 @@ See `languages.altering`.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     KEYS,
     NAME,
     ORDER,
+    RAISED,
     SOMETHING,
     SUBJECT,
     SYMBOL,
@@ -27,6 +29,7 @@ from astra_async.languages.altering import (
     renamed,
     table_key,
     unequal,
+    varied,
     within,
 )
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
@@ -180,7 +183,9 @@ def _listed(
     """A value that no constant is, as a list or another one."""
     for each in [] if node.type in _NO_VALUES else file.meant(node):
         if not any("heredoc" in inner.type for inner in walk(each)):  # its text stands elsewhere, and once
-            yield other(file.text, each.start_byte, each.end_byte)
+            found = other(file.text, each.start_byte, each.end_byte)
+            literal = file.literal(each, PLAIN | _WORDS | _ARRAYS | _HASHES) if other is unequal else b""
+            yield replace(found, others=(*varied(literal), *found.others))
 
 
 def _written(*manners: bytes) -> _Rule:
@@ -211,11 +216,14 @@ def _far(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
 
 
 def _raised(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
-    message = node.next_named_sibling
-    if source(node) in _RAISED and (message is None or message.type == "string"):
+    is_alone = node.next_named_sibling is None or node.next_named_sibling.type == "string"
+    if source(node) in _RAISED and is_alone:
         others = tuple(each.encode() for each in _RAISED if each != source(node))
-        yield Alteration(node.start_byte, node.end_byte, "raised", others)
-    else:  # it, or another one beside it, may be one of these by its kind
+        yield Alteration(node.start_byte, node.end_byte, RAISED, others)
+    elif node.type in {"constant", "scope_resolution"} and is_alone:  # it may be one of these by its kind
+        other = b"Class.new(%b)" % file.text[node.start_byte : node.end_byte]
+        yield Alteration(node.start_byte, node.end_byte, RAISED, (other,))
+    else:
         yield from _listed(node, file, asked)
 
 
@@ -262,10 +270,20 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
             yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
         elif part(node, "method") in _MAKING:
             yield backwards(file.text, (node.start_byte, node.end_byte), b"(%b).reverse")
+            yield from _listed(node, file, asked)
         elif node.type in {"array", "hash"}:
-            yield from _constants(node.named_children, file, asked)
+            yield from _parts(node.named_children, file, asked)
         elif node.type == "pair":
             yield from _paired(node, file)
+
+
+def _parts(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
+    """The constants of parts of a value; what has none as another value."""
+    for node in nodes:
+        found = list(_constants([node], file, asked))
+        yield from found
+        if not found and node.type not in _ARRAYS | _HASHES | _WORDS:
+            yield from _listed(node, file, asked, unequal)
 
 
 def _written_out(node: Node, file: TestFile) -> list[tuple[int, int]]:
@@ -280,4 +298,4 @@ def _paired(pair: Node, file: TestFile) -> Iterator[Alteration]:
     name, value = map(pair.child_by_field_name, ("key", "value"))
     if name is not None and name.type in {"hash_key_symbol", "string"}:
         yield from table_key(file.text, name.start_byte, name.end_byte, quoted=name.type == "string")
-    yield from _constants([value] if value is not None else [], file, part(pair, "key").strip("\"':"))
+    yield from _parts([value] if value is not None else [], file, part(pair, "key").strip("\"':"))
