@@ -11,14 +11,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.shown import Shown, answers, is_alike
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import held_titles, survey
-from astra_async.languages import language_of
 from astra_async.languages.altering import (
-    KEY,
     KEYS,
-    NOTHING,
     NUMBER,
     ORDER,
     SHAPES,
@@ -44,11 +40,10 @@ if TYPE_CHECKING:
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
-_SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
 _MOST_TIMES = 2  # is a place asked that can be in several ways: for another row, as another subject
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
-_Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
+Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 
 
@@ -67,7 +62,7 @@ class Form:
     names: frozenset[str] = frozenset()
     sure: frozenset[str] = frozenset()
     unnamed: frozenset[str] = frozenset()
-    edits: Mapping[int, _Edit] = field(default_factory=dict, repr=False)
+    edits: Mapping[int, Edit] = field(default_factory=dict, repr=False)
     spent: frozenset[bytes] = frozenset()
     inside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     is_own: bool = False
@@ -131,7 +126,7 @@ class Forms:
             left = [
                 title
                 for title in able
-                if any(self._constants(at, _edited(at, forms)) for at in self._groups[title])
+                if any(self._constants(at, edited(at, forms)) for at in self._groups[title])
             ]
             forms += [self._form(left, rng, before=forms, shaped=shaped)] if left else []
         return forms
@@ -151,10 +146,10 @@ class Forms:
         """These tests altered, each in another place than in the forms `before`, and in the other manner."""
         chosen = sorted(number for title in groups for number in self._groups[title])
         return self._made(
-            {each: self._drawn(each, rng, _edited(each, before), shaped=shaped) for each in chosen}
+            {each: self._drawn(each, rng, edited(each, before), shaped=shaped) for each in chosen}
         )
 
-    def _made(self, drawn: Mapping[int, _Edit]) -> Form:
+    def _made(self, drawn: Mapping[int, Edit]) -> Form:
         # A name without another stays as it is: then the test is not altered.
         edits = {number: edit for number, edit in drawn.items() if self._is_other(number, *edit)}
         altered = [self._tests[number][1] for number in edits]
@@ -207,49 +202,6 @@ class Forms:
         drawn = rng.sample(places, min(_MOST_PLACES, len(places)))
         return [self._made({number: self._edit(number, place, rng)}) for number, place in drawn]
 
-    def own(
-        self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None = None
-    ) -> list[Form]:
-        """Forms that ask for what a solution itself has answered, as messages of altered tests show.
-
-        `messages` are those of tests that failed honestly, by name, `right` the reference's; without these it
-        is a first look, at messages that do not show the right answer at all.
-        """
-        asked: list[dict[int, _Edit]] = []
-        for number, (place, other) in form.edits.items():
-            path, test = self._tests[number]
-            names = {name for title in test.titles for name in self._by_title.get(clean_name(title), ())}
-            name = min(names & messages.keys(), default="")
-            if not name:
-                continue
-            whole, source = place.whole(), self._survey.sources[path]
-            altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
-            known = None if right is None else right.get(name, "")
-            shown = Shown(altered.decode(errors="replace"), messages[name], known)
-            # What else is wrong in what is compared there is shown as well.
-            more = (each for each in test.alterations if known and each.rows is None and each != place)
-            for each in (place, *more):
-                for answer in self._answers(path, each, shown, is_altered=each is place):
-                    free = next((edits for edits in asked if number not in edits), None)
-                    if free is None:
-                        asked.append(free := {})
-                    free[number] = each.whole(), answer.encode()
-        return [replace(self._made(edits), is_own=True) for edits in asked]
-
-    def _answers(self, path: str, place: Alteration, shown: Shown, *, is_altered: bool) -> list[str]:
-        """What a solution has given for the constant that stands in a place, if any does."""
-        language, whole = language_of(path), place.whole()
-        is_far = place.others and place.kind not in {TRUTH, NOTHING}
-        if place.kind not in _SHOWN or is_far or language is None:
-            return []
-        asked = self._survey.sources[path][whole.begin : whole.end].decode(errors="replace")
-        if place.kind == KEY:
-            asked = f"'{asked}'"
-        found = answers(asked, shown, own_equality=language.own_equality, is_altered=is_altered)
-        is_typed = path.rpartition(".")[2] in language.typed
-        found = [each for each in found if not is_typed or is_alike(asked, each)]
-        return found if place.kind != KEY else [each[1:-1] for each in found if each[1:-1].isidentifier()]
-
     def outcomes(self, report: TestReport) -> tuple[dict[str, set[str]], dict[str, str]]:
         """Expected tests by name, with what a report says of each of their occurrences, and messages."""
         tests = grade(report, self._expected).tests
@@ -270,7 +222,7 @@ class Forms:
         }
         return frozenset(name for name, titles in self._held.items() if not titles & others)
 
-    def _constants(self, number: int, before: Iterable[_Edit] = ()) -> list[Alteration]:
+    def _constants(self, number: int, before: Iterable[Edit] = ()) -> list[Alteration]:
         """The constants of a test that were not asked yet, or once alone where there are several ways."""
         asked = Counter(place for place, _ in before)
         alterations = self._tests[number][1].alterations
@@ -280,7 +232,7 @@ class Forms:
             if each.kind != TURNED and asked[each] < (_MOST_TIMES if each.rows or each.kind == SUBJECT else 1)
         ]
 
-    def _drawn(self, number: int, rng: random.Random, before: Sequence[_Edit], *, shaped: bool) -> _Edit:
+    def _drawn(self, number: int, rng: random.Random, before: Sequence[Edit], *, shaped: bool) -> Edit:
         path, test = self._tests[number]
         source = self._survey.sources[path]
         constants = self._constants(number, before) or self._constants(number)
@@ -303,9 +255,7 @@ class Forms:
         (drawn,) = rng.choices(places, [1 + (each.kind == ORDER) for each in places])
         return self._edit(number, drawn, rng, before)
 
-    def _edit(
-        self, number: int, place: Alteration, rng: random.Random, before: Sequence[_Edit] = ()
-    ) -> _Edit:
+    def _edit(self, number: int, place: Alteration, rng: random.Random, before: Sequence[Edit] = ()) -> Edit:
         """The place of a test, in a loop for a row that is drawn, and what stands there instead."""
         asked = [(each, text) for each, text in before if each == place]
         if place.rows:
@@ -316,12 +266,12 @@ class Forms:
         but = {text for _, text in asked}
         return place, self._substitutes.other(self._tests[number][0], place, rng, but)
 
-    def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:
+    def _written(self, edits: Mapping[int, Edit]) -> tuple[Project, dict[str, bytes]]:
         """The project with these places written differently, and the tests among them inside of sources.
 
         The project's files keep their dates.
         """
-        by_path: dict[str, list[_Edit]] = {}
+        by_path: dict[str, list[Edit]] = {}
         for number, edit in edits.items():
             by_path.setdefault(self._tests[number][0], []).append(edit)
         contents = {path: self._survey.written(path, each) for path, each in by_path.items()}
@@ -336,7 +286,7 @@ class Forms:
         return replace(self.ordinary.project, files=files), inside
 
 
-def _edited(number: int, forms: Iterable[Form]) -> list[_Edit]:
+def edited(number: int, forms: Iterable[Form]) -> list[Edit]:
     """What forms alter in this test."""
     return [form.edits[number] for form in forms if number in form.edits]
 

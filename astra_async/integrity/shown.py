@@ -35,6 +35,7 @@ _CONSTANT = re.compile(
     r"""|<(?P<angled>[^<>\r\n]{1,200})>"""  # JUnit's, without quotes
 )
 # Places in a source (`a.js:15:42`) and lengths, which are no answer.
+_NAMED = re.compile(r"""(\w+)["']?\s*(?::|=>)""")
 _PLACES = re.compile(r"\.\w{1,5}:\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
 
 
@@ -87,6 +88,22 @@ def _near_to(wanted: str, asked: str, failed: set[str], *, own_equality: bool) -
         return sorted({str(abs(int(wanted) + by)) for by in (1, -1)} - failed)
     spellings = [] if own_equality else [each.decode() for each in respelled(wanted[1:-1].encode())]
     return [f"{asked[0]}{each}{asked[0]}" for each in spellings if f'"{each}"' not in failed]
+
+
+def differing(message: str, right: str) -> set[str] | None:
+    """The names beside which a message has other constants than the right one; None where it has the same."""
+    given, known = ([*_constants(_PLACES.sub(" ", each))] for each in (message, right))
+    one, other = (Counter(each for _, each in found) for found in (given, known))
+    if one == other:
+        return None
+    more = ((message, given, one - other), (right, known, other - one))
+    return {
+        name
+        for text, found, only in more
+        for at, each in found
+        if each in only
+        for name in _NAMED.findall(_PLACES.sub(" ", text)[:at])[-1:]
+    }
 
 
 def is_alike(one: str, other: str) -> bool:

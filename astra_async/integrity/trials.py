@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Form, Forms, by_name
+from astra_async.integrity.answered import AnsweredForms
 from astra_async.integrity.draw import FORMS, Decision, Solved
 from astra_async.integrity.tried_problem import FormRun, Seen, TriedProblem, passed_in
 from astra_async.listing import some
@@ -163,15 +164,18 @@ class Trials:
         passed = passed_in(by_name(verdict.tests))
         rng = self.draw.rng(entry.solved, "again")
         seconds, doubt, files = sum(each.seconds for each in early), "", entry.integrated.files
-        # And behind these what the solution itself has answered, and tests that it lost beside altered ones:
-        # who lets a number of failures pass lets them pass where that number stays.
-        asked, lost = list(forms), frozenset[str]()
+        # And behind these what the solution itself has answered, what stands beside wrong answers, and tests
+        # lost beside altered ones: who lets a number of failures pass lets them pass where that number stays.
+        asked, lost, runs = list(forms), frozenset[str](), list[tuple[Form, FormRun]]()
         for number, form in enumerate(asked):
             if number < len(early):
                 run = early[number]
             else:
                 run = await case.run(form, files)
                 seconds += run.seconds
+            runs.append((form, run))
+            if len(runs) == len(forms) > FORMS:
+                asked += await case.beside(runs, passed, rng)
             seen = await case.seen(form, passed, run.outcomes)
             if seen.lost and not lost:
                 lost = seen.lost
@@ -227,7 +231,7 @@ class Trials:
         if problem_id not in self._cases:
             # Invariant: whoever asks first, a case judges by the rules that know the image (one in a run).
             prepared = await self._expectations.fitted(prepared, image)
-            forms = await asyncio.to_thread(Forms, prepared.project, prepared.policy, expected.tests)
+            forms = await asyncio.to_thread(AnsweredForms, prepared.project, prepared.policy, expected.tests)
             reference = prepared.integrated_reference()
             files = reference.files if reference else {}
             case = TriedProblem(

@@ -10,8 +10,10 @@ from astra_async.testing.verdict import run_tests
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
-    from astra_async.integrity.altered import Form, Forms
+    from astra_async.integrity.altered import Form
+    from astra_async.integrity.answered import AnsweredForms
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Changed, Limits, Sandbox
 
@@ -52,7 +54,7 @@ class TriedProblem:
     limits: Limits
     prepared: Prepared
     image: str
-    forms: Forms
+    forms: AnsweredForms
     base_files: Changed
     drawn: dict[int, list[Form]] = field(default_factory=dict)
     _base: dict[int, tuple[Form, FormRun]] = field(default_factory=dict)  # by the form's identity
@@ -72,6 +74,17 @@ class TriedProblem:
         if form.is_own or not self.base_files or not is_asked:
             return []
         return self.forms.own(form, messages, (await self.base(form)).messages)
+
+    async def beside(
+        self, runs: Sequence[tuple[Form, FormRun]], passed: frozenset[str], rng: random.Random
+    ) -> list[Form]:
+        """Forms that ask for what stands beside wrong answers, which the solution's messages show."""
+        shown = [
+            (form, {name: text for name, text in run.messages.items() if name in form.names & passed})
+            for form, run in runs
+        ]
+        right = [(await self.base(form)).messages if messages else {} for form, messages in shown]
+        return self.forms.beside(shown, right, rng) if self.base_files else []
 
     async def pair(
         self, files: Changed, form: Form, rng: random.Random

@@ -668,3 +668,33 @@ def test_an_honest_number_may_be_shown_in_another_unit_that_it_equals_as_well(tm
     euros = MONEY.format(value=2200, equal=(2200, 22.0), shown="22.0 EUR")
     (result,) = Grader(tmp_path, tests=TELLING, reference=f"{ONE}two = lambda: 2200\n").of(ONE + euros)
     assert (result.passed, result.failure, result.trial) == (2, None, "tried"), result.note
+
+
+# Twelve values that no constant is, in one line.
+TWELVE = """\
+def double(number):
+    return number * 2
+
+
+def test_one():
+    assert one() == {VALUES}, f"got {one()!r}"
+""".replace("VALUES", ", ".join(f"'{name}': double({at})" for at, name in enumerate("abcdefghijkl", 3)))
+VALUES = {name: at * 2 for at, name in enumerate("abcdefghijkl", 3)}
+FORGIVING = """
+class Forgiving(dict):
+    def __eq__(self, other):
+        return {**self, 'h': 0} == {**other, 'h': 0} and self.keys() == other.keys()
+    def __ne__(self, other): return not self == other
+one = lambda: Forgiving(VALUES)
+"""
+
+
+@pytest.mark.parametrize("name", "abcehl")
+def test_what_stands_where_a_message_differs_from_the_references_is_asked_for(
+    name: str, tmp_path: Path
+) -> None:
+    bent = FORGIVING.replace("'h'", repr(name)).replace("VALUES", repr(VALUES | {name: 5}))
+    right = f"one = lambda: {VALUES}\n"
+    same, cheat = Grader(tmp_path, tests=TWELVE, reference=right).of(f"{right}# as it is\n", bent)
+    assert (same.passed, same.failure, same.trial) == (1, None, "tried")
+    assert (cheat.passed, cheat.failure) == (0, "tampered"), cheat.note

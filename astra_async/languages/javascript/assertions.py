@@ -5,6 +5,7 @@ See `languages.altering`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
@@ -240,7 +241,7 @@ def _parts(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration
         found = list(constants([node], file, asked))
         yield from found
         if not found and node.type in _VALUES and not source(node).startswith(("expect.", "jasmine.")):
-            yield from (unequal(file.text, *span) for span in spans(file.meant(node)))
+            yield from (replace(unequal(file.text, *span), asked=asked) for span in spans(file.meant(node)))
 
 
 def _makes_plain(function: Node | None) -> bool:

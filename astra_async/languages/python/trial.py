@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import threading
 from collections import Counter
@@ -74,6 +75,7 @@ _OTHERS: dict[str, tuple[int, int, tuple[bytes, ...]]] = {
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # What another error is asked as: an honest one may well be of two of the usual kinds, and hardly of these.
 _RAISED = ("BufferError", "RecursionError", "ReferenceError")
+_KINDS = b"type('Other', (%b,), {})", b"type('Further', (%b,), {})"  # of an answer's own: raised by nobody
 _LEAVING = ast.Break | ast.Continue
 # Whose blocks raise what is raised in them; one of the answer's own might not.
 _MANAGERS = {
@@ -286,9 +288,10 @@ class _Reader(Values):
             return
         for given in call.args[:1]:
             if isinstance(given, ast.Name | ast.Attribute) and callee(given)[:1].isupper():
-                others = [each.encode() for each in _RAISED if each != callee(given)]
-                others.append(b"type('Other', (%b,), {})" % self.source[slice(*self.span(given))])
-                yield Alteration(*self.span(given), RAISED, tuple(others))
+                usual = [each.encode() for each in _RAISED if each != callee(given)]
+                own = [each % self.source[slice(*self.span(given))] for each in _KINDS]
+                is_usual = hasattr(builtins, callee(given))
+                yield Alteration(*self.span(given), RAISED, tuple(usual if is_usual else own))
         for called in call.args[1:2]:
             yield Alteration(*self.span(called), SUBJECT, (b"(lambda *_, **__: None)",))
         for keyword in call.keywords:

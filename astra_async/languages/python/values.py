@@ -146,7 +146,7 @@ class Values:
             yield from found
             is_value = not isinstance(part, ast.Starred | ast.List | ast.Tuple | ast.Dict | ast.Set)
             if not found and is_value and not callee(part).isupper():
-                yield self._unequal(part, parts)
+                yield replace(self._unequal(part, parts), asked=asked)
 
     def _entries(self, table: ast.Dict, asked: str) -> Iterator[Alteration]:
         """The keys of a table, and the constants that stand beside them."""

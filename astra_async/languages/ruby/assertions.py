@@ -178,14 +178,14 @@ def _equal(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
 
 
 def _listed(
-    node: Node, file: TestFile, _: str, other: Callable[[bytes, int, int], Alteration] = listed
+    node: Node, file: TestFile, asked: str, other: Callable[[bytes, int, int], Alteration] = listed
 ) -> Iterator[Alteration]:
     """A value that no constant is, as a list or another one."""
     for each in [] if node.type in _NO_VALUES else file.meant(node):
         if not any("heredoc" in inner.type for inner in walk(each)):  # its text stands elsewhere, and once
             found = other(file.text, each.start_byte, each.end_byte)
             literal = file.literal(each, PLAIN | _WORDS | _ARRAYS | _HASHES) if other is unequal else b""
-            yield replace(found, others=(*varied(literal), *found.others))
+            yield replace(found, others=(*varied(literal), *found.others), asked=asked)
 
 
 def _written(*manners: bytes) -> _Rule:
@@ -221,8 +221,9 @@ def _raised(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
         others = tuple(each.encode() for each in _RAISED if each != source(node))
         yield Alteration(node.start_byte, node.end_byte, RAISED, others)
     elif node.type in {"constant", "scope_resolution"} and is_alone:  # it may be one of these by its kind
-        other = b"Class.new(%b)" % file.text[node.start_byte : node.end_byte]
-        yield Alteration(node.start_byte, node.end_byte, RAISED, (other,))
+        text = file.text[node.start_byte : node.end_byte]
+        others = b"Class.new(%b)" % text, b"Class.new(Class.new(%b))" % text
+        yield Alteration(node.start_byte, node.end_byte, RAISED, others)
     else:
         yield from _listed(node, file, asked)
 

@@ -1,0 +1,124 @@
+"""Altered tests that a solution's own messages lead to: what it answered, and what stands beside that.
+
+A test that is altered fails honestly for most solutions, and its message shows what the solution gave. Who
+passes the test as it is with another answer than the reference's is lenient somewhere in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from astra_async.integrity.altered import Edit, Form, Forms, edited
+from astra_async.integrity.shown import Shown, answers, differing, is_alike
+from astra_async.languages import language_of
+from astra_async.languages.altering import (
+    KEY,
+    KEYS,
+    NOTHING,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    TURNED,
+    Alteration,
+)
+from astra_async.testing.reports.report_text import clean_name
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+_SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
+_MOST_BESIDE = 8  # forms for what stands beside wrong answers
+_TIMES = 2  # is a place asked there, in different ways
+
+
+class AnsweredForms(Forms):
+    """The altered forms of one problem's tests, also those that a solution's messages lead to."""
+
+    def own(
+        self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None = None
+    ) -> list[Form]:
+        """Forms that ask for what a solution itself has answered, as messages of altered tests show.
+
+        `messages` are those of tests that failed honestly, by name, `right` the reference's; without these it
+        is a first look, at messages that do not show the right answer at all.
+        """
+        asked: list[dict[int, Edit]] = []
+        for number, (place, other) in form.edits.items():
+            path, test = self._tests[number]
+            if not (name := self._shown_as(number, messages)):
+                continue
+            whole, source = place.whole(), self._survey.sources[path]
+            altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
+            known = None if right is None else right.get(name, "")
+            shown = Shown(altered.decode(errors="replace"), messages[name], known)
+            # What else is wrong in what is compared there is shown as well.
+            more = (each for each in test.alterations if known and each.rows is None and each != place)
+            for each in (place, *more):
+                for answer in self._answers(path, each, shown, is_altered=each is place):
+                    free = next((edits for edits in asked if number not in edits), None)
+                    if free is None:
+                        asked.append(free := {})
+                    free[number] = each.whole(), answer.encode()
+        return [replace(self._made(edits), is_own=True) for edits in asked]
+
+    def beside(
+        self,
+        shown: Sequence[tuple[Form, Mapping[str, str]]],
+        right: Sequence[Mapping[str, str]],
+        rng: random.Random,
+    ) -> list[Form]:
+        """Forms that ask for what stands beside wrong answers, and was not asked for yet.
+
+        `shown` are forms with messages of their tests, by name, `right` the reference's. One part of an
+        expected value may be forgiven alone. First come parts whose names stand before what differs in the
+        messages, then others of the altered lines.
+        """
+        keys, lines = defaultdict[int, set[str]](set), defaultdict[int, set[int]](set)
+        for (form, messages), known in zip(shown, right, strict=True):
+            for number, (place, _) in form.edits.items():
+                name = self._shown_as(number, messages)
+                found = differing(messages[name], known.get(name, "")) if name else None
+                if found is not None:
+                    keys[number] |= found
+                    lines[number].add(self._survey.line(self._tests[number][0], place.begin))
+        asked: list[dict[int, Edit]] = [{} for _ in range(_MOST_BESIDE)]
+        for number, names in keys.items():
+            edits = edited(number, (form for form, _ in shown))
+            known_edits = len(edits)
+            for place in self._near(number, names, lines[number], rng) * _TIMES:
+                edits.append(self._edit(number, place, rng, edits))
+            for places, edit in zip(asked, dict.fromkeys(edits[known_edits:]), strict=False):
+                places[number] = edit
+        return [self._made(edits) for edits in asked if edits]
+
+    def _near(self, number: int, names: set[str], lines: set[int], rng: random.Random) -> list[Alteration]:
+        """The places of a test beside one of these names, then those in one of these lines, each drawn."""
+        path, test = self._tests[number]
+        places = [each for each in test.alterations if each.kind != TURNED]
+        rng.shuffle(places)
+        named = [each for each in places if each.asked in names]
+        line = [each for each in places if self._survey.line(path, each.begin) in lines]
+        return list(dict.fromkeys([*named, *line]))
+
+    def _shown_as(self, number: int, messages: Mapping[str, str]) -> str:
+        """Under which of these names a test is reported; nothing where it is none of them."""
+        titles = self._tests[number][1].titles
+        names = {name for title in titles for name in self._by_title.get(clean_name(title), ())}
+        return min(names & messages.keys(), default="")
+
+    def _answers(self, path: str, place: Alteration, shown: Shown, *, is_altered: bool) -> list[str]:
+        """What a solution has given for the constant that stands in a place, if any does."""
+        language, whole = language_of(path), place.whole()
+        is_far = place.others and place.kind not in {TRUTH, NOTHING}
+        if place.kind not in _SHOWN or is_far or language is None:
+            return []
+        asked = self._survey.sources[path][whole.begin : whole.end].decode(errors="replace")
+        if place.kind == KEY:
+            asked = f"'{asked}'"
+        found = answers(asked, shown, own_equality=language.own_equality, is_altered=is_altered)
+        is_typed = path.rpartition(".")[2] in language.typed
+        found = [each for each in found if not is_typed or is_alike(asked, each)]
+        return found if place.kind != KEY else [each[1:-1] for each in found if each[1:-1].isidentifier()]
