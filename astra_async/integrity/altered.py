@@ -22,6 +22,7 @@ from astra_async.languages.altering import (
     TEXT,
     TRUTH,
     TURNED,
+    VARIED,
     Alteration,
 )
 from astra_async.overlay.merged_files import with_staying
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
-_MOST_TIMES = 2  # is a place asked that can be in several ways: for another row, as another subject
+_KEPT = frozenset({SUBJECT, VARIED, *SHAPES})  # what a repetition asks again as it is
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
 Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
@@ -173,7 +174,8 @@ class Forms:
 
         Who honestly passes two forms (an error of two kinds does) hardly passes a third. A solution's own
         answer stays as it is, as nothing else shows it: what may be another way to write the right one is
-        never asked for. So does what is asked about: it is no answer, and one type of it may be accepted.
+        never asked for. So does what no honest answer passes in one form alone: what is asked about, an
+        order, a spelling, a constant of what is written out.
         """
         names = frozenset({name})
         edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
@@ -182,8 +184,8 @@ class Forms:
         spent = form.spent | {text for _, text in edits.values()}
         anew = {
             at: (place, self._substitutes.other(self._tests[at][0], place, rng, but=spent))
-            for at, (place, _) in edits.items()
-            if place.kind != SUBJECT
+            for at, (place, text) in edits.items()
+            if place.kind not in _KEPT and not self._substitutes.is_spelling(self._tests[at][0], place, text)
         }
         return replace(self._made(edits | anew), spent=spent)
 
@@ -226,11 +228,7 @@ class Forms:
         """The constants of a test that were not asked yet, or once alone where there are several ways."""
         asked = Counter(place for place, _ in before)
         alterations = self._tests[number][1].alterations
-        return [
-            each
-            for each in alterations
-            if each.kind != TURNED and asked[each] < (_MOST_TIMES if each.rows or each.kind == SUBJECT else 1)
-        ]
+        return [each for each in alterations if each.kind != TURNED and asked[each] < _times(each)]
 
     def _drawn(self, number: int, rng: random.Random, before: Sequence[Edit], *, shaped: bool) -> Edit:
         path, test = self._tests[number]
@@ -284,6 +282,11 @@ class Forms:
             for file in self.ordinary.project.files
         )
         return replace(self.ordinary.project, files=files), inside
+
+
+def _times(place: Alteration) -> int:
+    """How often a place is asked: for each of its rows, as another subject, else once."""
+    return len(place.rows.places) if place.rows else 1 + (place.kind == SUBJECT)
 
 
 def edited(number: int, forms: Iterable[Form]) -> list[Edit]:

@@ -82,6 +82,10 @@ class Substitutes:
                 break
         return found
 
+    def is_spelling(self, path: str, place: Alteration, text: bytes) -> bool:
+        """Whether it is the text of this place in a spelling that no honest answer takes for it."""
+        return text in _spellings(path, place, self._sources[path][place.begin : place.end])
+
     def _others(self, groups: Iterable[_Group], text: bytes, quote: bytes) -> Counter[bytes]:
         """The other constants of the first group that has some; none that its quotes could not hold.
 

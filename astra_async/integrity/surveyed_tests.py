@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import DeclaredTest, parts_exchanged
+from astra_async.languages.altering import DeclaredTest, rewritten
+from astra_async.languages.other_values import parts_exchanged
 from astra_async.overlay.merged_files import staying
 
 if TYPE_CHECKING:
@@ -48,10 +49,7 @@ class Survey:
     def written(self, path: str, edits: Iterable[tuple[Alteration, bytes]]) -> bytes:
         """A text, in whose places something else stands."""
         source = self.sources[path]
-        written = [each for place, text in edits for each in place.edits(source, text)]
-        for begin, end, text in sorted(written, reverse=True):
-            source = source[:begin] + text + source[end:]
-        return source
+        return rewritten(source, (each for place, text in edits for each in place.edits(source, text)))
 
     def new_name(self, path: str, rng: random.Random) -> bytes:
         """A variable's name that this file does not have, of another file where there is one."""

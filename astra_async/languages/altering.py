@@ -35,26 +35,23 @@ proves nothing. What other right answers pass cannot be found out: where in doub
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
 _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "whole"
-NOTHING, RAISED = "nothing", "raised"
+NOTHING, RAISED, VARIED = "nothing", "raised", "varied"
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
-_NO_CONSTANTS = frozenset({LISTED, *SHAPES})
+_NO_CONSTANTS = frozenset({LISTED, VARIED, *SHAPES})
 _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN, RAISED})
 # What stands before and after a place and belongs to its constant: quotes, a symbol's colon.
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
 _FEWEST_LETTERS = 5
 _MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
-_MOST_VARIED = 8  # constants of a literal that has a name
-_MOST = 4  # of a list that is expected in another order, or longer or shorter
 LISTS = b"[%b]", b"[%b, %b]"
 _COUNT = re.compile(
     rb"[^\s?:,]+\.(?:length|size|count)(?:\(\))?|(?:len|count)\([^()]*(?:\([^()]*\)[^()]*)*\)"
@@ -64,9 +61,8 @@ _MORE_OF_THEM = b"%b + 1", b"%b + 2"
 SOMETHING = b"'none'", b"731"
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
-_NUMBERS = re.compile(rb"(?<![\w.'\"])[0-9]{1,9}(?![\w.'\"])")
-_TEXTS = re.compile(rb"""(?<=['"])(\w*?)([A-Za-z])(?!\2)([A-Za-z])(?=[^'"\\`#$%{}\r\n]*['"])""")
-_TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
+TWO_LETTERS = re.compile(rb"()([A-Za-z])(?!\2)([A-Za-z])")
+Written = tuple[tuple[int, int], bytes]  # what is written, from a begin to an end
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +88,14 @@ class Alteration:
         before, after = _AROUND.get(self.kind, (0, 0))
         return replace(self, begin=self.begin - before, end=self.end + after, kind=WHOLE)
 
-    def edits(self, source: bytes, text: bytes) -> list[tuple[int, int, bytes]]:
+    def edits(self, source: bytes, text: bytes) -> list[Written]:
         """What is written where, from a begin to an end, for the text to stand here."""
         if self.rows is None:
-            return [(self.begin, self.end, text)]
+            return [((self.begin, self.end), text)]
         whole = self.whole()
         begin, end = whole.begin, whole.end
         other = source[begin : self.begin] + text + source[self.end : end]
-        return [*self.rows.edits(source, source[begin:end], other), (begin, end, self.rows.variable)]
+        return [*self.rows.edits(source, source[begin:end], other), ((begin, end), self.rows.variable)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +120,12 @@ class Rows:
         """What a row expects, as a variable is written."""
         return self.sigil + self.name
 
-    def edits(self, source: bytes, same: bytes, other: bytes) -> Iterator[tuple[int, int, bytes]]:
+    def edits(self, source: bytes, same: bytes, other: bytes) -> Iterator[Written]:
         """The loop's own part of the edits of a constant: the rows expect the `same`, and one the `other`."""
-        yield *self.target, self.patterns[0] % (source[slice(*self.target)], self.variable)
+        yield self.target, self.patterns[0] % (source[slice(*self.target)], self.variable)
         for number, place in enumerate(self.places):
             value = other if number == self.altered else same
-            yield *place, self.patterns[1] % (source[slice(*place)], value)
+            yield place, self.patterns[1] % (source[slice(*place)], value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,102 +162,6 @@ def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> I
         yield replace(each, rows=rows) if is_for_one else each
 
 
-def named(
-    tests: Iterable[DeclaredTest],
-    source: bytes,
-    declared: Mapping[bytes, bytes],
-    backwards: bytes,
-    holders: tuple[bytes, ...] = LISTS,
-) -> Iterator[DeclaredTest]:
-    """The tests, in which a name of a constant becomes another that is expected, or else what holds it.
-
-    `declared` are the file's own constants, by name, as they are written: what is imported may be equal. A
-    list of them is also asked for `backwards`, a pattern for its name.
-    """
-    tests = list(tests)
-    places = {each for test in tests for each in test.alterations if each.kind == NAME}
-    names = sorted({source[each.begin : each.end] for each in places} & declared.keys())
-    others = {}
-    for each in places:
-        value = declared.get(source[each.begin : each.end])
-        alike = [name for name in names if value is not None and declared[name] != value]
-        held = listed(source, each.begin, each.end, holders).others
-        others[each] = (*alike, *varied(value or b""), *held)
-    for test in tests:
-        asked = [replace(each, others=others.get(each, each.others)) for each in test.alterations]
-        for each in test.alterations:
-            name = source[each.begin : each.end]
-            if each.kind == NAME and b"," in declared.get(name, b"") and declared[name][:1] in {b"[", b"("}:
-                asked.append(replace(each, kind=ORDER, others=(backwards % name,)))
-        yield replace(test, alterations=tuple(asked))
-
-
-def arranged(
-    source: bytes,
-    place: tuple[int, int],
-    parts: Sequence[tuple[int, int]],
-    constants: Sequence[int] = (),
-    kinds: Collection[str] = (ORDER, FEWER, MORE),
-) -> Iterator[Alteration]:
-    """A list that is expected, in another order, with an element less, with one more.
-
-    `parts` are its elements, `constants` the numbers of those that may change places.
-    """
-    texts = [source[slice(*each)] for each in parts]
-    between = [source[one[1] : other[0]] for one, other in pairwise(parts)]
-    if not parts or not {each.strip() for each in between} <= {b"", b","}:
-        return
-    opening, closing = source[place[0] : parts[0][0]], source[parts[-1][1] : place[1]]
-    comma, numbers = between[0] if between else b"", range(len(texts))
-    moved = (constants[::-1], [*constants[1:], *constants[:1]])
-    orders = [_placed(texts, constants, each) for each in moved]
-    orders += [_exchanged(texts, *pair) for pair in pairwise(constants)]
-    # A comma after the only element would be left alone.
-    fewer = [texts[:at] + texts[at + 1 :] for at in reversed(numbers) if comma or b"," not in closing]
-    more = [[*texts, texts[number]] for number in constants or numbers if comma]
-    for kind, lists in ((ORDER, orders), (FEWER, fewer), (MORE, more)):
-        others = dict.fromkeys(opening + comma.join(each) + closing for each in lists if each != texts)
-        if kind in kinds and (some := tuple(islice(others, _MOST))):
-            yield Alteration(*place, kind, some)
-
-
-def backwards(source: bytes, place: tuple[int, int], pattern: bytes) -> Alteration:
-    """A list that an expression makes of another, in the contrary order; `pattern` holds the expression."""
-    return Alteration(*place, ORDER, (pattern % source[slice(*place)],))
-
-
-def values_exchanged(
-    source: bytes, place: tuple[int, int], values: Sequence[tuple[int, int]]
-) -> Iterator[Alteration]:
-    """A table that is expected, with two of its `values`, which are constants, each at the other's key."""
-    between = [place[0], *(at for each in values for at in each), place[1]]
-    texts = [source[slice(*each)] for each in pairwise(between)]  # those of the values have odd numbers
-    orders = (_exchanged(texts, at, at + 2) for at in range(1, len(texts) - 2, 2))
-    if some := tuple(islice((b"".join(each) for each in orders if each != texts), _MOST)):
-        yield Alteration(*place, ORDER, some)
-
-
-def _exchanged(texts: Sequence[bytes], one: int, other: int) -> list[bytes]:
-    return _placed(texts, (one, other), (other, one))
-
-
-def _placed(texts: Sequence[bytes], places: Sequence[int], moved: Sequence[int]) -> list[bytes]:
-    """The texts, of which those at some places stand in another order there."""
-    there = dict(zip(places, moved, strict=True))
-    return [texts[there.get(at, at)] for at in range(len(texts))]
-
-
-def parts_exchanged(source: bytes, place: Alteration) -> Iterator[Alteration]:
-    """A text that is expected, with two parts of it exchanged: what stands between commas, else its words."""
-    text = source[place.begin : place.end]
-    comma = b", " if b", " in text else b" "
-    parts = text.split(comma)
-    lists = (_exchanged(parts, *pair) for pair in pairwise(range(len(parts))))
-    others = tuple(islice((comma.join(each) for each in lists if each != parts), _MOST))
-    if place.kind == TEXT and others and not place.others and not place.rows:
-        yield replace(place, kind=WORDS, others=others)
-
-
 def table_key(source: bytes, begin: int, end: int, *, quoted: bool) -> Iterator[Alteration]:
     """The key of a table that stands there; with quotes, if it is a constant."""
     texts = (each for each in constant(source, begin, end) if each.kind == TEXT)
@@ -292,14 +192,11 @@ def other_subject(
         yield Alteration(*place, SUBJECT, (numbers,) if parts is not None else (*SOMETHING, table, numbers))
 
 
-def varied(literal: bytes) -> tuple[bytes, ...]:
-    """A literal that is written out, with another number or text in it; first with all numbers others."""
-    changed = [(each.span(), b"%d" % (int(each[0]) + 1)) for each in _NUMBERS.finditer(literal)]
-    found = [_NUMBERS.sub(lambda each: b"%d" % (int(each[0]) + 1), literal)] if len(changed) > 1 else []
-    changed += [(each.span(), each[1] + each[3] + each[2]) for each in _TEXTS.finditer(literal)]
-    step = len(changed) // _MOST_VARIED + 1
-    found += [literal[:begin] + text + literal[end:] for (begin, end), text in changed[::step]]
-    return tuple(found)
+def rewritten(text: bytes, edits: Iterable[Written]) -> bytes:
+    """The text, in whose places, from a begin to an end, something else stands."""
+    for (begin, end), other in sorted(edits, reverse=True):
+        text = text[:begin] + other + text[end:]
+    return text
 
 
 def unequal(source: bytes, begin: int, end: int, patterns: tuple[bytes, ...] = LISTS) -> Alteration:
@@ -332,7 +229,7 @@ def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:
         for each in constant(source, begin, end)
         if each.kind == TEXT
         and each.end - each.begin >= _FEWEST_LETTERS
-        and _TWO_LETTERS.search(source, each.begin, each.end)
+        and TWO_LETTERS.search(source, each.begin, each.end)
         and not _ALTERNATIVES.search(source, each.begin, each.end)
     )
 

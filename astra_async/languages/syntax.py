@@ -10,7 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, Rows, arranged, in_loop, values_exchanged
+from astra_async.languages.altering import FEWER, Rows, in_loop
+from astra_async.languages.other_values import arranged, values_exchanged, varied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 _NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"})
 _PLAIN_TYPES = frozenset({"string", "number", "boolean", "any", "unknown"})
 _UNSEEN = re.compile("splat|spread")  # what a list takes over from another
+_TEXTS = frozenset({"string", "template_string"})
+# Names that something else than the expression decides, and where an expression declares its own.
+_FREE = frozenset({"identifier", "constant", "instance_variable", "global_variable", "self", "this"})
+_DECLARING = frozenset({"block_parameters", "lambda_parameters", "formal_parameters"})
+_OF_LANGUAGES = frozenset({"Array", "Object", "String", "Number", "Math", "JSON", "Set", "Map", "Hash"})
 _GIVEN_IN_ORDER = frozenset({"array_pattern", "destructured_parameter", "block_parameters"})
 
 
@@ -114,13 +120,19 @@ class TestFile:
         is_constant = at is not None and source(at.parent).startswith("const ")
         return _given(at) if at is not None and is_constant and at.type == "variable_declarator" else None
 
-    def literal(self, name: Node, types: frozenset[str]) -> bytes:
-        """What a variable is given where it is declared, if it is made of these types alone; else nothing."""
-        uses = self._uses(name)
+    def written_out(self, node: Node, asked: Alteration) -> Iterator[Alteration]:
+        """An expression with other constants, of which one that is fixed in the text alone is made.
+
+        A name stands for what it is given once; a text in which something is filled in, for what is around.
+        """
+        uses = self._uses(node)
         at = uses[0].parent if uses else None
-        is_once = not any(part(each.parent, "left") == source(name) for each in uses[1:])
-        given = _given(at) if at is not None and is_once and at.type == "assignment" else None
-        return given.text or b"" if given is not None and _is_made_of(given, types) else b""
+        is_once = not any(part(each.parent, "left") == source(node) for each in uses[1:])
+        is_declared = at is not None and is_once and at.type in {"assignment", "variable_declarator"}
+        value = (_given(at) if at is not None and is_declared else None) or node
+        is_text = value.type in _TEXTS and any(each.is_named for each in value.children)
+        if is_text or _is_fixed(value):
+            yield from varied(asked, value.text or b"", is_text=is_text)
 
     def _uses(self, name: Node) -> list[Node]:
         """Where a variable stands, in the order of the text: in the smallest scope that has it twice."""
@@ -214,6 +226,22 @@ def _is_made_of(node: Node, types: frozenset[str]) -> bool:
         return all(_is_made_of(each, types) for each in node.named_children[1:])
     holds = node.type in {"array", "object", "hash", "argument_list"}
     return node.type in types and (not holds or all(_is_made_of(each, types) for each in node.named_children))
+
+
+def _is_fixed(value: Node) -> bool:
+    """Whether an expression has no names but its own, and those of what the language has."""
+    nodes = list(walk(value))
+    own = {each.text for holder in nodes if holder.type in _DECLARING for each in walk(holder)}
+    own |= {each.text for node in nodes if (each := node.child_by_field_name("parameter")) is not None}
+    names = (each for each in nodes if each.type in _FREE and source(each) not in _OF_LANGUAGES)
+    return all(each.text in own or _is_called(each) for each in names)
+
+
+def _is_called(name: Node) -> bool:
+    """Whether it is the name of a method, of which the receiver stands before it."""
+    call = name.parent
+    is_method = call is not None and call.child_by_field_name("method") == name
+    return is_method and call is not None and call.child_by_field_name("receiver") is not None
 
 
 def _given(declared: Node) -> Node | None:

@@ -197,6 +197,21 @@ def test_a_test_that_is_altered_again_asks_for_what_it_has_not_asked_before() ->
         assert place.kind == "turned" or len(set(asked)) == 3
 
 
+def test_an_order_or_another_constant_of_what_is_written_out_is_asked_again_as_it_is() -> None:
+    shop = "def test_it():\n    assert names() == ['Oak', 'Elm', 'Yew']\n"
+    shop += "def test_that():\n    assert ages() == {n: 2 for n in (1, 2, 3)}\n"
+    forms, kept = forms_of("test_it", "test_that", test_shop=shop), Counter[str]()
+    for seed in range(40):
+        rng = random.Random(seed)
+        for form in forms.drawn(rng):
+            for number, name in enumerate(("test_it", "test_that")):
+                edit = form.edits.get(number)
+                if edit is not None and edit[0].kind in {"order", "varied"}:
+                    kept[edit[0].kind] += 1
+                    assert list(forms.narrowed(form, name, rng).edits.values()) == [edit]
+    assert min(kept["order"], kept["varied"]) > 5
+
+
 def test_what_is_expected_becomes_at_times_what_the_test_sends() -> None:
     shop = "def test_it():\n    send('Yew')\n    assert name() == 'Oak'\n    assert more() == 'Elm'\n"
     forms = forms_of("test_it", test_shop=shop)

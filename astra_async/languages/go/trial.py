@@ -15,13 +15,13 @@ from astra_async.languages.altering import (
     LISTED,
     Alteration,
     DeclaredTest,
-    arranged,
     both_ways,
     constant,
     renamed,
 )
 from astra_async.languages.go.lookup import SKIPPED
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
+from astra_async.languages.other_values import arranged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
-    arranged,
     both_ways,
     constant,
     far,
     renamed,
     unequal,
 )
+from astra_async.languages.other_values import arranged, of_other_parts
 from astra_async.languages.syntax import TestFile, inside, once, parse, part, source, spans, walk, word
 
 if TYPE_CHECKING:
@@ -241,9 +241,17 @@ def _equal(given: list[Node], file: TestFile, imports: str) -> list[Alteration]:
     if not found and "org.testng" not in imports:  # what is expected comes first
         found = [each for made in given[:1] for each in _constants(_made_of(made), file, asked)]
         both = given[:1] if len(given) < _DELTA else []
-        found = found or [unequal(file.text, *place, _AS_LIST) for place in spans(both)]
+        found = found or [other for each in both for other in _other_value(each, file)]
     is_near = len(given) >= _DELTA and given[2].type != "string_literal"
     return list(far(file.text, found)) if is_near else found
+
+
+def _other_value(node: Node, file: TestFile) -> Iterator[Alteration]:
+    """A value that is expected as a list of it; what a function of the file makes, also of other parts."""
+    listed = unequal(file.text, node.start_byte, node.end_byte, _AS_LIST)
+    yield listed
+    if not part(node, "object") and part(node, "name") in file.functions:
+        yield from of_other_parts(file.text, listed, spans(inside(node)))
 
 
 def _shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
@@ -278,6 +286,8 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
         elif node.type == "object_creation_expression":
             alone = list(_constants(inside(node), file, asked)) if len(inside(node)) == 1 else []
             yield from alone or _others_made(node, file)
+            place = Alteration(node.start_byte, node.end_byte, asked=asked)
+            yield from of_other_parts(file.text, place, spans(inside(node)))
 
 
 def _named_alike(constant: Node, file: TestFile) -> tuple[bytes, ...]:

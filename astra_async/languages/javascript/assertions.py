@@ -19,7 +19,6 @@ from astra_async.languages.altering import (
     TEXT,
     WITHIN,
     Alteration,
-    backwards,
     both_ways,
     constant,
     far,
@@ -32,6 +31,7 @@ from astra_async.languages.altering import (
     unequal,
     within,
 )
+from astra_async.languages.other_values import made_list
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ _BUILT_IN = frozenset({"Date", "Set", "Map", "URL", "Array", "Buffer", "BigInt",
 _ARRAYS, _OBJECTS = frozenset({"array"}), frozenset({"object"})
 _PLAIN = frozenset({"string", "number", "true", "false", "null", "unary_expression"})
 _VALUES = frozenset({"identifier", "member_expression", "call_expression", "template_string"})
+ARRANGING = b"[...%b].reverse()", b"[...%b].slice(1)", b"[...%b, [...%b][0]]"
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
 
 
@@ -168,6 +169,8 @@ def _others(
         yield listed(file.text, given.start_byte, given.end_byte, _ONE_MORE)
     else:
         yield from (unequal(file.text, *span) if is_exact else listed(file.text, *span) for span in meant)
+    whole = Alteration(given.start_byte, given.end_byte)
+    yield from file.written_out(given, whole) if is_exact else ()
 
 
 def asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
@@ -222,6 +225,9 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
         elif _BUILT_IN & {part(node, "constructor"), chain_of(node)[0].removesuffix("()")}:
             made = [each for each in constants(inside(node), file, asked) if each.kind not in KEYS]
             yield from made if len(inside(node)) == len(made) == 1 else ()
+        elif node.type == "binary_expression":
+            plain = [each for each in node.named_children if each.type in {"number", "string"}]
+            yield from constants(plain, file, asked)
         elif node.type == "object":
             for pair in (each for each in node.named_children if each.type == "pair"):
                 yield from _entry(pair, file)
@@ -241,7 +247,9 @@ def _parts(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration
         found = list(constants([node], file, asked))
         yield from found
         if not found and node.type in _VALUES and not source(node).startswith(("expect.", "jasmine.")):
-            yield from (replace(unequal(file.text, *span), asked=asked) for span in spans(file.meant(node)))
+            for value in file.meant(node):
+                other = replace(unequal(file.text, *spans([value])[0]), asked=asked)
+                yield from (other, *file.written_out(value, other))
 
 
 def _makes_plain(function: Node | None) -> bool:
@@ -256,7 +264,7 @@ def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
     """Lists and objects that are expected, of another shape."""
     for node in nodes:
         if part(node.child_by_field_name("function"), "property") == "map":
-            yield backwards(file.text, (node.start_byte, node.end_byte), b"[...%b].reverse()")
+            yield from made_list(file.text, (node.start_byte, node.end_byte), ARRANGING)
     yield from file.shapes(nodes, lists=_ARRAYS, tables=_OBJECTS, plain=_PLAIN)
 
 

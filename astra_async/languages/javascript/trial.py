@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, LISTED, NOTHING, SUBJECT, Alteration, DeclaredTest, named
+from astra_async.languages.altering import FEWER, LISTED, NOTHING, SUBJECT, Alteration, DeclaredTest
 from astra_async.languages.javascript.assertions import (
+    ARRANGING,
     FUNCTIONS,
     asked_of_another,
     assertion,
@@ -21,6 +22,7 @@ from astra_async.languages.javascript.assertions import (
     constants,
     turned,
 )
+from astra_async.languages.other_values import named
 from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
         return ()
     file = TestFile(root=root, text=text, scopes=_SCOPES, functions=once(_functions(root)))
     is_typed = path.rpartition(".")[2].lower() in TYPESCRIPT
-    tests = named(_tests(root, file), text, _declared(root), b"[...%b].reverse()")
+    tests = named(_tests(root, file), text, _declared(root), ARRANGING)
     return tuple(_untyped(text, test) if is_typed else test for test in tests)
 
 

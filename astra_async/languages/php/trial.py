@@ -16,7 +16,6 @@ from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
     Rows,
-    arranged,
     both_ways,
     constant,
     far,
@@ -27,6 +26,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
+from astra_async.languages.other_values import arranged
 from astra_async.languages.php.lookup import SKIPPED
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_OF_LANGUAGE = {*dir(builtins), "date", "datetime", "timedelta", "Decimal"}
 _PLAIN = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.USub, ast.Load)
 
 
@@ -80,6 +82,13 @@ def is_fixture(node: Function) -> bool:
 def is_plain(node: ast.expr) -> bool:
     """Whether a value is made of constants alone, and lists and tables of them."""
     return all(isinstance(each, _PLAIN) for each in ast.walk(node))
+
+
+def is_fixed(value: ast.expr) -> bool:
+    """Whether an expression has no names but its own, and those of the language."""
+    names = [each for each in ast.walk(value) if isinstance(each, ast.Name)]
+    own = {each.id for each in names if isinstance(each.ctx, ast.Store)} | _OF_LANGUAGE
+    return not isinstance(value, ast.Await) and own >= {each.id for each in names}
 
 
 def unsigned(node: ast.expr) -> ast.expr:

@@ -22,16 +22,16 @@ from astra_async.languages.altering import (
     far,
     in_loop,
     listed,
-    named,
     not_held,
     other_subject,
     within,
 )
+from astra_async.languages.other_values import named
 from astra_async.languages.python.syntax import (
     Function,
     callee,
+    is_fixed,
     is_fixture,
-    is_plain,
     leaves,
     made_of,
     names_in,
@@ -39,7 +39,7 @@ from astra_async.languages.python.syntax import (
     stored_once,
     used_once,
 )
-from astra_async.languages.python.values import HOLDERS, Values
+from astra_async.languages.python.values import ARRANGING, HOLDERS, Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -97,7 +97,7 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
         return ()
     reader = _Reader(source, tree)
     declared = dict(reader.declared(tree.body))
-    return tuple(named(reader.tests(tree.body), source, declared, b"%b[::-1]", HOLDERS))
+    return tuple(named(reader.tests(tree.body), source, declared, ARRANGING, HOLDERS))
 
 
 class _Reader(Values):
@@ -131,7 +131,7 @@ class _Reader(Values):
         """What every run of a function asks, whose parameters are given this."""
         if leaves(function.body):
             return []
-        before = self.once, self.given, self.made, self.literals
+        before = self.once, self.given, self.made, self.fixed
         self.once = used_once(function)
         assigned = {
             each.targets[0].id: (each.value,)
@@ -145,9 +145,9 @@ class _Reader(Values):
         known = {name: each for name, (each,) in assigned.items() if name in stored}
         calls = ((name, each) for name, each in known.items() if isinstance(each, ast.Call))
         self.made = {name: each for name, each in calls if made_of(each)}
-        self.literals = {name: each for name, each in known.items() if is_plain(each)}
+        self.fixed = {name: each for name, each in known.items() if is_fixed(each)}
         found = list(self.alterations(function.body))
-        self.once, self.given, self.made, self.literals = before
+        self.once, self.given, self.made, self.fixed = before
         return found
 
     def alterations(self, body: Sequence[ast.stmt]) -> Iterator[Alteration]:

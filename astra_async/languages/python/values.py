@@ -15,17 +15,23 @@ from astra_async.languages.altering import (
     ORDER,
     SHAPES,
     Alteration,
-    arranged,
-    backwards,
     constant,
     far,
     nothing,
     table_key,
     unequal,
-    values_exchanged,
-    varied,
 )
-from astra_async.languages.python.syntax import asked_of, callee, is_plain, made_of, names_in, unsigned
+from astra_async.languages.other_values import arranged, made_list, of_other_parts, values_exchanged, varied
+from astra_async.languages.python.syntax import (
+    Function,
+    asked_of,
+    callee,
+    is_fixed,
+    is_plain,
+    made_of,
+    names_in,
+    unsigned,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +40,7 @@ _MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", 
 # A tuple of one element would be written otherwise, and a set has no order.
 _SHAPES_LEFT_OUT: dict[type, set[str]] = {ast.Tuple: {FEWER}, ast.Set: {ORDER, MORE}}
 
+ARRANGING = b"%b[::-1]", b"%b[1:]", b"%b + %b[:1]"
 HOLDERS = b"{0: %b}", b"{1: %b}"  # a number of an array's equals a list of it, nothing a dictionary
 
 
@@ -48,7 +55,8 @@ class Values:
         self.once: frozenset[str] = frozenset()
         self.given: dict[str, Sequence[ast.expr]] = {}
         self.parameters: dict[str, Sequence[ast.expr]] = {}
-        self.literals: dict[str, ast.expr] = {}  # by their names, in its own statements
+        self.fixed: dict[str, ast.expr] = {}  # values that stand there, by their names
+        self.functions: dict[str, Function] = {}  # the module's own
         self.made: dict[str, ast.Call] = {}  # by calls with arguments, in its own statements
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
@@ -71,7 +79,8 @@ class Values:
                 break
         shapes = [] if named else [*self._arranged(left), *self._arranged(right)]
         if not found and not named:
-            found = [self._unequal(each, [right]) for each in self.meant(right) if callee(each) != "ANY"]
+            meant = (each for each in self.meant(right) if callee(each) != "ANY")
+            found = [other for each in meant for other in self._unequal(each, [right])]
         return [*found, *shapes]
 
     def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
@@ -83,7 +92,7 @@ class Values:
             has_calls = any(isinstance(part, ast.Call) for part in ast.walk(each))
             inner = getattr(each, "elts", []) if not has_calls else []
             if isinstance(each, ast.ListComp) and not has_calls:
-                yield backwards(self.source, self.span(each), b"%b[::-1]")
+                yield from made_list(self.source, self.span(each), ARRANGING)
             if isinstance(each, ast.Dict) and not has_calls and None not in each.keys:
                 keys, inner = map(self.span, filter(None, each.keys)), each.values
                 parts = [(key[0], self.span(value)[1]) for key, value in zip(keys, inner, strict=True)]
@@ -98,11 +107,11 @@ class Values:
             for part in inner:
                 yield from self._arranged(part)
 
-    def _unequal(self, node: ast.expr, beside: Iterable[ast.expr]) -> Alteration:
+    def _unequal(self, node: ast.expr, beside: Iterable[ast.expr], asked: str = "") -> Iterator[Alteration]:
         """A value that no constant is, as what it does not equal.
 
         That is another object which the test has made in the same way of other parts, else what holds it; and
-        a literal that has a name is written out, with another constant.
+        what stands in the test, also under a name, is written out with another constant.
         """
         made = self.made.get(callee(node)) if isinstance(node, ast.Name) else None
         found, names = unequal(self.source, *self.span(node), HOLDERS), names_in(beside)
@@ -112,9 +121,16 @@ class Values:
             if made is not None and name not in names and call.lineno < node.lineno
             if callee(call) == callee(made) and made_of(call).isdisjoint(made_of(made))
         )
-        literal = self.literals.get(callee(node)) if isinstance(node, ast.Name) else None
-        written = varied(self.source[slice(*self.span(literal))]) if literal else ()
-        return replace(found, others=others or (*written, *found.others))
+        value = self.fixed.get(callee(node), node) if isinstance(node, ast.Name) else node
+        is_text = isinstance(value, ast.JoinedStr)
+        yield replace(found, others=others or found.others, asked=asked)
+        if is_text or is_fixed(value):
+            text = self.source[slice(*self.span(value))]
+            yield from varied(replace(found, asked=asked), text, is_text=is_text)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            parts = [*map(self.span, node.args), *(self.span(each.value) for each in node.keywords)]
+            is_made = node.func.id[:1].isupper() or node.func.id in self.functions
+            yield from of_other_parts(self.source, found, parts if is_made else ())
 
     def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them.
@@ -146,7 +162,7 @@ class Values:
             yield from found
             is_value = not isinstance(part, ast.Starred | ast.List | ast.Tuple | ast.Dict | ast.Set)
             if not found and is_value and not callee(part).isupper():
-                yield replace(self._unequal(part, parts), asked=asked)
+                yield from self._unequal(part, parts, asked)
 
     def _entries(self, table: ast.Dict, asked: str) -> Iterator[Alteration]:
         """The keys of a table, and the constants that stand beside them."""

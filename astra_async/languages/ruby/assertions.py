@@ -18,7 +18,6 @@ from astra_async.languages.altering import (
     SUBJECT,
     SYMBOL,
     Alteration,
-    backwards,
     both_ways,
     constant,
     far,
@@ -29,9 +28,9 @@ from astra_async.languages.altering import (
     renamed,
     table_key,
     unequal,
-    varied,
     within,
 )
+from astra_async.languages.other_values import made_list, of_other_parts
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
@@ -72,6 +71,7 @@ _OPPOSITES = both_ways(
 # Matchers that no answer declares, and that hold of no list.
 _LISTABLE = frozenset({"match", "start_with", "end_with", "respond_to", "have_key", "be_within", "cover"})
 _MAKING = frozenset({"map", "collect", "pluck", "ids"})  # a list
+ARRANGING = b"(%b).reverse", b"(%b).drop(1)", b"(%b).then { |each| each + each.take(1) }"
 _RANGE = re.compile(rb"\(?([0-9]+)\.{2,3}([0-9]+)(?:\)\.to_a|\))?")
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
@@ -183,9 +183,19 @@ def _listed(
     """A value that no constant is, as a list or another one."""
     for each in [] if node.type in _NO_VALUES else file.meant(node):
         if not any("heredoc" in inner.type for inner in walk(each)):  # its text stands elsewhere, and once
-            found = other(file.text, each.start_byte, each.end_byte)
-            literal = file.literal(each, PLAIN | _WORDS | _ARRAYS | _HASHES) if other is unequal else b""
-            yield replace(found, others=(*varied(literal), *found.others), asked=asked)
+            found = replace(other(file.text, each.start_byte, each.end_byte), asked=asked)
+            yield found
+            if other is unequal:
+                yield from file.written_out(each, found)
+                yield from _of_other_parts(each, found, file)
+
+
+def _of_other_parts(call: Node, place: Alteration, file: TestFile) -> Iterator[Alteration]:
+    """What a class, or a function of the file, makes of other parts."""
+    receiver, name = part(call, "receiver"), part(call, "method")
+    is_made = name == "new" and receiver[:1].isupper() and not _ERROR.search(receiver)
+    if is_made or (not receiver and name in file.functions):
+        yield from of_other_parts(file.text, place, spans(inside(call)))
 
 
 def _written(*manners: bytes) -> _Rule:
@@ -270,7 +280,7 @@ def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Altera
         elif node.type == "constant":
             yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
         elif part(node, "method") in _MAKING:
-            yield backwards(file.text, (node.start_byte, node.end_byte), b"(%b).reverse")
+            yield from made_list(file.text, (node.start_byte, node.end_byte), ARRANGING)
             yield from _listed(node, file, asked)
         elif node.type in {"array", "hash"}:
             yield from _parts(node.named_children, file, asked)
@@ -288,10 +298,11 @@ def _parts(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration
 
 
 def _written_out(node: Node, file: TestFile) -> list[tuple[int, int]]:
-    """Where a constant stands, or the two ends of a range of numbers."""
+    """Where a constant stands, the two ends of a range of numbers, or constants beside an operator."""
     numbers = _RANGE.fullmatch(file.text, node.start_byte, node.end_byte)
-    is_plain = node.type in PLAIN - {"simple_symbol"}
-    return [numbers.span(1), numbers.span(2)] if numbers else spans([node] if is_plain else [])
+    beside = node.named_children if node.type == "binary" else [node]
+    plain = [each for each in beside if each.type in PLAIN - {"simple_symbol"}]
+    return [numbers.span(1), numbers.span(2)] if numbers else spans(plain)
 
 
 def _paired(pair: Node, file: TestFile) -> Iterator[Alteration]:

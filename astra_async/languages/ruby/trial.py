@@ -6,8 +6,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, named
-from astra_async.languages.ruby.assertions import PLAIN, assertion
+from astra_async.languages.altering import Alteration, DeclaredTest
+from astra_async.languages.other_values import named
+from astra_async.languages.ruby.assertions import ARRANGING, PLAIN, assertion
 from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def read_tests(_: str, text: bytes) -> tuple[DeclaredTest, ...]:
         return ()
     functions = once((part(each, "name"), each) for each in walk(root) if each.type == "method")
     tests = _tests(root, TestFile(root=root, text=text, scopes=_SCOPES, functions=functions))
-    return tuple(named(tests, text, _declared(root), b"%b.reverse"))
+    return tuple(named(tests, text, _declared(root), ARRANGING))
 
 
 def _declared(root: Node) -> dict[bytes, bytes]:
