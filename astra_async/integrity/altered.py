@@ -250,7 +250,7 @@ class Forms:
         asked = {self._survey.line(path, each.begin) for each, _ in before}
         line = rng.choice(sorted(set(lines.values()) - asked or set(lines.values())))
         places = [each for each in places if lines[each] == line]
-        (drawn,) = rng.choices(places, [1 + (each.kind == ORDER) for each in places])
+        (drawn,) = rng.choices(places, [1 + (each.kind in {ORDER, VARIED}) for each in places])
         return self._edit(number, drawn, rng, before)
 
     def _edit(self, number: int, place: Alteration, rng: random.Random, before: Sequence[Edit] = ()) -> Edit:
@@ -285,8 +285,8 @@ class Forms:
 
 
 def _times(place: Alteration) -> int:
-    """How often a place is asked: for each of its rows, as another subject, else once."""
-    return len(place.rows.places) if place.rows else 1 + (place.kind == SUBJECT)
+    """How often a place is asked: for each of its rows, what can be several things twice, else once."""
+    return len(place.rows.places) if place.rows else 1 + (place.kind in {SUBJECT, VARIED})
 
 
 def edited(number: int, forms: Iterable[Form]) -> list[Edit]:

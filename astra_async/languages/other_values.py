@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from astra_async.languages.altering import DeclaredTest, Written
 
-_MOST_VARIED = 8  # constants of a value that stands in the test
+_MOST_VARIED = 4  # constants of a value that stands in the test, one by one
 _MOST = 4  # of a list that is expected in another order, or longer or shorter
 _NUMBERS = re.compile(rb"(?<![\w.'\"])[0-9]{1,9}(?![\w.'\"])")
 _TEXTS = re.compile(rb"""(?<=['"])(\w*?)([A-Za-z])(?!\2)([A-Za-z])(?=[^'"\\`#$%{}\r\n]*['"])""")
@@ -141,7 +141,7 @@ def parts_exchanged(source: bytes, place: Alteration) -> Iterator[Alteration]:
 
 
 def varied(place: Alteration, value: bytes, *, is_text: bool = False) -> Iterator[Alteration]:
-    """A `value` that stands in the test, with another number or text in it; first with all numbers others.
+    """A `value` that stands in the test, with other numbers or texts in it: all of them, or one.
 
     `is_text`: it is a text in which something is filled in, and is another around that.
     """
@@ -152,8 +152,8 @@ def varied(place: Alteration, value: bytes, *, is_text: bool = False) -> Iterato
         texts += _others_in(value, TWO_LETTERS, *words.span(1))
     numbers, texts = ([each for each in some if not _is_in(each, filled)] for some in (numbers, texts))
     changed = [*numbers, *texts]
-    asked = [[each] for each in changed[:: len(changed) // _MOST_VARIED + 1]]
-    asked = [numbers, *asked] if len(numbers) > 1 else asked
+    alone = [[each] for each in changed[:: len(changed) // _MOST_VARIED + 1]]
+    asked = [*(each for each in (numbers, texts) if len(each) > 1), *alone]
     if asked:
         others = tuple(rewritten(value, each) for each in asked)
         yield Alteration(place.begin, place.end, VARIED, others, place.asked)
