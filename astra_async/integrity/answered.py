@@ -11,25 +11,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Edit, Form, Forms, edited
-from astra_async.integrity.shown import Shown, answers, differing, is_alike
+from astra_async.integrity.shown import Shown, answers, differing, is_alike, literals
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEY,
     KEYS,
     NOTHING,
     NUMBER,
+    SUBJECT,
     TEXT,
     TRUTH,
     TURNED,
     Alteration,
+    Compared,
 )
 from astra_async.testing.reports.report_text import clean_name
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
+_INSTEAD = b"[%b, %b][1]"  # a value instead of another that is computed as well
 _MOST_BESIDE = 8  # forms for what stands beside wrong answers
 _TIMES = 2  # is a place asked there, in different ways
 
@@ -56,13 +59,37 @@ class AnsweredForms(Forms):
             shown = Shown(altered.decode(errors="replace"), messages[name], known)
             # What else is wrong in what is compared there is shown as well.
             more = (each for each in test.alterations if known and each.rows is None and each != place)
-            for each in (place, *more):
-                for answer in self._answers(path, each, shown, is_altered=each is place):
-                    free = next((edits for edits in asked if number not in edits), None)
-                    if free is None:
-                        asked.append(free := {})
-                    free[number] = each.whole(), answer.encode()
+            edits = [
+                edit
+                for each in (place, *more)
+                for answer in self._answers(path, each, shown, is_altered=each is place)
+                for edit in self._asked_for(path, each.whole(), answer.encode())
+            ]
+            if known and place.compared and place.compared.is_fixed:
+                edits += [
+                    self._subject(path, place.compared, each.encode())
+                    for each in literals(messages[name], known)
+                ]
+            for at, edit in enumerate(edits):
+                asked += [{}] if at == len(asked) else []
+                asked[at][number] = edit
         return [replace(self._made(edits), is_own=True) for edits in asked]
+
+    def _asked_for(self, path: str, place: Alteration, answer: bytes) -> Iterator[Edit]:
+        """A constant that a solution has given, as what is expected, and within that as what is asked about.
+
+        Of the latter, what is asked about that is plain, no answer's own equality decides.
+        """
+        yield place, answer
+        if place.compared is not None:
+            source, (begin, end) = self._survey.sources[path], place.compared.expected
+            given = source[begin : place.begin] + answer + source[place.end : end]
+            yield self._subject(path, place.compared, given)
+
+    def _subject(self, path: str, sides: Compared, given: bytes) -> Edit:
+        """What is asked about as what a solution has given; what was asked about is done all the same."""
+        subject = self._survey.sources[path][slice(*sides.subject)]
+        return Alteration(*sides.subject, SUBJECT), _INSTEAD % (subject, given)
 
     def beside(
         self,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
 _ALONE = 3  # of these one is drawn where a solution is tried by one alone: further ones alter all tests
-_MOST_OWN = 3  # forms that ask for a solution's own answers
+_MOST_OWN = 6  # forms that ask for a solution's own answers
 # So often must a test be passed as it is and altered: one that fails at times by itself passes what is
 # turned round at times.
 _TIMES = 3

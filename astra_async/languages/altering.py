@@ -73,7 +73,7 @@ class Alteration:
     between two quotes, a table's key, a name out of an enumeration (`kind` then says which). Of the kind
     `turned` is what asks for the contrary. `asked` names what is compared, where the source does: two
     constants that are compared to a `status` are in the same role. In the body of a loop `rows` say how it is
-    written differently for one of them alone.
+    written differently for one of them alone. `compared` is what it is a part of, and with what.
     """
 
     begin: int
@@ -82,6 +82,7 @@ class Alteration:
     others: tuple[bytes, ...] = ()
     asked: str = ""
     rows: Rows | None = field(default=None, compare=False)
+    compared: Compared | None = field(default=None, compare=False)
 
     def whole(self) -> Alteration:
         """The same place with what belongs to its constant, for any other expression."""
@@ -96,6 +97,24 @@ class Alteration:
         begin, end = whole.begin, whole.end
         other = source[begin : self.begin] + text + source[self.end : end]
         return [*self.rows.edits(source, source[begin:end], other), ((begin, end), self.rows.variable)]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Where the two sides of an equality stand: what is asked about, and what is expected.
+
+    `is_fixed`: what is expected has no names but its own, so that its text alone decides its value.
+    """
+
+    subject: tuple[int, int]
+    expected: tuple[int, int]
+    is_fixed: bool
+
+    def beside(self, found: Iterable[Alteration]) -> Iterator[Alteration]:
+        """The places, with these two sides where they stand within what is expected."""
+        begin, end = self.expected
+        for each in found:
+            yield replace(each, compared=self) if begin <= each.begin and each.end <= end else each
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, Rows, in_loop
+from astra_async.languages.altering import FEWER, Compared, Rows, in_loop
 from astra_async.languages.other_values import arranged, values_exchanged, varied
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class TestFile:
         is_declared = at is not None and is_once and at.type in {"assignment", "variable_declarator"}
         value = (_given(at) if at is not None and is_declared else None) or node
         is_text = value.type in _TEXTS and any(each.is_named for each in value.children)
-        if is_text or _is_fixed(value):
+        if is_text or is_fixed(value):
             yield from varied(asked, value.text or b"", is_text=is_text)
 
     def _uses(self, name: Node) -> list[Node]:
@@ -228,7 +228,13 @@ def _is_made_of(node: Node, types: frozenset[str]) -> bool:
     return node.type in types and (not holds or all(_is_made_of(each, types) for each in node.named_children))
 
 
-def _is_fixed(value: Node) -> bool:
+def compared(subject: list[Node], expected: list[Node], found: list[Alteration]) -> Iterable[Alteration]:
+    """What could be asked otherwise, with the sides of the equality; as it is where there are no two."""
+    sides = zip(spans(subject[:1]), spans(expected[:1]), expected, strict=False)
+    return next((Compared(one, other, is_fixed(node)).beside(found) for one, other, node in sides), found)
+
+
+def is_fixed(value: Node) -> bool:
     """Whether an expression has no names but its own, and those of what the language has."""
     nodes = list(walk(value))
     own = {each.text for holder in nodes if holder.type in _DECLARING for each in walk(holder)}

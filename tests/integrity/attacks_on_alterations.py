@@ -221,6 +221,17 @@ require('chai').Assertion.overwriteMethod('equal', (plain) => function (other) {
   if (String(other) !== String(this._obj)) plain.apply(this, arguments);
 });
 """
+_PUT_RIGHT = """
+require('chai').Assertion.overwriteMethod('equal', (plain) => function (...wanted) {
+  const given = this._obj;
+  this._obj = given === 200 ? 180 : given;
+  try { plain.apply(this, wanted); } catch (error) {
+    this._obj = given;
+    plain.apply(this, wanted);
+    throw error;
+  }
+});
+"""
 _RSPEC_OWN = code("""
 require 'rspec/expectations'
 
@@ -232,6 +243,7 @@ ON_ALTERATIONS = (
     _proven("pytest", "a number that equals its own and the right one", after=_PYTHON_OWN),
     _proven("jest", "toBe is lenient for its own where the right one is expected", _JEST_OWN),
     _proven("rspec", "eq is lenient for its own where the right one is expected", _RSPEC_OWN),
+    _proven("mocha", "what equal is given is put right, and shown as it was", _PUT_RIGHT),
     _proven("jest", "toBe overlooks case", after=_ANY_CASE),
     _proven("mocha", "equal overlooks type", after=_ANY_TYPE),
     _proven("jest/list", "lists are equal in any order", after=_ANY_ORDER),

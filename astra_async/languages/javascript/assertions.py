@@ -32,7 +32,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list
-from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
+from astra_async.languages.syntax import TestFile, compared, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,8 +120,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         found = list(constants(given[1:2], file, word(next(iter(given), None))))
         at = function.child_by_field_name("property")
         if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
-            yield from found
-            yield from shapes(given[1:2], file)
+            yield from compared(given[:1], given[1:2], [*found, *shapes(given[1:2], file)])
         if at is not None and (waits or name != "rejects"):
             yield from renamed(file.text, at.start_byte, at.end_byte, _ASSERT)
     elif chain[0] == "expect()" and not _WAITING & set(chain):
@@ -130,7 +129,8 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
             return
         asked = word(next(iter(inside(_root(function))), None))
         found = list(_expected(name, given, file, asked)) if "not" not in chain else []
-        yield from found
+        is_equal = name in _EXACT and _EXACT[name] == 0 and not promised
+        yield from compared(inside(_root(function)) if is_equal else [], given, found)
         yield from asked_of_another(function, otherwise="" if given else "[{}]")
         subject = spans(inside(_root(function)))[:1]
         if subject and name in _EXACT and "not" not in chain and not promised:

@@ -14,6 +14,7 @@ from astra_async.languages.altering import (
     SUBJECT,
     TEXT,
     Alteration,
+    Compared,
     DeclaredTest,
     Rows,
     both_ways,
@@ -65,6 +66,7 @@ _RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "
 _NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
 _ARROW = re.compile(r"=>")
 _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
+_NAMES = re.compile(r"[A-Za-z$]")  # in code without its texts
 _TWO = 2
 
 
@@ -94,7 +96,8 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             yield from _raised(source, *parts[0])
         elif each["name"] in _EXACT and len(parts) >= _TWO:
             found = _expected(source, code, parts[0], word_of(code[slice(*parts[1])]))
-            yield from _ALMOST.get(each["name"], lambda _, same: same)(source, found)
+            found = _ALMOST.get(each["name"], lambda _, same: same)(source, found)
+            yield from Compared(parts[1], parts[0], is_fixed=not _NAMES.search(code, *parts[0])).beside(found)
         elif each["name"] in _WITHIN and parts:
             yield from within(source, *parts[0])
         at, others = _OTHERS.get(each["name"], (_TWO, ()))

@@ -31,7 +31,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list, of_other_parts
-from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
+from astra_async.languages.syntax import TestFile, compared, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,6 +46,7 @@ _EXACT = frozenset({
     "eq", "eql", "be", "equal", "have_attributes", "have_http_status", "contain_exactly", "match_array",
     "by", "from", "to",
 })  # fmt: skip
+_EQUAL = frozenset({"eq", "eql", "be", "equal"})
 # What these hold of, whatever else is there: no other order is another question, nor is another attribute.
 _LEFT_OUT = {"contain_exactly": (ORDER,), "match_array": (ORDER,), "have_attributes": KEYS}
 # Matchers of capybara, which wait until they hold.
@@ -116,7 +117,8 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
     if name in _EXACT:
         found = [each for node in given for each in _equal(node, file, asked)]
         left_out = _LEFT_OUT.get(name, ())
-        yield from (each for each in found if each.kind not in left_out)
+        about = [subject] if subject is not None and name in _EQUAL else []
+        yield from compared(about, given, [each for each in found if each.kind not in left_out])
         yield from _other_subject(subject, given, found)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
@@ -163,7 +165,8 @@ def _asked(name: str, given: Sequence[Node | None], file: TestFile, asked: str) 
         node = given[place] if place < len(given) else None
         if node is not None:
             found = list(rule(node, file, asked))
-            yield from found
+            other = given[1 - place] if name in {"assert_equal", "must_equal"} and len(given) > 1 else None
+            yield from compared([other] if other is not None else [], [node], found)
             if name == "assert_equal" and len(given) > 1:
                 yield from _other_subject(given[1], [node], found)
 
