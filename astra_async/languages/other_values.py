@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from astra_async.languages.altering import (
     FEWER,
     LISTS,
+    MADE,
     MORE,
     NAME,
     ORDER,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _MOST_VARIED = 4  # constants of a value that stands in the test, one by one
 _MOST = 4  # of a list that is expected in another order, or longer or shorter
+_AMOUNTS = (1, 2), (2, 3), (-1, 3)  # by which the first part and each further one of an object changes
 _NUMBERS = re.compile(rb"(?<![\w.'\"])[0-9]{1,9}(?![\w.'\"])")
 _TEXTS = re.compile(rb"""(?<=['"])(\w*?)([A-Za-z])(?!\2)([A-Za-z])(?=[^'"\\`#$%{}\r\n]*['"])""")
 # Words of a list without quotes, and what is filled in within a text.
@@ -164,31 +166,29 @@ def of_other_parts(
 ) -> Iterator[Alteration]:
     """What a call makes of `parts`, if each has a constant, as the same of other ones in all of them.
 
-    An answer's own equality may look at some parts alone, and a part is no other object.
+    An answer's own equality may look at some parts alone, or at their difference: each changes by another
+    amount.
     """
-    found = [_NUMBERS.search(source, *each) or _TEXTS.search(source, *each) for each in parts]
-    if len(parts) > 1 and all(found):
-        constants = _NUMBERS, _TEXTS
-        edits = [
-            [
-                each
-                for place in parts
-                for some in constants
-                for each in _others_in(source, some, *place, by=by)
+    numbers = [each for part in parts for each in _NUMBERS.finditer(source, *part)]
+    texts = [each for part in parts for each in _others_in(source, _TEXTS, *part)]
+    starts = [each.start() for each in numbers] + [begin for (begin, _), _ in texts]
+    if len(parts) > 1 and all(any(begin <= at < end for at in starts) for begin, end in parts):
+        others = []
+        for first, step in _AMOUNTS:
+            edits = [
+                (each.span(), b"%d" % abs(int(each[0]) + first + step * number))
+                for number, each in enumerate(numbers)
             ]
-            for by in (1, -1)
-        ]
-        others = tuple(rewritten(source[: place.end], each)[place.begin :] for each in edits)
-        yield Alteration(place.begin, place.end, VARIED, others, place.asked)
+            others.append(rewritten(source[: place.end], [*edits, *texts])[place.begin :])
+        yield Alteration(place.begin, place.end, MADE, tuple(others), place.asked)
 
 
 def _others_in(
-    text: bytes, constants: re.Pattern[bytes], begin: int = 0, end: int | None = None, *, by: int = 1
+    text: bytes, constants: re.Pattern[bytes], begin: int = 0, end: int | None = None
 ) -> Iterator[Written]:
-    """Numbers `by` which is added, or texts with two letters exchanged, where such constants stand."""
+    """The next numbers, or texts with two letters exchanged, where such constants stand."""
     for each in constants.finditer(text, begin, len(text) if end is None else end):
-        other = each[1] + each[3] + each[2] if constants.groups else b"%d" % abs(int(each[0]) + by)
-        yield each.span(), other
+        yield each.span(), each[1] + each[3] + each[2] if constants.groups else b"%d" % (int(each[0]) + 1)
 
 
 def _is_in(written: Written, spans: Iterable[tuple[int, int]]) -> bool:

@@ -246,7 +246,7 @@ RUBY = {
     "expect(f).to eq(Money.new(180))": "<180> Money.new(180)->[Money.new(180)] to->not_to",
     "expect(f).to eq(NotFound.new(5))": "NotFound.new(5)->[NotFound.new(5)] f->'none' to->not_to",
     "expect(f).to eq(Seat.new(1, 2))": (
-        "Seat.new(1, 2)->[Seat.new(1, 2)] Seat.new(1, 2)->Seat.new(2, 3) f->'none' to->not_to"
+        "Seat.new(1, 2)->[Seat.new(1, 2)] Seat.new(1, 2)->Seat.new(2, 5) f->'none' to->not_to"
     ),
     "is_expected.to be_nil": "to->not_to",
     "is_expected.to eq(5)": "<5> to->not_to",
@@ -315,7 +315,7 @@ JAVA = {
     "assertEquals(Kind.GOOD, f()); g(Kind.BAD, Kind.NEW);": f"Kind.GOOD->Kind.BAD {NOT_EQUAL}",
     "assertEquals(new Seat(1), f());": f"<1> {NOT_EQUAL}",
     "assertEquals(new Seat(1, 2), f()); new Seat(2, 3); new Seat(1, 4); new Seat(x, 5);": (
-        f"new Seat(1, 2)->new Seat(2, 3) new Seat(1, 2)->new Seat(2, 3) {NOT_EQUAL}"
+        f"new Seat(1, 2)->new Seat(2, 3) new Seat(1, 2)->new Seat(2, 5) {NOT_EQUAL}"
     ),
     'assertEquals(new BigDecimal("1.50"), f());': f"<1.50> {NOT_EQUAL}",
     "assertEquals(5, f(), LIMIT);": f"5->735 {NOT_EQUAL}",

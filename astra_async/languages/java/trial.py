@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    MADE,
     Alteration,
     DeclaredTest,
     both_ways,
@@ -322,7 +323,7 @@ def _others_made(made: Node, file: TestFile) -> Iterator[Alteration]:
         text for text, parts in known if len(parts) == len(given) and not any(map(str.__eq__, parts, given))
     )
     if some := tuple(islice(others, _MOST)):
-        yield Alteration(made.start_byte, made.end_byte, "made", some)
+        yield Alteration(made.start_byte, made.end_byte, MADE, some)
 
 
 @lru_cache(maxsize=1)
