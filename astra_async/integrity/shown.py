@@ -99,20 +99,24 @@ def _near_to(wanted: str, asked: str, failed: set[str], *, own_equality: bool) -
     return [f"{asked[0]}{each}{asked[0]}" for each in spellings if f'"{each}"' not in failed]
 
 
-def differing(message: str, right: str) -> set[str] | None:
-    """The names beside which a message has other constants than the right one; None where it has the same."""
+def differing(message: str, right: str, *, only: bool = False) -> set[str] | None:
+    """The names beside which a message has other constants than the right one; None where it has the same.
+
+    `only`: those that the right one does not have.
+    """
     given, known = ([*_constants(_PLACES.sub(" ", each))] for each in (message, right))
     one, other = (Counter(each for _, each in found) for found in (given, known))
     if one == other:
         return None
     more = ((message, given, one - other), (right, known, other - one))
-    return {
+    names = {
         name
-        for text, found, only in more
+        for text, found, others in more
         for at, each in found
-        if each in only
+        if each in others
         for name in _NAMED.findall(_PLACES.sub(" ", text)[:at])[-1:]
     }
+    return names.difference(_NAMED.findall(right) if only else ())
 
 
 def literals(message: str, right: str) -> list[str]:

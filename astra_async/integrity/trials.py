@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
 _ALONE = 3  # of these one is drawn where a solution is tried by one alone: further ones alter all tests
-_MOST_OWN = 6  # forms that ask for a solution's own answers
+_MOST_OWN, _MOST_OF_ONE = 9, 4  # forms that ask for a solution's own answers, of one altered form
 # So often must a test be passed as it is and altered: one that fails at times by itself passes what is
 # turned round at times.
 _TIMES = 3
@@ -183,7 +183,8 @@ class Trials:
             if not seen.bent | seen.silent:
                 own = sum(each.is_own for each in asked)
                 is_thorough = len(forms) > FORMS
-                asked += (await case.own(form, passed, run, is_thorough=is_thorough))[: _MOST_OWN - own]
+                found = await case.own(form, passed, run, is_thorough=is_thorough)
+                asked += found[: min(_MOST_OF_ONE, _MOST_OWN - own)]
                 continue
             bent, why, took_s = await self._again(case, files, form, seen, rng)
             seconds += took_s

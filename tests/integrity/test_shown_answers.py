@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from astra_async.integrity.answered import AnsweredForms
 from astra_async.integrity.shown import Shown, answers, literals
 from astra_async.overlay import path_policy
 from astra_async.types import ExpectedTest, Problem, Project, ProjectFile
+
+if TYPE_CHECKING:
+    from astra_async.integrity.altered import Form
 
 
 @pytest.mark.parametrize(
@@ -163,21 +167,41 @@ def test_lists_and_tables_that_a_message_shows_are_read_where_they_hold_constant
     assert literals(shown, right) == found
 
 
+def shop_of(tests: str) -> AnsweredForms:
+    project = Project(files=(ProjectFile(path="test_shop.py", content=tests.encode()),), sha256="s")
+    problem = Problem(id="p", statement="x", project="p", test_command="pytest", result_files=("unit.xml",))
+    return AnsweredForms(project, path_policy(problem, project), [ExpectedTest(name="test_it")])
+
+
+def text_of(form: Form) -> bytes:
+    return form.project.files[0].content
+
+
 @pytest.mark.parametrize(("expected", "is_asked"), [("('Elm', {'a': 1})", True), ("('Elm', made())", False)])
 def test_what_was_answered_is_also_asked_about_as_a_plain_value(*, expected: str, is_asked: bool) -> None:
     shop = f"def test_it():\n    assert name(1) == 'Oak'\n    assert both(2) == {expected}\n"
-    file = ProjectFile(path="test_shop.py", content=shop.encode())
-    project = Project(files=(file,), sha256="s")
-    problem = Problem(id="p", statement="x", project="p", test_command="pytest", result_files=("unit.xml",))
-    forms = AnsweredForms(project, path_policy(problem, project), [ExpectedTest(name="test_it")])
+    forms = shop_of(shop)
     drawn = [form for seed in range(20) for form in forms.drawn(random.Random(seed))]
 
     def asked(message: str, right: str) -> set[str]:
         own = [each for form in drawn for each in forms.own(form, {"test_it": message}, {"test_it": right})]
-        texts = [form.project.files[0].content.decode() for form in own]
+        texts = [text_of(each).decode() for each in own]
         return {line.strip() for text in texts for line in text.splitlines() if line not in shop}
 
     found = asked("assert 'Fir' == 'Yew'", "assert 'Oak' == 'Yew'")
     assert found == {"assert name(1) == 'Fir'", "assert [name(1), 'Fir'][1] == 'Oak'"}
     found = asked("assert ['Elm'] == 'Yew'", f"assert {expected} == 'Yew'")
     assert (f"assert [both(2), ['Elm']][1] == {expected}" in found) == is_asked
+
+
+def test_a_key_that_was_answered_beside_the_right_ones_is_asked_about() -> None:
+    shop = "def test_it():\n    assert both(2) == {'id': made(), 'tree': 'Elm'}\n"
+    forms = shop_of(shop)
+    (form, *_) = [each for each in forms.drawn(random.Random(1)) if b"!=" not in text_of(each)]
+    shown, right = (f"{{'id': 2{each}}} == 'Yew'" for each in (", 'by': ['Ada']", ""))
+    own = forms.own(form, {"test_it": shown}, {"test_it": right})
+    asked = (
+        b"assert [both(2), {\"by\": 731, 'id': made(), 'tree': 'Elm'}][1] == {'id': made(), 'tree': 'Elm'}"
+    )
+    assert any(asked in text_of(each) for each in own)
+    assert not forms.own(form, {"test_it": right}, {"test_it": right})
