@@ -14,10 +14,13 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   itself passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module), and such a part of a list or table: as a list of
   it (`listed`), once or twice, which nothing equals but what equals everything; a count as one more
-  (`unequal`), a literal that has a name with another constant (`varied`). A mark of our own would be seen.
+  (`unequal`). A mark of our own would be seen. What its own text decides, also under a name, gets another
+  constant (`varied`).
 - Not what an answer may decide itself: which of several parts make objects of its classes equal, whether an
   error is more than its message, what its own matchers and blocks do. What is made of one constant is asked
-  with another; of more, in Java, as another object of the tests that shares no part.
+  with another; of more, as an object that shares no part (`of_other_parts`).
+- The sides of an equality (`Compared`): what a message shows as a wrong answer can stand as what is asked
+  about. Only where an answer's code could replace the assertion: not in Java, Go and Rust.
 - A list that is expected in another order, with one element less or one more, a table with one entry less
   or another key, a text with two parts exchanged: equality that overlooks these fails every exchanged
   constant. Only constants change places, as an answer may take two objects for equal.
@@ -110,7 +113,7 @@ class Compared:
     expected: tuple[int, int]
     is_fixed: bool
 
-    def beside(self, found: Iterable[Alteration]) -> Iterator[Alteration]:
+    def marked(self, found: Iterable[Alteration]) -> Iterator[Alteration]:
         """The places, with these two sides where they stand within what is expected."""
         begin, end = self.expected
         for each in found:

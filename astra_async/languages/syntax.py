@@ -231,7 +231,7 @@ def _is_made_of(node: Node, types: frozenset[str]) -> bool:
 def compared(subject: list[Node], expected: list[Node], found: list[Alteration]) -> Iterable[Alteration]:
     """What could be asked otherwise, with the sides of the equality; as it is where there are no two."""
     sides = zip(spans(subject[:1]), spans(expected[:1]), expected, strict=False)
-    return next((Compared(one, other, is_fixed(node)).beside(found) for one, other, node in sides), found)
+    return next((Compared(one, other, is_fixed(node)).marked(found) for one, other, node in sides), found)
 
 
 def is_fixed(value: Node) -> bool:

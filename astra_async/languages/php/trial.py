@@ -97,7 +97,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         elif each["name"] in _EXACT and len(parts) >= _TWO:
             found = _expected(source, code, parts[0], word_of(code[slice(*parts[1])]))
             found = _ALMOST.get(each["name"], lambda _, same: same)(source, found)
-            yield from Compared(parts[1], parts[0], is_fixed=not _NAMES.search(code, *parts[0])).beside(found)
+            yield from Compared(parts[1], parts[0], is_fixed=not _NAMES.search(code, *parts[0])).marked(found)
         elif each["name"] in _WITHIN and parts:
             yield from within(source, *parts[0])
         at, others = _OTHERS.get(each["name"], (_TWO, ()))

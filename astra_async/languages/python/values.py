@@ -85,7 +85,7 @@ class Values:
         found += shapes
         for expected, subject in ((left, right), (right, left)):
             sides = Compared(self.span(subject), self.span(expected), is_fixed(expected))
-            found = [*sides.beside(found)]
+            found = [*sides.marked(found)]
         return found
 
     def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
