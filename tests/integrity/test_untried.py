@@ -309,6 +309,7 @@ class Slow(ObedientSandbox):
 
 
 def test_equal_solutions_are_scored_while_one_of_them_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "trial.key").write_bytes(b"k" * 32)  # of which a trial goes first
     sandbox = Slow(others=SAMPLES - 1)
     harness = Harness(tmp_path, {"m": lambda _: answer(RIGHT)}, sandbox=sandbox, everybody=True).run()
     assert sandbox.waited
@@ -320,6 +321,7 @@ def test_who_waits_for_an_equal_solutions_verdict_keeps_nobody_from_being_read(t
     def mostly_equal(request: ModelRequest) -> Completion:
         return answer(RIGHT if request.key.sample < 20 else f"{RIGHT}# {request.key.sample}\n")
 
+    (tmp_path / "trial.key").write_bytes(b"k" * 32)  # of which a trial goes first
     sandbox = Slow(others=10)
     harness = Harness(tmp_path, {"m": mostly_equal}, sandbox=sandbox, reuse=True, everybody=True).run()
     assert sandbox.waited
