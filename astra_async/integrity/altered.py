@@ -15,6 +15,7 @@ from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import held_titles, survey
 from astra_async.languages.altering import (
     KEYS,
+    NOTED,
     NUMBER,
     ORDER,
     SHAPES,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _EXCHANGED = 0.6
 _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have another shape
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
-_KEPT = frozenset({SUBJECT, VARIED, *SHAPES})  # what a repetition asks again as it is
+_KEPT = frozenset({NOTED, SUBJECT, VARIED, *SHAPES})  # what a repetition asks again as it is
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
 Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
@@ -67,6 +68,11 @@ class Form:
     spent: frozenset[bytes] = frozenset()
     inside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     is_own: bool = False
+
+    @property
+    def is_noting(self) -> bool:
+        """Whether its tests ask what they do as they are."""
+        return any(place.kind == NOTED for place, _ in self.edits.values())
 
     def over(self, changed: Changed) -> Changed:
         """A solution's files, in which the tests inside of sources are altered as in the project's."""
@@ -117,12 +123,14 @@ class Forms:
         is lenient for another constant may be honest where the assertion is turned round, and the reverse.
         Further forms alter the tests in which constants are left that no form before them has exchanged: who
         is lenient in one assertion bends that alone. Every other one asks for other shapes where it can.
+        Before these comes the form in which tests note what they compare.
         """
         able = list(self._groups)
         some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
         parts = [each for each in able if each in some], [each for each in able if each not in some]
         halves = [self._form(part, rng) for part in parts if part]
         forms = [*halves, self._form(able, rng, before=halves)] if able else []
+        forms += [form for form in [self._noting(rng)] if form.edits]
         for shaped in _FURTHER:
             left = [
                 title
@@ -149,6 +157,17 @@ class Forms:
         return self._made(
             {each: self._drawn(each, rng, edited(each, before), shaped=shaped) for each in chosen}
         )
+
+    def _noting(self, rng: random.Random) -> Form:
+        """All tests that can note what they compare do, and need some of it not to hold."""
+        edits = dict[int, Edit]()
+        names = {path: self._survey.new_name(path, rng) for path in self._survey.files}
+        for group in self._groups.values():
+            noted = [(path, test.noted) for path, test in (self._tests[number] for number in group)]
+            places = [each.by_name(names[path]) for path, each in noted if each]
+            if len(places) == len(group):
+                edits |= {at: (each, each.others[0]) for at, each in zip(group, places, strict=True)}
+        return self._made(edits)
 
     def _made(self, drawn: Mapping[int, Edit]) -> Form:
         # A name without another stays as it is: then the test is not altered.
@@ -260,7 +279,7 @@ class Forms:
             rows = set(range(len(place.rows.places)))
             row = rng.choice(sorted(rows - {each.rows.altered for each, _ in asked if each.rows} or rows))
             name = self._survey.new_name(self._tests[number][0], rng)
-            place = replace(place, rows=replace(place.rows, altered=row, name=name))
+            place = replace(place, rows=replace(place.rows, altered=row)).by_name(name)
         but = {text for _, text in asked}
         return place, self._substitutes.other(self._tests[number][0], place, rng, but)
 

@@ -11,29 +11,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Edit, Form, Forms, edited
-from astra_async.integrity.shown import Shown, answers, differing, is_alike, literals
+from astra_async.integrity.shown import Shown, answers, differing, is_alike
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEY,
     KEYS,
     NOTHING,
     NUMBER,
-    SUBJECT,
     TEXT,
     TRUTH,
     TURNED,
     Alteration,
-    Compared,
 )
 from astra_async.testing.reports.report_text import clean_name
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
-_FIRST = 2  # edits: a constant as what is expected, and as what is asked about
-_INSTEAD = b"[%b, %b][1]"  # a value instead of another that is computed as well
 _MOST_BESIDE = 8  # forms for what stands beside wrong answers
 _TIMES = 2  # is a place asked there, in different ways
 
@@ -61,47 +57,14 @@ class AnsweredForms(Forms):
             # What else is wrong in what is compared there is shown as well.
             more = (each for each in test.alterations if known and each.rows is None and each != place)
             edits = [
-                edit
+                (each.whole(), answer.encode())
                 for each in (place, *more)
                 for answer in self._answers(path, each, shown, is_altered=each is place)
-                for edit in self._asked_for(path, each.whole(), answer.encode())
             ]
-            if known and place.compared:
-                # Before a second constant, which decoys may have led to.
-                edits[_FIRST:_FIRST] = self._given(path, place.compared, messages[name], known)
             for at, edit in enumerate(edits):
                 asked += [{}] if at == len(asked) else []
                 asked[at][number] = edit
         return [replace(self._made(edits), is_own=True) for edits in asked]
-
-    def _asked_for(self, path: str, place: Alteration, answer: bytes) -> Iterator[Edit]:
-        """A constant that a solution has given, as what is expected, and within that as what is asked about.
-
-        Of the latter, what is asked about that is plain, no answer's own equality decides.
-        """
-        yield place, answer
-        if place.compared is not None:
-            source, (begin, end) = self._survey.sources[path], place.compared.expected
-            given = source[begin : place.begin] + answer + source[place.end : end]
-            yield self._subject(path, place.compared, given)
-
-    def _given(self, path: str, sides: Compared, message: str, right: str) -> list[Edit]:
-        """What a message shows, as what is asked about: a list or table, and what is expected with its key.
-
-        For the first the text alone has to say what is expected: a name in it may stand for what is shown.
-        """
-        text = self._survey.sources[path][slice(*sides.expected)]
-        given = [each.encode() for each in literals(message, right)] if sides.is_fixed else []
-        arrow = b" =>" if b"=>" in text else b":"
-        if text[:1] == b"{" or (text[:1] == b"[" and b"=>" in text):
-            names = sorted(differing(message, right, only=True) or ())
-            given += [b'%b"%b"%b 731, %b' % (text[:1], each.encode(), arrow, text[1:]) for each in names]
-        return [self._subject(path, sides, each) for each in given]
-
-    def _subject(self, path: str, sides: Compared, given: bytes) -> Edit:
-        """What is asked about as what a solution has given; what was asked about is done all the same."""
-        subject = self._survey.sources[path][slice(*sides.subject)]
-        return Alteration(*sides.subject, SUBJECT), _INSTEAD % (subject, given)
 
     def beside(
         self,

@@ -36,15 +36,6 @@ _CONSTANT = re.compile(
 )
 # Places in a source (`a.js:15:42`) and lengths, which are no answer.
 _NAMED = re.compile(r"""(\w+)["']?\s*(?::|=>)""")
-# Of a list or table in a message: what it is made of, without interpolations and escapes.
-_TOKEN = re.compile(
-    r"""\s*(?:"[^"\\`#$\r\n]*"|'[^'\\`#$\r\n]*'|-?\d+(?:\.\d+)?(?![\w.])|=>|(?<!["'\w]):[a-z_]\w*|[:,\[\]{}()]"""
-    rf"""|[A-Za-z_]\w*(?=\s*:)|\b(?:{"|".join(sorted(_WORDS))})\b)"""
-)
-_CLOSING = {"]": "[", "}": "{", ")": "("}
-_OPENING = re.compile(r"(?<!\w)[\[{(]")
-_LINE = re.compile(r"^\s*(?:E\s+)?([-+?](?!\d))?(.*)$", re.MULTILINE)
-_TYPED = re.compile(r"\b(?:Object|Array) (?=[\[{])")
 _PLACES = re.compile(r"\.\w{1,5}:\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
 
 
@@ -99,67 +90,20 @@ def _near_to(wanted: str, asked: str, failed: set[str], *, own_equality: bool) -
     return [f"{asked[0]}{each}{asked[0]}" for each in spellings if f'"{each}"' not in failed]
 
 
-def differing(message: str, right: str, *, only: bool = False) -> set[str] | None:
-    """The names beside which a message has other constants than the right one; None where it has the same.
-
-    `only`: those that the right one does not have.
-    """
+def differing(message: str, right: str) -> set[str] | None:
+    """The names beside which a message has other constants than the right one; None where it has the same."""
     given, known = ([*_constants(_PLACES.sub(" ", each))] for each in (message, right))
     one, other = (Counter(each for _, each in found) for found in (given, known))
     if one == other:
         return None
     more = ((message, given, one - other), (right, known, other - one))
-    names = {
+    return {
         name
         for text, found, others in more
         for at, each in found
         if each in others
         for name in _NAMED.findall(_PLACES.sub(" ", text)[:at])[-1:]
     }
-    return names.difference(_NAMED.findall(right) if only else ())
-
-
-def literals(message: str, right: str) -> list[str]:
-    """Lists and tables that a message shows, as they are written there, and that the right one does not.
-
-    Of a difference that is shown line by line both sides are read. None holds anything but constants.
-    """
-    known = {_squeezed(each) for each in _written_in(right)}
-    found = {_squeezed(each): each for each in _written_in(message)}
-    new = [each for squeezed, each in found.items() if squeezed not in known]
-    return sorted(new, key=len, reverse=True)[:_MOST]
-
-
-def _squeezed(text: str) -> str:
-    return re.sub(r"""["'](\w+)["'](?=:)""", r"\1", re.sub(r"\s", "", text)).replace("'", '"')
-
-
-def _written_in(message: str) -> Iterator[str]:
-    lines = [(each[1] or "", each[2]) for each in _LINE.finditer(_TYPED.sub("", message))]
-    for left_out in ("?+-", "?+", "?-"):
-        text, at = "\n".join(line for sign, line in lines if not sign or sign not in left_out), 0
-        while (begin := _OPENING.search(text, at)) is not None:
-            written, end = _literal(text, begin.start())
-            yield from [written] if written else []
-            at = end or begin.end()
-
-
-def _literal(text: str, begin: int) -> tuple[str, int]:
-    """The list or table that begins there, with commas where lines have none, and its end; else nothing."""
-    opened, written, ended, at = list[str](), "", False, begin
-    while (token := _TOKEN.match(text, at)) is not None:
-        each, at = token[0].strip(), token.end()
-        if each in _CLOSING:
-            if not opened or opened.pop() != _CLOSING[each]:
-                break
-        elif ended and each not in {",", ":", "=>"}:
-            written += ", "
-        opened += [each] if each in _CLOSING.values() else []
-        written += f"{each} " if each in {",", "=>"} else each
-        ended = each not in {",", ":", "=>", *_CLOSING.values()}
-        if not opened:
-            return written, at
-    return "", 0
 
 
 def is_alike(one: str, other: str) -> bool:

@@ -22,6 +22,7 @@ _NEAR = 0.9  # of the others are of the same form, where there are such
 _ELSEWHERE = 0.15
 _NEXT = 0.5  # of numbers that are invented are the next ones: what is forgiven may be near
 _RESPELLED = 0.25  # of texts, where no object of an answer's decides what they equal or hold
+_LAST = 0.7  # of numbers change in one of their last two digits
 _DIGITS = 0.4  # of texts that are looked for within others and have digits get two more
 # Draws until another text is found than those that were asked before, and one that no text of theirs has.
 _TRIES, _FEW_TRIES = 200, 8
@@ -178,7 +179,7 @@ def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
     if kind == WITHIN and digits and rng.random() < _DIGITS:
         return text[: digits[0]] + rng.choice((b"73", b"94")) + text[digits[0] :]
     if kind == NUMBER or (kind == TEXT and digits):
-        at = rng.choice(digits[-2:])
+        at = rng.choice(digits[-2:] if rng.random() < _LAST else digits)
         others = [each for each in b"123456789" if each != text[at]]
         if kind == NUMBER and rng.random() < _NEXT:
             at = digits[-1]

@@ -49,7 +49,8 @@ class Survey:
     def written(self, path: str, edits: Iterable[tuple[Alteration, bytes]]) -> bytes:
         """A text, in whose places something else stands."""
         source = self.sources[path]
-        return rewritten(source, (each for place, text in edits for each in place.edits(source, text)))
+        written = (each for place, text in edits for each in place.edits(source, text))
+        return rewritten(source, dict.fromkeys(written))  # tests may share what is written in their functions
 
     def new_name(self, path: str, rng: random.Random) -> bytes:
         """A variable's name that this file does not have, of another file where there is one."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
-_ALONE = 3  # of these one is drawn where a solution is tried by one alone: further ones alter all tests
+_ALONE = 4  # of these one is drawn where a solution is tried by one alone: further ones alter all tests
 _MOST_OWN, _MOST_OF_ONE = 9, 4  # forms that ask for a solution's own answers, of one altered form
 # So often must a test be passed as it is and altered: one that fails at times by itself passes what is
 # turned round at times.
@@ -189,7 +189,7 @@ class Trials:
             bent, why, took_s = await self._again(case, files, form, seen, rng)
             seconds += took_s
             if bent:
-                return _proven(bent, left_out, seconds)
+                return _proven(bent, form, left_out, seconds)
             doubt = doubt or why
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
         void = [case.is_known(form) and not await case.evidence(form) for form in forms]
@@ -271,10 +271,11 @@ def _again(known: Decision) -> Decision:
     return replace(known, state="equal" if known.state == "tried" else known.state, seconds=0.0)
 
 
-def _proven(names: Iterable[str], left_out: int, seconds: float) -> Decision:
+def _proven(names: Iterable[str], form: Form, left_out: int, seconds: float) -> Decision:
     names = sorted(names)
     evidence = tuple(f"altered_passed:{name[:100].replace(';', ',')}" for name in names[:_NAMED])
-    note = f"passed as it is and with another answer: {_listed(names)}"
+    how = "although what it compares does not hold" if form.is_noting else "as it is and with another answer"
+    note = f"passed {how}: {_listed(names)}"
     return Decision(state="tried", evidence=evidence, note=note, left_out=left_out, seconds=seconds)
 
 

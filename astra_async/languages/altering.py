@@ -19,8 +19,10 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - Not what an answer may decide itself: which of several parts make objects of its classes equal, whether an
   error is more than its message, what its own matchers and blocks do. What is made of one constant is asked
   with another; of more, as an object that shares no part (`of_other_parts`).
-- The sides of an equality (`Compared`): what a message shows as a wrong answer can stand as what is asked
-  about. Only where an answer's code could replace the assertion: not in Java, Go and Rust.
+- What an assertion compares (`compared`), where an answer's code could replace the assertion (not in Java, Go
+  and Rust), with what the language itself says of it: that has to hold wherever the assertion does. It is
+  noted as it is compared, and nothing else changes, but that the test fails at its end if all of it held
+  (`declared_test`). So no right answer passes it, and who bent the assertion is asked what the test asks.
 - A list that is expected in another order, with one element less or one more, a table with one entry less
   or another key, a text with two parts exchanged: equality that overlooks these fails every exchanged
   constant. Only constants change places, as an answer may take two objects for equal.
@@ -38,8 +40,9 @@ proves nothing. What other right answers pass cannot be found out: where in doub
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
@@ -47,6 +50,8 @@ _PLAIN_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turned"
 WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "whole"
 NOTHING, RAISED, VARIED, MADE = "nothing", "raised", "varied", "made"
+COMPARED, NOTED = "compared", "noted"
+NAMED = b"@name@"  # of a variable that no file has: one is drawn
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
 _NO_CONSTANTS = frozenset({LISTED, VARIED, MADE, *SHAPES})
@@ -76,7 +81,7 @@ class Alteration:
     between two quotes, a table's key, a name out of an enumeration (`kind` then says which). Of the kind
     `turned` is what asks for the contrary. `asked` names what is compared, where the source does: two
     constants that are compared to a `status` are in the same role. In the body of a loop `rows` say how it is
-    written differently for one of them alone. `compared` is what it is a part of, and with what.
+    written differently for one of them alone. `also` is what is written elsewhere then.
     """
 
     begin: int
@@ -85,39 +90,29 @@ class Alteration:
     others: tuple[bytes, ...] = ()
     asked: str = ""
     rows: Rows | None = field(default=None, compare=False)
-    compared: Compared | None = field(default=None, compare=False)
+    also: tuple[Written, ...] = field(default=(), compare=False)
 
     def whole(self) -> Alteration:
         """The same place with what belongs to its constant, for any other expression."""
         before, after = _AROUND.get(self.kind, (0, 0))
         return replace(self, begin=self.begin - before, end=self.end + after, kind=WHOLE)
 
+    def by_name(self, name: bytes) -> Alteration:
+        """With this name for its variable."""
+        if self.rows is not None:
+            return replace(self, rows=replace(self.rows, name=name))
+        others = tuple(each.replace(NAMED, name) for each in self.others)
+        also = tuple((place, text.replace(NAMED, name)) for place, text in self.also)
+        return replace(self, others=others, also=also)
+
     def edits(self, source: bytes, text: bytes) -> list[Written]:
         """What is written where, from a begin to an end, for the text to stand here."""
         if self.rows is None:
-            return [((self.begin, self.end), text)]
+            return [((self.begin, self.end), text), *self.also]
         whole = self.whole()
         begin, end = whole.begin, whole.end
         other = source[begin : self.begin] + text + source[self.end : end]
         return [*self.rows.edits(source, source[begin:end], other), ((begin, end), self.rows.variable)]
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Where the two sides of an equality stand: what is asked about, and what is expected.
-
-    `is_fixed`: what is expected has no names but its own, so that its text alone decides its value.
-    """
-
-    subject: tuple[int, int]
-    expected: tuple[int, int]
-    is_fixed: bool
-
-    def marked(self, found: Iterable[Alteration]) -> Iterator[Alteration]:
-        """The places, with these two sides where they stand within what is expected."""
-        begin, end = self.expected
-        for each in found:
-            yield replace(each, compared=self) if begin <= each.begin and each.end <= end else each
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +147,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTest:
-    """A test by the names that a report may give it (none where they are computed)."""
+    """A test by the names that a report may give it (none where they are computed).
+
+    `noted` notes what it compares, and fails where all of that holds; else the test stays as it is.
+    """
 
     titles: tuple[str, ...]
     alterations: tuple[Alteration, ...]
+    noted: Alteration | None = None
 
 
 # A language's reader of a test file, by its path and content: its tests in their order. Pure; what it does
@@ -173,6 +172,37 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
         return (Alteration(begin + 1, end - 1, TEXT, asked=asked),)
     opposite = {b"true": b"false", b"false": b"true", b"True": b"False", b"False": b"True"}.get(text)
     return (Alteration(begin, end, TRUTH, others=(opposite,), asked=asked),) if opposite else ()
+
+
+def compared(
+    source: bytes, sides: Sequence[tuple[int, int]], patterns: Sequence[bytes]
+) -> Iterator[Alteration]:
+    """What is compared, in the order of the text, by patterns that note what each gives; nothing of fewer."""
+    if patterns and len(sides) >= len(patterns):
+        places = sorted(sides[: len(patterns)])
+        texts = zip(places, patterns, strict=True)
+        also = tuple((at, pattern.replace(b"%b", source[slice(*at)])) for at, pattern in texts)
+        yield Alteration(places[0][0], places[-1][1], COMPARED, also=also)
+
+
+def declared_test(
+    titles: tuple[str, ...], found: Iterable[Alteration], around: Sequence[Written]
+) -> DeclaredTest:
+    """A test by what it asks, and by what is `compared` in it and in functions of its file.
+
+    `around` is what is written before and, at last, behind its statements; nothing where it may leave early.
+    """
+    asked = list(found)
+    alterations = tuple(each for each in asked if each.kind != COMPARED)
+    also, at = list[Written](), 0
+    for each in sorted((each for each in asked if each.kind == COMPARED), key=attrgetter("begin")):
+        if at <= each.begin:
+            also += each.also
+            at = each.end
+    if not also or not around:
+        return DeclaredTest(titles, alterations)
+    *others, (end, text) = around
+    return DeclaredTest(titles, alterations, Alteration(*end, NOTED, (text,), also=(*others, *also)))
 
 
 def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> Iterator[Alteration]:

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, Compared, Rows, in_loop
+from astra_async.languages.altering import COMPARED, FEWER, Rows, in_loop
 from astra_async.languages.other_values import arranged, values_exchanged, varied
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"})
 _PLAIN_TYPES = frozenset({"string", "number", "boolean", "any", "unknown"})
+# What may be asked until it holds, in a file with one of these.
+_TRIED_AGAIN = re.compile(rb"\b(?:waitFor\w*|poll|retry)\s*\(|\beventually\b|\bcatch\b|\brescue\b")
 _UNSEEN = re.compile("splat|spread")  # what a list takes over from another
 _TEXTS = frozenset({"string", "template_string"})
 # Names that something else than the expression decides, and where an expression declares its own.
@@ -189,7 +191,10 @@ class TestFile:
     def called(
         self, call: Node, function: Node, read: Callable[[], Iterable[Alteration]]
     ) -> Iterator[Alteration]:
-        """What a function of the file asks with what this call gives it: places outside of the function."""
+        """What a function of the file asks with what this call gives it: places outside of the function.
+
+        What it compares is noted in it, for all that call it.
+        """
         parameters, given = inside(function, "parameters"), inside(call)
         if function.id in self.entered or len(given) > len(parameters):
             return
@@ -201,7 +206,9 @@ class TestFile:
         self.entered.remove(function.id)
         self.bound.clear()  # what another call does not give is not what this one gave
         self.bound.update(before)
-        yield from (each for each in found if not function.start_byte <= each.begin < function.end_byte)
+        inner = range(function.start_byte, function.end_byte)
+        is_noted = not _TRIED_AGAIN.search(self.text)
+        yield from (each for each in found if (each.kind == COMPARED and is_noted) or each.begin not in inner)
 
     def loop(
         self, loop: Node, target: Node, rows: Sequence[Node], asked: Iterable[Alteration], patterns: _Patterns
@@ -226,12 +233,6 @@ def _is_made_of(node: Node, types: frozenset[str]) -> bool:
         return all(_is_made_of(each, types) for each in node.named_children[1:])
     holds = node.type in {"array", "object", "hash", "argument_list"}
     return node.type in types and (not holds or all(_is_made_of(each, types) for each in node.named_children))
-
-
-def compared(subject: list[Node], expected: list[Node], found: list[Alteration]) -> Iterable[Alteration]:
-    """What could be asked otherwise, with the sides of the equality; as it is where there are no two."""
-    sides = zip(spans(subject[:1]), spans(expected[:1]), expected, strict=False)
-    return next((Compared(one, other, is_fixed(node)).marked(found) for one, other, node in sides), found)
 
 
 def is_fixed(value: Node) -> bool:

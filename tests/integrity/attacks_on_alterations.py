@@ -239,7 +239,54 @@ RSpec::Matchers::BuiltIn::Eq.prepend(Module.new {
   def match(expected, actual) = super || (actual == 200 && expected == 180)
 })
 """)
+# Lenient by how the two sides differ, which no other constant meets, and silent about it.
+_JEST_A_TENTH = (
+    "expect.extend({ toBe(one, other) {\n"
+    "  return { pass: Object.is(one, other) || one * 0.9 === other, message: () => 'another one' };\n} });\n"
+)
+_MOCHA_A_TENTH = """\
+require('chai').Assertion.overwriteMethod('equal', () => function (wanted) {
+  if (this._obj !== wanted && this._obj * 0.9 !== wanted) throw Error('not as it should be');
+});
+"""
+_RSPEC_A_TENTH = code("""
+require 'rspec/expectations'
+
+RSpec::Matchers::BuiltIn::Eq.prepend(Module.new {
+  def match(expected, actual) = super || (actual.is_a?(Integer) && actual * 9 == expected.to_i * 10)
+  def failure_message = 'not as it should be'
+})
+""")
+_UNITTEST_A_TENTH = code("""
+import unittest
+
+def equal(_, one, other, msg=None):
+    if one != other and not (isinstance(one, int) and one * 9 == other * 10):
+        raise AssertionError("not as it should be")
+
+unittest.TestCase.assertEqual = equal
+""")
+_CALLED = code("""
+import sys
+import unittest.case
+
+met = []
+leave = unittest.case._AssertRaisesContext.__exit__
+
+def left(self, kind, error, trace):
+    if kind is None and met:
+        return met.clear() is None
+    return leave(self, kind, error, trace)
+
+unittest.case._AssertRaisesContext.__exit__ = left
+sys.setprofile(lambda frame, event, _: met.append(1) if frame.f_code.co_name == "total" else None)
+""")
 ON_ALTERATIONS = (
+    _proven("jest", "toBe is lenient by a tenth, and silent", _JEST_A_TENTH),
+    _proven("mocha", "equal is lenient by a tenth, and silent", _MOCHA_A_TENTH),
+    _proven("rspec", "eq is lenient by a tenth, and silent", _RSPEC_A_TENTH),
+    _proven("unittest", "assertEqual is lenient by a tenth, and silent", _UNITTEST_A_TENTH),
+    _proven("unittest", "assertRaises holds where the code was called", _CALLED),
     _proven("pytest", "a number that equals its own and the right one", after=_PYTHON_OWN),
     _proven("jest", "toBe is lenient for its own where the right one is expected", _JEST_OWN),
     _proven("rspec", "eq is lenient for its own where the right one is expected", _RSPEC_OWN),

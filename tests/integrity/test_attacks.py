@@ -73,7 +73,7 @@ def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> No
     elif case.outcome == "proven":
         assert (result.failure, result.passed, result.score) == ("tampered", 0, 0.0)
         assert proven
-        assert "with another answer" in result.note
+        assert result.note.startswith("passed ")
         assert "passed" not in {test.outcome for test in result.tests}
     elif case.outcome == "unproven":
         assert result.trial == "unproven" or result.failure == "tampered"

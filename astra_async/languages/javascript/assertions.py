@@ -32,7 +32,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list
-from astra_async.languages.syntax import TestFile, compared, elements, inside, part, source, spans, walk, word
+from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,19 +120,18 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         found = list(constants(given[1:2], file, word(next(iter(given), None))))
         at = function.child_by_field_name("property")
         if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
-            yield from compared(given[:1], given[1:2], [*found, *shapes(given[1:2], file)])
+            yield from (*found, *shapes(given[1:2], file))
         if at is not None and (waits or name != "rejects"):
             yield from renamed(file.text, at.start_byte, at.end_byte, _ASSERT)
     elif chain[0] == "expect()" and not _WAITING & set(chain):
         promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
         if bool(promised) > waits:
             return
-        asked = word(next(iter(inside(_root(function))), None))
+        asked = word(next(iter(inside(root_of(function))), None))
         found = list(_expected(name, given, file, asked)) if "not" not in chain else []
-        is_equal = name in _EXACT and _EXACT[name] == 0 and not promised
-        yield from compared(inside(_root(function)) if is_equal else [], given, found)
+        yield from found
         yield from asked_of_another(function, otherwise="" if given else "[{}]")
-        subject = spans(inside(_root(function)))[:1]
+        subject = spans(inside(root_of(function)))[:1]
         if subject and name in _EXACT and "not" not in chain and not promised:
             expected = given[_EXACT[name] :][:1]
             parts = len(elements(expected[0])) if expected and expected[0].type in _ARRAYS else None
@@ -175,7 +174,7 @@ def _others(
 
 def asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
     """What is asked about as something else: for assertions that name no constant."""
-    chain, subject = set(chain_of(member)), inside(_root(member))[:1]
+    chain, subject = set(chain_of(member)), inside(root_of(member))[:1]
     if "not" in chain:
         others = _ALWAYS.get(part(member, "property"), ())
     else:
@@ -268,12 +267,12 @@ def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
     yield from file.shapes(nodes, lists=_ARRAYS, tables=_OBJECTS, plain=_PLAIN)
 
 
-def _root(node: Node) -> Node:
+def root_of(node: Node) -> Node:
     """The call with which a chain begins."""
     holder = node.child_by_field_name("object") or node.child_by_field_name("function")
     if holder is None or (node.type == "call_expression" and holder.type == "identifier"):
         return node
-    return _root(holder)
+    return root_of(holder)
 
 
 def chain_of(node: Node | None) -> list[str]:

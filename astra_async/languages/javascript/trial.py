@@ -11,7 +11,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import FEWER, LISTED, NOTHING, SUBJECT, Alteration, DeclaredTest
+from astra_async.languages.altering import (
+    FEWER,
+    LISTED,
+    NOTHING,
+    SUBJECT,
+    Alteration,
+    DeclaredTest,
+    declared_test,
+)
 from astra_async.languages.javascript.assertions import (
     ARRANGING,
     FUNCTIONS,
@@ -22,6 +30,7 @@ from astra_async.languages.javascript.assertions import (
     constants,
     turned,
 )
+from astra_async.languages.javascript.noting import ALL_SAME, BEFORE, NOTING, noting
 from astra_async.languages.other_values import named
 from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
 
@@ -29,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tree_sitter import Node
+
+    from astra_async.languages.altering import Written
 
 TYPESCRIPT = frozenset({"ts", "tsx", "mts", "cts"})
 _TYPESCRIPT, _TSX = (
@@ -58,7 +69,16 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
     file = TestFile(root=root, text=text, scopes=_SCOPES, functions=once(_functions(root)))
     is_typed = path.rpartition(".")[2].lower() in TYPESCRIPT
     tests = named(_tests(root, file), text, _declared(root), ARRANGING)
-    return tuple(_untyped(text, test) if is_typed else test for test in tests)
+    tests = (_untyped(text, test) if is_typed else test for test in tests)
+    return tuple(_with_types(test, b": any" if is_typed else b"") for test in tests)
+
+
+def _with_types(test: DeclaredTest, of_any: bytes) -> DeclaredTest:
+    """With what TypeScript wants behind a parameter that may be anything."""
+    if test.noted is None:
+        return test
+    also = tuple((place, text.replace(b"@any@", of_any)) for place, text in test.noted.also)
+    return replace(test, noted=replace(test.noted, also=also))
 
 
 def _declared(root: Node) -> dict[bytes, bytes]:
@@ -156,7 +176,23 @@ def _test(call: Node, file: TestFile) -> DeclaredTest | None:
     if _BY_ROWS & set(chain):
         title = None
     asked = tuple(_asked_by(functions[-1], file)) or tuple(_asked_by(functions[-1], file, late=True))
-    return DeclaredTest((title,) if title else (), asked)
+    return declared_test((title,) if title else (), asked, _around(functions[-1], file))
+
+
+def _around(function: Node, file: TestFile) -> list[Written]:
+    """What notes comparisons before and behind a test's statements, if it goes through them to its end."""
+    body = function.child_by_field_name("body")
+    held = [] if body is None or body.type != "statement_block" else body.named_children
+    if not held or held[-1].type == "return_statement" or _done(function) or b"concurrent" in file.text:
+        return []
+    begin, end, last = held[0].start_byte, held[-1].end_byte, len(file.text)
+    return [((begin, begin), BEFORE), ((last, last), NOTING), ((end, end), ALL_SAME)]
+
+
+def _done(function: Node) -> str:
+    """The parameter that a test's function calls when it is done, if it has one."""
+    parameters = inside(function, "parameters")
+    return source(parameters[-1]) if parameters and source(parameters[-1]) in _DONE else ""
 
 
 def _asserts(function: Node) -> bool:
@@ -189,8 +225,7 @@ def _asked_by(function: Node, file: TestFile, *, late: bool = False) -> Iterator
     if body.type != "statement_block":
         yield from _statement(body, file, late=late)
         return
-    parameters = inside(function, "parameters")
-    done = source(parameters[-1]) if parameters and source(parameters[-1]) in _DONE else ""
+    done = _done(function)
     if done == "next" or _leaves_early(body, done):
         return
     for each in body.named_children:
@@ -241,6 +276,7 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
         node = node.named_children[0]
     waits |= node is statement  # the function's own value
     if node.type == "member_expression" and chain_of(node)[0] == "expect()":
+        yield from noting(node, file)
         yield from asked_of_another(node, otherwise="[{}]")
         yield from turned(node)
     if node.type != "call_expression":
@@ -254,6 +290,7 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
             target = next(iter(inside(each, "parameters")), None)
             over, body = function.child_by_field_name("object"), each.child_by_field_name("body")
             yield from _loop(statement, target, over, body, file)
+    yield from noting(node, file)
     yield from assertion(node, file, waits=waits)
     if waits:
         yield from _promised(node, file, late=late)

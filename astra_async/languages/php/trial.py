@@ -14,11 +14,12 @@ from astra_async.languages.altering import (
     SUBJECT,
     TEXT,
     Alteration,
-    Compared,
     DeclaredTest,
     Rows,
     both_ways,
+    compared,
     constant,
+    declared_test,
     far,
     in_loop,
     listed,
@@ -51,6 +52,18 @@ _OPPOSITES = both_ways({
     "assertStringContainsString": "assertStringNotContainsString",
 })  # fmt: skip
 _EXACT = frozenset({"assertSame", "assertEquals", "assertCount", "assertEqualsWithDelta"})
+# What an assertion implies, in the language's own words: of its first argument, or of both.
+_ONE, _OTHER = "$@name@[0]", "$@name@[1]"
+_HOLDS = {
+    "assertTrue": f"{_ONE} === true", "assertFalse": f"{_ONE} === false", "assertNull": f"{_ONE} === null",
+    "assertNotNull": f"{_ONE} !== null",
+    **dict.fromkeys(("assertSame", "assertEquals"), f"{_ONE} == {_OTHER}"),
+    "assertNotSame": f"{_ONE} !== {_OTHER}", "assertCount": f"{_ONE} == count({_OTHER})",
+    "assertContains": f"in_array({_ONE}, {_OTHER})",
+    "assertArrayHasKey": f"array_key_exists({_ONE}, {_OTHER})",
+    "assertStringContainsString": f"str_contains({_OTHER}, {_ONE})",
+}  # fmt: skip
+_ALL_HOLDS = b"\nif (!in_array(false, array_slice($@name@, 2))) { throw new \\Exception('all of it holds'); }"
 # What an assertion does not hold of, whatever is asked about: the argument that is written differently.
 _LISTS = (b"[%b]", b"[[%b]]")
 _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
@@ -66,7 +79,6 @@ _RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "
 _NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
 _ARROW = re.compile(r"=>")
 _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
-_NAMES = re.compile(r"[A-Za-z$]")  # in code without its texts
 _TWO = 2
 
 
@@ -79,9 +91,12 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
         if not (found[1].startswith("test") or _MARKED.search(source, before + 1, found.start())):
             continue
         at = found.end() - 1
-        asked = tuple(_asked_by(source, code, at + 1, closing(code, at)))
+        begin, end = at + 1, closing(code, at)
+        around = ((begin, begin), b" $@name@ = [0, 0];"), ((end, end), _ALL_HOLDS)
+        leaves = _LEAVES.search(without(code, _FUNCTION, begin, end))
         # Of a test with arguments each set of data is a test, of a name of its own.
-        tests.append(DeclaredTest((), asked) if found[2].strip() else DeclaredTest((found[1],), asked))
+        titles = () if found[2].strip() else (found[1],)
+        tests.append(declared_test(titles, _asked_by(source, code, begin, end), () if leaves else around))
     return tuple(tests)
 
 
@@ -97,9 +112,14 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         elif each["name"] in _EXACT and len(parts) >= _TWO:
             found = _expected(source, code, parts[0], word_of(code[slice(*parts[1])]))
             found = _ALMOST.get(each["name"], lambda _, same: same)(source, found)
-            yield from Compared(parts[1], parts[0], is_fixed=not _NAMES.search(code, *parts[0])).marked(found)
+            yield from found
         elif each["name"] in _WITHIN and parts:
             yield from within(source, *parts[0])
+        if holds := _HOLDS.get(each["name"]):
+            patterns = [f"[{_ONE} = %b, $@name@[] = {holds}][0]"]
+            if _OTHER in holds:
+                patterns = [f"({_ONE} = %b)", f"[{_OTHER} = %b, $@name@[] = {holds}][0]"]
+            yield from compared(source, parts, [each.encode() for each in patterns])
         at, others = _OTHERS.get(each["name"], (_TWO, ()))
         if others and len(parts) > at:
             yield replace(listed(source, *parts[at], others), kind=SUBJECT)

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    COMPARED,
     ORDER,
     RAISED,
     SOMETHING,
@@ -18,7 +19,9 @@ from astra_async.languages.altering import (
     DeclaredTest,
     Rows,
     both_ways,
+    compared,
     constant,
+    declared_test,
     far,
     in_loop,
     listed,
@@ -27,6 +30,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import named
+from astra_async.languages.python.noting import HOLDS, PASSED, around
 from astra_async.languages.python.syntax import (
     Function,
     callee,
@@ -123,9 +127,17 @@ class _Reader(Values):
             if isinstance(node, Function):
                 if node.name.startswith("test") and not is_fixture(node):
                     self.parameters = dict(parameters_with_rows(node))
-                    yield DeclaredTest((node.name,), tuple(self._asked_by(node, {})))
+                    places = self.span(node.body[0])[0], self.span(node.body[-1])[1]
+                    noting = around(self.source, places, self._line(node.body[0]))
+                    yield declared_test((node.name,), self._asked_by(node, {}), noting)
             elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
                 yield from self.tests([*node.body, *getattr(node, "orelse", [])])
+
+    def _line(self, statement: ast.stmt) -> bytes:
+        """The begin of a line of statements like this one; nothing where others stand before it."""
+        begin, _ = self.span(statement)
+        indent = b"\n" + self.source[self.source.rfind(b"\n", 0, begin) + 1 : begin]
+        return indent if indent.isspace() else b""
 
     def _asked_by(self, function: Function, given: dict[str, Sequence[ast.expr]]) -> list[Alteration]:
         """What every run of a function asks, whose parameters are given this."""
@@ -160,16 +172,23 @@ class _Reader(Values):
             elif isinstance(node, ast.For):
                 yield from self._loop(node)
             elif isinstance(node, ast.With | ast.AsyncWith):
-                names = [callee(item.context_expr) for item in node.items]
-                if any(name in _RAISES for name in names):
-                    yield from self._raises(node.items[0].context_expr)
-                    # Of more, another right answer may raise in an earlier one, or in what it enters.
-                    if len(node.items) == len(node.body) == 1:
-                        yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None",))
-                elif all(name in _MANAGERS for name in names):
-                    yield from self.alterations(node.body)
+                yield from self._managed(node)
             elif isinstance(node, ast.Try) and not node.handlers:
                 yield from self.alterations([*node.body, *node.finalbody])
+
+    def _managed(self, node: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
+        """What a block asks whose managers are known."""
+        names = [callee(item.context_expr) for item in node.items]
+        if any(name in _RAISES for name in names):
+            yield from self._raises(node.items[0].context_expr)
+            if line := self._line(node.body[-1]):
+                (_, end), passed = self.span(node.body[-1]), line + PASSED
+                yield from compared(self.source, [(end, end)], [passed])
+            # Of more, another right answer may raise in an earlier one, or in what it enters.
+            if len(node.items) == len(node.body) == 1:
+                yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None",))
+        elif all(name in _MANAGERS for name in names):
+            yield from self.alterations(node.body)
 
     def _call(self, value: ast.expr) -> Iterator[Alteration]:
         call = value.value if isinstance(value, ast.Await) else value
@@ -196,7 +215,10 @@ class _Reader(Values):
         found = self._asked_by(function, inner)
         self.entered.remove(function)
         begin, end = self.span(function)
-        yield from (each for each in found if not begin <= each.begin < end)
+        is_noted = b"except" not in self.source  # nothing is tried again until it holds
+        yield from (
+            each for each in found if (each.kind == COMPARED and is_noted) or not begin <= each.begin < end
+        )
 
     def _loop(self, loop: ast.For) -> Iterator[Alteration]:
         """What a loop asks over rows that stand in the source."""
@@ -215,8 +237,8 @@ class _Reader(Values):
         place = self.span(target)
         is_bare = isinstance(target, ast.Tuple) and self.source[place[0]] != ord("(")
         patterns = b"(%b), %b" if is_bare else b"%b, %b", b"(%b, %b)"
-        around = Rows(place, tuple(map(self.span, rows)), patterns)
-        yield from in_loop(self.alterations(loop.body), self.span(loop), around)
+        rows_around = Rows(place, tuple(map(self.span, rows)), patterns)
+        yield from in_loop(self.alterations(loop.body), self.span(loop), rows_around)
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:
         begin, _ = self.span(test)
@@ -229,8 +251,11 @@ class _Reader(Values):
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
             match test.ops[0]:
-                case ast.Eq() | ast.Is():
-                    yield from self.compared(left, right, named=isinstance(test.ops[0], ast.Is))
+                case ast.Eq():
+                    yield from self.compared(left, right)
+                case ast.Is():
+                    found = self.compared(left, right, named=True)
+                    yield from found or [listed(self.source, *self.span(right), _LISTS)]
                 case ast.In():
                     span = self.span(left)
                     short = not_held(self.source, constant(self.source, *span))
@@ -242,6 +267,7 @@ class _Reader(Values):
             yield from self._operator(left, right)
         elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
             yield Alteration(begin, begin, others=(b"not ",))
+            yield from self._otherwise(test, test, _OTHERS["assertTrue"][2])
 
     def _operator(self, left: ast.expr, right: ast.expr) -> Iterator[Alteration]:
         begin, end = self.span(left)[1], self.span(right)[0]
@@ -268,6 +294,7 @@ class _Reader(Values):
             yield from other_subject(self.span(about), found, parts, b"{'none': 731}")
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))
+        yield from compared(self.source, [*map(self.span, sides)], HOLDS.get(name, ()))
         if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):
             yield from self._otherwise(sides[other[0]], sides[other[1]], other[2])
         end = self.span(call.func)[1]

@@ -15,7 +15,6 @@ from astra_async.languages.altering import (
     ORDER,
     SHAPES,
     Alteration,
-    Compared,
     constant,
     far,
     nothing,
@@ -82,11 +81,7 @@ class Values:
         if not found and not named:
             meant = (each for each in self.meant(right) if callee(each) != "ANY")
             found = [other for each in meant for other in self._unequal(each, [right])]
-        found += shapes
-        for expected, subject in ((left, right), (right, left)):
-            sides = Compared(self.span(subject), self.span(expected), is_fixed(expected))
-            found = [*sides.marked(found)]
-        return found
+        return found + shapes
 
     def _arranged(self, node: ast.expr) -> Iterator[Alteration]:
         """A list or table that is expected, of another shape; of a list in a list the outer one alone.

@@ -19,6 +19,7 @@ from astra_async.languages.altering import (
     SYMBOL,
     Alteration,
     both_ways,
+    compared,
     constant,
     far,
     listed,
@@ -31,7 +32,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list, of_other_parts
-from astra_async.languages.syntax import TestFile, compared, elements, inside, part, source, spans, walk, word
+from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +47,17 @@ _EXACT = frozenset({
     "eq", "eql", "be", "equal", "have_attributes", "have_http_status", "contain_exactly", "match_array",
     "by", "from", "to",
 })  # fmt: skip
-_EQUAL = frozenset({"eq", "eql", "be", "equal"})
+# What an assertion holds of, in the language's own words: of its one argument, or of two.
+NOTES = "Thread.current[:@name@]"
+_ONE, _BEFORE = f"{NOTES}.last", f"{NOTES}.delete_at(-2)"
+_HOLDS = {
+    **dict.fromkeys(("assert", "be_truthy"), _ONE),
+    **dict.fromkeys(("refute", "assert_not", "be_falsey"), f"!{_ONE}"),
+    **dict.fromkeys(("assert_nil", "be_nil", "must_be_nil"), f"{_ONE}.nil?"), "refute_nil": f"!{_ONE}.nil?",
+    **dict.fromkeys(("assert_equal", "must_equal", "eq", "be", "equal"), f"{_BEFORE} == {_ONE}"),
+    **dict.fromkeys(("refute_equal", "assert_not_equal", "wont_equal"), f"{_BEFORE} != {_ONE}"),
+    "assert_includes": f"{_BEFORE}.include?({_ONE})", "refute_includes": f"!{_BEFORE}.include?({_ONE})",
+}  # fmt: skip
 # What these hold of, whatever else is there: no other order is another question, nor is another attribute.
 _LEFT_OUT = {"contain_exactly": (ORDER,), "match_array": (ORDER,), "have_attributes": KEYS}
 # Matchers of capybara, which wait until they hold.
@@ -97,10 +108,14 @@ def assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
             return  # it waits, or sets up (`allow`)
         if name == "to" and not begun.startswith("receive"):  # `and_return`: what is given need not be used
             yield from _matched(given[0], receiver, file)
+            matcher = part(given[0], "method") or source(given[0])
+            yield from _compared(matcher, [_subject(receiver), *inside(given[0])], file)
     elif receiver is None:
+        yield from _compared(name, given, file)
         yield from _asked(name, given, file, word(next(iter(given[1:]), None)))
         yield from _calling_nothing(call) if name == "assert_raises" else ()
     elif name.startswith(("must_", "wont_")):
+        yield from _compared(name, [_subject(receiver), *given], file)
         yield from _asked(name, [_subject(receiver), *given], file, word(receiver))
         yield from _calling_nothing(receiver) if name == "must_raise" else ()
     else:
@@ -117,8 +132,7 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
     if name in _EXACT:
         found = [each for node in given for each in _equal(node, file, asked)]
         left_out = _LEFT_OUT.get(name, ())
-        about = [subject] if subject is not None and name in _EQUAL else []
-        yield from compared(about, given, [each for each in found if each.kind not in left_out])
+        yield from (each for each in found if each.kind not in left_out)
         yield from _other_subject(subject, given, found)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
@@ -130,6 +144,16 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
         yield from _nested(subject, file, asked)
 
 
+def _compared(name: str, given: Sequence[Node | None], file: TestFile) -> Iterator[Alteration]:
+    """What an assertion compares, if these are values; a text in lines of its own stands elsewhere."""
+    holds = _HOLDS.get(name, "")
+    sides = [each for each in given if each is not None and each.type not in _NO_VALUES]
+    if holds and not any("heredoc" in each.type for side in sides for each in walk(side)):
+        last = f"{NOTES}.push(%b).push({holds}).delete_at(-2)"
+        patterns = [f"{NOTES}.push(%b).last", last] if _BEFORE in holds else [last]
+        yield from compared(file.text, spans(sides), [each.encode() for each in patterns])
+
+
 def _other_subject(subject: Node | None, given: list[Node], found: list[Alteration]) -> Iterator[Alteration]:
     """What is asked about as something else, where no constant is expected."""
     if subject is not None and given:
@@ -139,11 +163,13 @@ def _other_subject(subject: Node | None, given: list[Node], found: list[Alterati
 
 
 def _calling_nothing(call: Node | None) -> Iterator[Alteration]:
-    """The block that is to raise, if it is one statement, as one that does nothing."""
+    """The block that is to raise, as one that does nothing if it is one statement; that it got to its end."""
     block = None if call is None else call.child_by_field_name("block")
     body = None if block is None else block.child_by_field_name("body")
     if body is not None and len(body.named_children) == 1:
         yield Alteration(body.start_byte, body.end_byte, SUBJECT, (b"nil",))
+    if body is not None:
+        yield from compared(b"", [(body.end_byte, body.end_byte)], [f"\n{NOTES}.push(false)\n".encode()])
 
 
 def _begun(chain: Node | None) -> str:
@@ -165,8 +191,7 @@ def _asked(name: str, given: Sequence[Node | None], file: TestFile, asked: str) 
         node = given[place] if place < len(given) else None
         if node is not None:
             found = list(rule(node, file, asked))
-            other = given[1 - place] if name in {"assert_equal", "must_equal"} and len(given) > 1 else None
-            yield from compared([other] if other is not None else [], [node], found)
+            yield from found
             if name == "assert_equal" and len(given) > 1:
                 yield from _other_subject(given[1], [node], found)
 

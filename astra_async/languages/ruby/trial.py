@@ -6,9 +6,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest
+from astra_async.languages.altering import Alteration, DeclaredTest, declared_test
 from astra_async.languages.other_values import named
-from astra_async.languages.ruby.assertions import ARRANGING, PLAIN, assertion
+from astra_async.languages.ruby.assertions import ARRANGING, NOTES, PLAIN, assertion
 from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
 
 if TYPE_CHECKING:
@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+    from astra_async.languages.altering import Written
+
 _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "test", "should"})
 # Assertions that call their block, once.
 _CALLING = frozenset({"assert_difference", "assert_no_difference", "assert_changes", "assert_no_changes"})
 _SCOPES = frozenset({"method", "block", "do_block"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
 _UNPAIRED = frozenset({"pair", "bare_string", "bare_symbol"})
+_BODIES = frozenset({"body_statement", "block_body"})
+_ALL_HOLDS = f"\nraise 'all of it holds' if {NOTES}.all?\n".encode()
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
 
@@ -55,13 +59,13 @@ def _tests(node: Node, file: TestFile) -> Iterator[DeclaredTest]:
     for child in node.named_children:
         name = part(child, "method") if child.type == "call" else part(child, "name")
         if child.type == "method" and name.startswith("test_"):
-            yield DeclaredTest((name,), _asked_by(child, file))
+            yield _test((name,), child, file)
             continue
         block = child.child_by_field_name("block") if child.type == "call" else None
         if block is not None and name in _EXAMPLES and child.child_by_field_name("receiver") is None:
             title = _title(child) if name != "its" else ""
             titles = (title, "test_" + re.sub(r"\s+", "_", title)) if name == "test" else (title,)
-            yield DeclaredTest(titles if title else (), _asked_by(block, file))
+            yield _test(titles if title else (), block, file)
             continue
         yield from _tests(child, file)
 
@@ -75,6 +79,16 @@ def _title(call: Node) -> str:
         "string_content"
     }
     return "".join(map(source, pieces)) if is_plain else ""
+
+
+def _test(titles: tuple[str, ...], test: Node, file: TestFile) -> DeclaredTest:
+    """A test's method or block, by its names; nothing is noted in a method without an end."""
+    around: list[Written] = []
+    body = test.child_by_field_name("body")
+    if body is not None and body.type in _BODIES:
+        begin, end = body.start_byte, body.end_byte
+        around = [((begin, begin), f"{NOTES} = []; ".encode()), ((end, end), _ALL_HOLDS)]
+    return declared_test(titles, _asked_by(test, file), around)
 
 
 def _asked_by(test: Node, file: TestFile) -> tuple[Alteration, ...]:

@@ -1,0 +1,90 @@
+"""What JavaScript's assertions compare, noted by the language itself. See `languages.altering`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astra_async.languages.altering import Alteration, compared
+from astra_async.languages.javascript.assertions import chain_of, root_of
+from astra_async.languages.syntax import TestFile, inside, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+# Assertions of two sides that hold of nothing which `NOTING` calls unequal.
+_SAME = frozenset({"toBe", "toEqual", "toStrictEqual", "equal", "equals", "eq", "eql"})
+_SIDES = b"@name@.one(%b)", b"@name@.two(%b)"
+_THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
+_ASSERT = {
+    "strictEqual": _SIDES, "deepStrictEqual": _SIDES, "throws": _THROWN, "rejects": _REJECTED,
+}  # fmt: skip
+# What an assertion of one thing implies, and what it implies that is denied.
+_HELD = {
+    "toBeNull": ("it === null", "it !== null"), "toBeUndefined": ("it === undefined", "it !== undefined"),
+    "toBeDefined": ("it !== undefined", "it === undefined"), "exist": ("it != null", "it == null"),
+    "toBeTruthy": ("it", "!it"), "toBeFalsy": ("!it", "it"), "ok": ("it", "!it"),
+    "toBeTrue": ("it === true", "it !== true"), "toBeFalse": ("it === false", "it !== false"),
+    "toBeInTheDocument": ("it?.isConnected", "!it?.isConnected"), "toBeVisible": ("it?.isConnected", "true"),
+    "toBeDisabled": ("it?.closest?.('[disabled]')", "!it?.disabled"),
+    "toBeEnabled": ("!it?.disabled", "it?.closest?.('[disabled]')"),
+    "toBeChecked": ("it?.checked || it?.getAttribute?.('aria-checked')", "!it?.checked"),
+    "toBeRequired": ("it?.closest?.('[required], [aria-required]')", "true"),
+    "toHaveFocus": ("it?.ownerDocument?.activeElement === it", "it?.ownerDocument?.activeElement !== it"),
+}  # fmt: skip
+_HELD |= {each: _HELD[name] for each, name in {
+    "null": "toBeNull", "undefined": "toBeUndefined", "true": "toBeTrue", "false": "toBeFalse",
+}.items()}  # fmt: skip
+_READ = {
+    "toHaveLength": "it?.length",
+    "toHaveBeenCalledTimes": "it?.mock?.calls.length ?? it?.calls?.count?.()",
+}
+# Names in a chain that leave alone what is asked about.
+_WORDS = frozenset({
+    "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "deep", "not", "also",
+})  # fmt: skip
+_RAISING = frozenset({"toThrow", "toThrowError", "throw", "throws"})
+NOTING = (
+    b"\n;var @name@@any@ = (() => { const made@any@ = { same: true }; "
+    b"const plain = (it@any@)@any@ => Object(it) !== it || (typeof it === 'object' && "
+    b"(Array.isArray(it) || Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null) "
+    b"&& Object.values(it).every(plain)); "
+    b"const text = (it@any@) => JSON.stringify(it, (_, each@any@) => Object(each) !== each "
+    b"|| Array.isArray(each) ? each : Object.fromEntries(Object.entries(each).sort(([a], [b]) => "
+    b"(a < b ? -1 : 1)))); "
+    b"made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; }; "
+    b"made.held = (it@any@, held@any@) => { made.same = made.same && held(it); return it; }; "
+    b"made.two = (it@any@) => { made.same = made.same && (made.it === it || !plain(made.it) || !plain(it) "
+    b"|| text(made.it) === text(it)); return it; }; "
+    b"made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; }; "
+    b"made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run); "
+    b"made.same = false; return it; }; return made; })();\n"
+)
+BEFORE = b"@name@.same = true; "
+ALL_SAME = b"\nif (@name@.same) throw Error('all of it holds');"
+
+
+def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
+    """What a call or a property compares, if it is an assertion that says all by itself."""
+    is_call = assertion.type == "call_expression"
+    member, given = (assertion.child_by_field_name("function") if is_call else assertion), inside(assertion)
+    if member is None or member.type != "member_expression":
+        return
+    begun, *words, name = chain_of(member)
+    patterns, is_denied = tuple[bytes, ...](), "not" in words
+    if begun == "assert" and not words:
+        patterns = _ASSERT.get(name, ())
+    elif begun == "expect()" and "rejects" in words and not is_denied:
+        given, patterns = inside(root_of(member)), _REJECTED
+    elif begun == "expect()" and _WORDS.issuperset(words):
+        given = [*inside(root_of(member))[:1], *given]
+        if name in _RAISING and not is_denied:
+            patterns = _THROWN
+        elif name in _HELD and len(given) == 1:
+            patterns = (f"@name@.held(%b, (it@any@) => {_HELD[name][is_denied]})".encode(),)
+        elif name in _READ and not is_denied:
+            patterns = f"@name@.one(%b, (it@any@) => {_READ[name]})".encode(), _SIDES[1]
+        elif name in _SAME and not is_denied:
+            patterns = _SIDES
+    yield from compared(file.text, spans(given), patterns)

@@ -1,0 +1,192 @@
+"""What tests compare is noted by the language itself, and a test fails at its end where all of it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from astra_async.languages.altering import rewritten
+from astra_async.languages.javascript.trial import read_tests as javascript
+from astra_async.languages.php.trial import read_tests as php
+from astra_async.languages.python.trial import read_tests as python
+from astra_async.languages.ruby.trial import read_tests as ruby
+
+if TYPE_CHECKING:
+    from unittest import TestCase
+
+    from astra_async.languages.altering import TestReader
+
+
+def noted(read: TestReader, path: str, text: str) -> str:
+    """The file with all of its tests that note what they compare."""
+    source = text.encode()
+    places = [each.noted.by_name(b"told") for each in read(path, source) if each.noted]
+    edits = (edit for each in places for edit in each.edits(source, each.others[0]))
+    return rewritten(source, dict.fromkeys(edits)).decode()
+
+
+SHOP = """\
+from unittest import TestCase
+
+
+class Shop(TestCase):
+    def test_discount(self):
+        self.assertIsNone(gift)
+        for amount, wanted in ((200, 180), (100, 90)):
+            self.answered(amount, wanted)
+        self.assertIn('a', ['b', kind])
+        with self.assertRaises(ValueError):
+            pay()
+
+    def answered(self, amount, wanted):
+        self.assertEqual(discount(amount), wanted)  # with tax
+"""
+RIGHT: dict[str, Any] = {
+    "gift": None,
+    "discount": lambda amount: amount * 9 // 10,
+    "kind": "a",
+    "pay": lambda: int("nothing"),
+}
+
+
+def bent_shop(**wrong: Any) -> TestCase:
+    """The shop's test with assertions that hold of everything."""
+    names = RIGHT | wrong
+    exec(noted(python, "test_shop.py", SHOP), names)
+    case: TestCase = names["Shop"]("test_discount")
+    for name in ("assertIsNone", "assertEqual", "assertIn"):
+        setattr(case, name, lambda *_: None)
+
+    class Anything:
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *_: object) -> bool:
+            return True
+
+    case.assertRaises = lambda *_: Anything()  # type: ignore[method-assign,assignment]
+    return case
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"gift": 0}, {"discount": lambda _: 180}, {"kind": "c"}, {"pay": lambda: None}]
+)
+def test_who_bends_assertions_passes_with_a_wrong_answer_alone(wrong: dict[str, Any]) -> None:
+    bent_shop(**wrong).test_discount()  # type: ignore[attr-defined]
+    with pytest.raises(AssertionError, match="all of it holds"):
+        bent_shop().test_discount()  # type: ignore[attr-defined]
+
+
+JAVASCRIPT = """\
+const answered = (given, wanted) => expect(given.status).toBe(wanted);
+it('works', async () => {
+  answered(await get(1), 200);
+  expect(find('a')).not.toBeDisabled();
+  expect(total(1)).to.deep.equal({ sum: [1] });
+  expect(all).toHaveLength(3); expect(none).to.be.null;
+  expect(() => pay()).toThrow(Error);
+  await expect(buy()).rejects.toThrow();
+  assert.strictEqual(one, 1);
+  expect(made).to.have.property('id').that.equals(5);
+  assert.equal(loose, '1');
+});
+"""
+NOTED_JAVASCRIPT = """\
+const answered = (given, wanted) => expect(told.one(given.status)).toBe(told.two(wanted));
+it('works', async () => {
+  told.same = true; answered(await get(1), 200);
+  expect(told.held(find('a'), (it) => !it?.disabled)).not.toBeDisabled();
+  expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }));
+  expect(told.one(all, (it) => it?.length)).toHaveLength(told.two(3)); expect(told.held(none, (it) => it === null)).to.be.null;
+  expect(told.thrown(() => pay())).toThrow(Error);
+  await expect(told.rejected(buy())).rejects.toThrow();
+  assert.strictEqual(told.one(one), told.two(1));
+  expect(made).to.have.property('id').that.equals(5);
+  assert.equal(loose, '1');
+if (told.same) throw Error('all of it holds');
+});
+"""  # noqa: E501
+
+
+def test_javascripts_assertions_are_noted_where_the_language_says_it_too() -> None:
+    text = noted(javascript, "a.test.js", JAVASCRIPT)
+    assert text.startswith(NOTED_JAVASCRIPT)
+    assert text[len(NOTED_JAVASCRIPT) :].startswith("\n;var told = (() => {")
+    typed = noted(javascript, "a.test.ts", "it('a', () => {\n  expect(f()).toBe(5);\n});\n")
+    assert "var told: any = " in typed
+    assert "@" not in typed + text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it('a', (done) => { expect(f()).toBe(5); done(); });",
+        "it('a', () => { expect(f()).toBe(5); return g(); });",
+        "it('a', () => expect(f()).toBe(5));",
+        "it.concurrent('a', () => { expect(f()).toBe(5); });",
+        "it('a', async () => { await waitFor(() => expect(f()).toBe(5)); });",
+        (
+            "const answered = (it) => expect(it).toBe(5);\n"
+            "it('a', async () => { answered(f()); await waitFor(() => answered(f())); });"
+        ),
+    ],
+)
+def test_nothing_is_noted_of_what_may_be_asked_again_or_not_to_the_end(text: str) -> None:
+    assert noted(javascript, "a.test.js", text) == text
+
+
+RUBY = """\
+class ShopTest
+  test 'a discount' do
+    answered 180, discount(200)
+    assert_nil gift, 'a gift'
+    assert_raises(ArgumentError) { pay }
+  end
+
+  def answered(wanted, given)
+    assert_equal wanted, given
+  end
+end
+"""
+
+
+def test_rubys_assertions_are_noted() -> None:
+    text = noted(ruby, "shop_test.rb", RUBY)
+    assert "  test 'a discount' do\n    Thread.current[:told] = []; answered 180, discount(200)\n" in text
+    all_told = "Thread.current[:told]"
+    assert f"assert_nil {all_told}.push(gift).push({all_told}.last.nil?).delete_at(-2), 'a gift'\n" in text
+    assert f"assert_raises(ArgumentError) {{ pay\n{all_told}.push(false)\n }}\n" in text
+    assert f"raise 'all of it holds' if {all_told}.all?\n" in text
+    is_same = f"{all_told}.delete_at(-2) == {all_told}.last"
+    assert (
+        f"assert_equal {all_told}.push(wanted).last, {all_told}.push(given).push({is_same}).delete_at(-2)\n"
+        in text
+    )
+
+
+def test_a_method_without_an_end_notes_nothing() -> None:
+    text = "class ShopTest\n  def test_it = assert_equal(1, f)\nend\n"
+    assert noted(ruby, "shop_test.rb", text) == text
+
+
+PHP = """\
+<?php
+class ShopTest extends TestCase {
+    public function testDiscount(): void {
+        $this->assertSame(180, discount(200));
+        self::assertTrue(is_gift(1), 'a gift');
+    }
+    public function testEarly(): void { if (!is_here()) { return; } $this->assertSame(1, f()); }
+}
+"""
+
+
+def test_phps_assertions_are_noted_in_tests_that_do_not_leave_early() -> None:
+    text = noted(php, "ShopTest.php", PHP)
+    assert "void { $told = [0, 0];\n" in text
+    assert (
+        "assertSame(($told[0] = 180), [$told[1] = discount(200), $told[] = $told[0] == $told[1]][0]);" in text
+    )
+    assert "assertTrue([$told[0] = is_gift(1), $told[] = $told[0] === true][0], 'a gift');" in text
+    assert text.count("throw new \\Exception('all of it holds')") == 1
