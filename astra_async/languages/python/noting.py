@@ -21,12 +21,12 @@ _SAYS = {
     "assertGreater": _TWO.format(">"), "assertLessEqual": _TWO.format("<="),
     "assertGreaterEqual": _TWO.format(">="),
 }  # fmt: skip
-_ALL_HOLDS = b"if all(@name@): raise AssertionError('all of it holds')"
+_ALL_HOLDS = b"if False not in @name@: raise AssertionError('all of it holds')"
 PASSED = b"@name@.append(False)"  # behind what is to raise
 
 
 def _patterns(says: str) -> tuple[bytes, ...]:
-    last = f"(@name@.append(%b), @name@.append({says}), @name@.pop(-2))[2]".encode()
+    last = f"(@name@.append(%b), @name@.append(not not ({says})), @name@.pop(-2))[2]".encode()
     return (b"(@name@.append(%b), @name@[-1])[1]", last) if "pop" in says else (last,)
 
 
@@ -36,9 +36,6 @@ HOLDS = {name: _patterns(says) for name, says in _SAYS.items()}
 def around(source: bytes, statements: tuple[int, int], line: bytes) -> list[Written]:
     """What notes comparisons before and behind a test's statements; nothing without a line of their own."""
     begin, end, last = *statements, len(source)
-    before, behind = (
-        b"@name@.clear()" + line,
-        line + b"if all(@name@): raise AssertionError('all of it holds')",
-    )
+    before, behind = b"@name@.clear()" + line, line + _ALL_HOLDS
     noting = [((begin, begin), before), ((last, last), b"\n@name@ = []\n"), ((end, end), behind)]
     return noting if line else []
