@@ -21,6 +21,7 @@ def sample(name: str) -> str:
 JEST_JUNIT = sample("jest_junit.xml")
 JEST_JUNIT_CRASHED = sample("jest_junit_crashed.xml")
 JEST_JUNIT_SUITE_ERROR = sample("jest_junit_suite_error.xml")
+VITEST_BROKEN_OFF = sample("vitest_broken_off.xml")
 MOCHA_JUNIT = sample("mocha_junit.xml")
 MOCHA_HOOK = sample("mocha_hook.xml")
 MOCHA_XUNIT = sample("mocha_xunit.xml")
@@ -67,6 +68,13 @@ def test_a_failed_suite_is_a_case_and_a_problem() -> None:
     report = read(JEST_JUNIT_SUITE_ERROR)
     assert [case.outcome for case in report.cases] == ["error"]
     assert "tests behind a failed suite or hook were not run" in report.problems[0]
+
+
+def test_of_a_vitest_file_that_broke_off_tests_that_never_ran_are_not_passed() -> None:
+    file = "src/__tests__/p.test.js"
+    assert outcomes(VITEST_BROKEN_OFF) == [(file, "Form > adds", "passed"), (file, "Form", "failed")]
+    whole = VITEST_BROKEN_OFF.replace('name="Form" time', f'name="{file}" time')
+    assert [case.name for case in read(whole).cases] == ["Form > adds", file]
 
 
 def test_mocha_junit_reporter() -> None:

@@ -156,6 +156,7 @@ class _CaseReader:
         self._elements = 0
         self._case: _OpenCase | None = None
         self._suites: list[_OpenSuite] = []
+        self._idle: list[int] = []  # cases that passed in no time
 
     def doctype(self, *_: str | None) -> None:
         """A document type is met, before any of its entities is."""
@@ -197,13 +198,28 @@ class _CaseReader:
         if self._case is not None and self._case.depth == self._depth:
             if len(self.cases) >= MAX_CASES:
                 raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+            self._idle += [len(self.cases)] if self._case.is_idle else []
             self.cases.append(self._case.finished())
             self._case = None
         elif tag.rpartition("}")[2] == "testsuite" and self._suites:
             suite = self._suites.pop()
+            self._leave_out_what_never_ran(suite)
             if suite.has_errors and len(self.cases) == suite.cases_before:
                 self._trouble(suite.name, "errors and no test")
         self._depth -= 1
+
+    def _leave_out_what_never_ran(self, suite: _OpenSuite) -> None:
+        """Of a file or a block that broke off vitest reports tests without a result as if they had passed.
+
+        They took no time at all, and behind them stands the file or the block, as a case that failed.
+        """
+        cases = self.cases[suite.cases_before :]
+        ended = {each.name for each in cases if each.outcome == "failed" and each.classname == suite.name}
+        begun = tuple(f"{each} > " for each in ended)
+        for at in [at for at in reversed(self._idle) if at >= suite.cases_before]:
+            if suite.name in ended or self.cases[at].name.startswith(begun):
+                del self.cases[at]
+        self._idle = [at for at in self._idle if at < suite.cases_before]
 
     def _trouble(self, suite: str, what: str) -> None:
         self.problems.append(one_line(f"suite {suite}: {what}", length=200))
@@ -243,6 +259,11 @@ class _OpenCase:
                 self._outcome = outcome
                 self._message, self._details, self._left = attributes.get("message", ""), "", MAX_READ
                 self._texts = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it passed, and is said to have taken no time."""
+        return self._outcome == "passed" and self._attributes.get("time") == "0"
 
     def text(self, text: str) -> None:
         if self._texts is not None and self._left > 0:
