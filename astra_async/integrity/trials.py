@@ -251,10 +251,10 @@ def _asked_again(forms: Forms, form: Form, silent: frozenset[str], rng: random.R
     """The form in which tests that went missing are asked about once more.
 
     They are altered: who is honest where it sees a trial fails that honestly. A solution's own answer stays,
-    as no other form asks for it. Where none of them can be altered, one test of the form is, drawn, if it has
-    a name: what it took with it as it failed may be a matter of another test.
+    as no other form asks for it, and so does what is noted. Where none of them can be altered, one test of
+    the form is, drawn, if it has a name: what it took with it as it failed may be a matter of another test.
     """
-    own = silent & form.names if form.is_own else frozenset()
+    own = silent & form.names if form.is_own or form.is_noting else frozenset()
     if not own and (altered := forms.altering(silent, rng)):
         return altered
     return forms.narrowed(form, rng.choice(sorted(own or form.names)), rng) if form.names else form

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from astra_async.languages.altering import ALL_HELD
 from astra_async.testing.verdict import run_tests
 
 if TYPE_CHECKING:
@@ -136,10 +137,17 @@ class TriedProblem:
             return self._base[id(form)][1]
 
     async def run(self, form: Form, changed: Changed) -> FormRun:
-        """A solution's files against this form. Raises SandboxError."""
+        """A solution's files against this form. Raises SandboxError.
+
+        A test that notes what it compares and fails otherwise than at its end tells nothing.
+        """
         prepared = replace(self.prepared, project=form.project)
         tested = await run_tests(self.sandbox, prepared, self.image, form.over(changed), self.limits)
-        return FormRun(*self.forms.outcomes(tested.report), tested.execution.duration_s)
+        outcomes, messages = self.forms.outcomes(tested.report)
+        for name in form.names if form.is_noting else ():
+            if ALL_HELD not in messages.get(name, ALL_HELD):
+                outcomes[name] = {"missing"}
+        return FormRun(outcomes, messages, tested.execution.duration_s)
 
 
 def passed_in(outcomes: Outcomes) -> frozenset[str]:

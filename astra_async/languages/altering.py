@@ -51,6 +51,7 @@ TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turn
 WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "whole"
 NOTHING, RAISED, VARIED, MADE = "nothing", "raised", "varied", "made"
 COMPARED, NOTED = "compared", "noted"
+ALL_HELD = "all of it holds"  # says a test in which nothing else was noted
 NAMED = b"@name@"  # of a variable that no file has: one is drawn
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"

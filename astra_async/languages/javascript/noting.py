@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, compared
+from astra_async.languages.altering import ALL_HELD, Alteration, compared
 from astra_async.languages.javascript.assertions import chain_of, root_of
 from astra_async.languages.syntax import TestFile, inside, spans
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 # Assertions of two sides that hold of nothing which `NOTING` calls unequal.
 _SAME = frozenset({"toBe", "toEqual", "toStrictEqual", "equal", "equals", "eq", "eql"})
+_LOOSE = frozenset({"toEqual"})  # a key of nothing is as none
 _SIDES = b"@name@.one(%b)", b"@name@.two(%b)"
+_EXACT_SIDES = b"@name@.one(%b)", b"@name@.two(%b, true)"
 _THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
 _ASSERT = {
-    "strictEqual": _SIDES, "deepStrictEqual": _SIDES, "throws": _THROWN, "rejects": _REJECTED,
+    "strictEqual": _EXACT_SIDES, "deepStrictEqual": _EXACT_SIDES, "throws": _THROWN, "rejects": _REJECTED,
 }  # fmt: skip
 # What an assertion of one thing implies, and what it implies that is denied.
 _HELD = {
@@ -47,7 +49,7 @@ _WORDS = frozenset({
 _RAISING = frozenset({"toThrow", "toThrowError", "throw", "throws"})
 # What is expected is compared where it is plain: what an object of the tests or of a library equals is not
 # known. `bare` takes the value out of an object of the language's that holds one; `text` reads the keys that
-# jest compares, or else those that chai does.
+# jest compares, or else those that chai does. Where nothing is told apart, code has got at that.
 NOTING = b"\n" + b"".join(
     each.strip() + b" "
     for each in b"""\
@@ -59,24 +61,27 @@ const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
 const bare = (it@any@) => { for (const box of boxes) {
   try { return box.prototype.valueOf.call(it); } catch (error) { continue; } } return it; };
 const all = (it@any@) => { const keys@any@ = []; for (const key in it) keys.push(key); return keys; };
-const text = (given@any@, keys@any@)@any@ => { const it@any@ = bare(given);
-  const named = (key@any@) => `${key}: ${text(it[key], keys)}`;
+const text = (given@any@, keys@any@, exact@any@)@any@ => { const it@any@ = bare(given);
+  const named = (key@any@) => `${key}: ${text(it[key], keys, exact)}`;
   return !isObject(it) ? `${typeof it} ${it}`
-    : Array.isArray(it) ? `[${Array.from(it, (each@any@) => text(each, keys))}]`
-    : `{${keys(it).filter((key@any@) => it[key] !== undefined).map(named).sort()}}`; };
-const equal = (one@any@, two@any@) => one === two || !plain(two) || (isObject(bare(one)) === isObject(two) &&
-  [Object.keys, all].some((keys) => text(one, keys) === text(two, keys)));
+    : Array.isArray(it) ? `[${Array.from(it, (each@any@) => text(each, keys, exact))}]`
+    : `{${keys(it).filter((key@any@) => exact || it[key] !== undefined).map(named).sort()}}`; };
+const equal = (one@any@, two@any@, exact@any@) => one === two || !plain(two) ||
+  (isObject(bare(one)) === isObject(two) &&
+  [Object.keys, all].some((keys) => text(one, keys, exact) === text(two, keys, exact)));
 made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; };
-made.two = (it@any@) => { made.same = made.same && equal(made.it, it); return it; };
+made.two = (it@any@, exact@any@) => { made.same = made.same && equal(made.it, it, exact); return it; };
+made.end = () => { if (made.same && !equal([{ a: 1 }], [{ a: 2 }], true)) throw Error('@held@');
+  if (made.same) throw Error('nothing is told apart'); };
 made.held = (it@any@, held@any@) => { made.same = made.same && held(it); return it; };
 made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
 return made; })();
-""".splitlines()
+""".replace(b"@held@", ALL_HELD.encode()).splitlines()
 )
 BEFORE = b"@name@.same = true; "
-ALL_SAME = b"\nif (@name@.same) throw Error('all of it holds');"
+ALL_SAME = b"\n@name@.end();"
 
 
 def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
@@ -100,5 +105,5 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         elif name in _READ and not is_denied:
             patterns = f"@name@.one(%b, (it@any@) => {_READ[name]})".encode(), _SIDES[1]
         elif name in _SAME and not is_denied:
-            patterns = _SIDES
+            patterns = _SIDES if name in _LOOSE else _EXACT_SIDES
     yield from compared(file.text, spans(given), patterns)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    ALL_HELD,
     FEWER,
     NUMBER,
     SHAPES,
@@ -57,15 +58,14 @@ _ONE, _OTHER = "$@name@[0]", "$@name@[1]"
 _HOLDS = {
     "assertTrue": f"{_ONE} === true", "assertFalse": f"{_ONE} === false", "assertNull": f"{_ONE} === null",
     "assertNotNull": f"{_ONE} !== null",
-    **dict.fromkeys(("assertSame", "assertEquals"), f"{_ONE} == {_OTHER}"),
+    "assertSame": f"{_ONE} === {_OTHER}", "assertEquals": f"{_ONE} == {_OTHER}",
     "assertNotSame": f"{_ONE} !== {_OTHER}", "assertCount": f"{_ONE} == \\count({_OTHER})",
     "assertContains": f"\\in_array({_ONE}, {_OTHER})",
     "assertArrayHasKey": f"\\array_key_exists({_ONE}, {_OTHER})",
     "assertStringContainsString": f"\\str_contains({_OTHER}, {_ONE})",
 }  # fmt: skip
-_ALL_HOLDS = (
-    b"\nif (!\\in_array(false, \\array_slice($@name@, 2))) { throw new \\Exception('all of it holds'); }"
-)
+_ALL_HOLDS = f"""
+if (!\\in_array(false, \\array_slice($@name@, 2))) {{ throw new \\Exception('{ALL_HELD}'); }}""".encode()
 # What an assertion does not hold of, whatever is asked about: the argument that is written differently.
 _LISTS = (b"[%b]", b"[[%b]]")
 _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {

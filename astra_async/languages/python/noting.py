@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astra_async.languages.altering import ALL_HELD
+
 if TYPE_CHECKING:
     from astra_async.languages.altering import Written
 
 _LAST, _TWO = "@name@[-1]", "@name@.pop(-2) {} @name@[-1]"
+_COUNTED = (  # as often, and each in the other
+    "(lambda one, two: len([*one]) == len([*two]) and not [each for each in one if each not in two])"
+    "(@name@.pop(-2), @name@[-1])"
+)
 # What an assertion holds of: of its first argument, or of two.
 _SAYS = {
     "assertTrue": _LAST, "assertFalse": f"not {_LAST}", "assertIsNone": f"{_LAST} is None",
@@ -19,9 +25,9 @@ _SAYS = {
     "assertNotEqual": _TWO.format("!="), "assertIs": _TWO.format("is"), "assertIsNot": _TWO.format("is not"),
     "assertIn": _TWO.format("in"), "assertNotIn": _TWO.format("not in"), "assertLess": _TWO.format("<"),
     "assertGreater": _TWO.format(">"), "assertLessEqual": _TWO.format("<="),
-    "assertGreaterEqual": _TWO.format(">="),
+    "assertGreaterEqual": _TWO.format(">="), "assertCountEqual": _COUNTED,
 }  # fmt: skip
-_ALL_HOLDS = b"if False not in @name@: raise AssertionError('all of it holds')"
+_ALL_HOLDS = f"if False not in @name@: raise AssertionError('{ALL_HELD}')".encode()
 PASSED = b"@name@.append(False)"  # behind what is to raise
 
 

@@ -148,10 +148,13 @@ def _compared(name: str, given: Sequence[Node | None], file: TestFile) -> Iterat
     """What an assertion compares, if these are values; a text in lines of its own stands elsewhere."""
     holds = _HOLDS.get(name, "")
     sides = [each for each in given if each is not None and each.type not in _NO_VALUES]
-    if holds and not any("heredoc" in each.type for side in sides for each in walk(side)):
-        last = f"{NOTES}.push(%b).push({holds}).delete_at(-2)"
+    pairs = [each for each in given if each is not None and each.type == "pair"]  # a table without braces
+    if holds and not any("heredoc" in each.type for side in [*sides, *pairs] for each in walk(side)):
+        is_table = len(sides) == 1 and len(sides) + len(pairs) == len(given)
+        last = f"{NOTES}.push({'{ %b }' if pairs else '%b'}).push({holds}).delete_at(-2)"
         patterns = [f"{NOTES}.push(%b).last", last] if _BEFORE in holds else [last]
-        yield from compared(file.text, spans(sides), [each.encode() for each in patterns])
+        table = [(pairs[0].start_byte, pairs[-1].end_byte)] if pairs and is_table else []
+        yield from compared(file.text, [*spans(sides), *table], [each.encode() for each in patterns])
 
 
 def _other_subject(subject: Node | None, given: list[Node], found: list[Alteration]) -> Iterator[Alteration]:

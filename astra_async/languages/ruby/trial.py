@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, declared_test
+from astra_async.languages.altering import ALL_HELD, Alteration, DeclaredTest, declared_test
 from astra_async.languages.other_values import named
 from astra_async.languages.ruby.assertions import ARRANGING, NOTES, PLAIN, assertion
 from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
@@ -25,7 +25,7 @@ _SCOPES = frozenset({"method", "block", "do_block"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
 _UNPAIRED = frozenset({"pair", "bare_string", "bare_symbol"})
 _BODIES = frozenset({"body_statement", "block_body"})
-_ALL_HOLDS = f"\nraise 'all of it holds' if {NOTES}.all?\n".encode()
+_ALL_HOLDS = f"\nraise '{ALL_HELD}' if {NOTES}.all?\n".encode()
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
 
