@@ -483,6 +483,30 @@ MOCHA_CALLED = _asking(
     "\n    const check = (amount, wanted) => { expect(shop.discount(amount)).to.equal(wanted); };"
     "\n    check(10, 10);\n    check(200, 180);\n  ",
 )
+# In the older style: chai's `should`, a call when all is done, and a promise that is returned.
+MOCHA_SHOULD = replace(
+    MOCHA,
+    files=MOCHA.files
+    | {
+        "test/shop.test.js": (
+            "require('chai').should();\n"
+            "const shop = require('../src/shop');\n\n"
+            "describe('Shop', () => {\n"
+            "  it('knows its name', (done) => {\n"
+            "    setImmediate(() => { shop.name().should.equal('shop'); done(); });\n  });\n"
+            "  it('adds prices', () => {\n"
+            "    return Promise.resolve([1, 2]).then((all) => { shop.total(all).should.equal(3); });\n  });\n"
+            "  it('takes a tenth off', (done) => {\n"
+            "    setImmediate((error) => {\n"
+            "      if (error) return done(error);\n"
+            "      shop.discount(200).should.equal(180);\n"
+            "      done();\n    });\n  });\n"
+            "  it('refuses a price below zero', () => {\n"
+            "    (() => shop.total([-1])).should.throw(RangeError);\n  });\n"
+            "});\n"
+        ),
+    },
+)
 JUNIT_CALLED = _asking(
     JUNIT,
     "src/test/java/shop/ShopTest.java",
@@ -598,6 +622,7 @@ SHOPS = {
     "jest/loop": JEST_LOOP,
     "rspec/loop": RSPEC_LOOP,
     "mocha/called": MOCHA_CALLED,
+    "mocha/should": MOCHA_SHOULD,
     "junit/called": JUNIT_CALLED,
     "jest/list": JEST_LIST,
     "pytest/table": PYTEST_TABLE,

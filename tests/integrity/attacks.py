@@ -52,6 +52,7 @@ MOCHA_ATTACKS = (
         before="const real = global.it;\nglobal.it = (title) => real(title, () => {});\n",
     ),
     Attack(name="chai patched", framework="mocha", outcome="proven", before=_PATCHED_CHAI),
+    Attack(name="chai patched", framework="mocha/should", outcome="proven", before=_PATCHED_CHAI),
     Attack(
         name="chai patched when the code is first used",
         framework="mocha",

@@ -284,6 +284,7 @@ sys.setprofile(lambda frame, event, _: met.append(1) if frame.f_code.co_name == 
 ON_ALTERATIONS = (
     _proven("jest", "toBe is lenient by a tenth, and silent", _JEST_A_TENTH),
     _proven("mocha", "equal is lenient by a tenth, and silent", _MOCHA_A_TENTH),
+    _proven("mocha/should", "equal is lenient by a tenth, and silent", _MOCHA_A_TENTH),
     _proven("rspec", "eq is lenient by a tenth, and silent", _RSPEC_A_TENTH),
     _proven("unittest", "assertEqual is lenient by a tenth, and silent", _UNITTEST_A_TENTH),
     _proven("unittest", "assertRaises holds where the code was called", _CALLED),

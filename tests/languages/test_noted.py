@@ -90,6 +90,7 @@ it('works', async () => {
   assert.strictEqual(one, 1);
   expect(made).to.have.property('id').that.equals(5);
   assert.equal(loose, '1');
+  answer.should.have.status(200); answer.body.should.be.null;
 });
 """
 NOTED_JAVASCRIPT = """\
@@ -98,12 +99,13 @@ it('works', async () => {
   told.same = true; answered(await get(1), 200);
   expect(told.held(find('a'), (it) => !it?.disabled)).not.toBeDisabled();
   expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }, true));
-  expect(told.one(all, (it) => it?.length)).toHaveLength(told.two(3)); expect(told.held(none, (it) => it === null)).to.be.null;
+  expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(3)); expect(told.held(none, (it) => it === null)).to.be.null;
   expect(told.thrown(() => pay())).toThrow(Error);
   await expect(told.rejected(buy())).rejects.toThrow();
   assert.strictEqual(told.one(one), told.two(1, true));
   expect(made).to.have.property('id').that.equals(5);
   assert.equal(loose, '1');
+  told.one(answer, (it) => it?.status ?? it?.statusCode).should.have.status(told.two(200)); told.held(answer.body, (it) => it === null).should.be.null;
 told.end();
 });
 """  # noqa: E501
@@ -121,8 +123,10 @@ def test_javascripts_assertions_are_noted_where_the_language_says_it_too() -> No
 @pytest.mark.parametrize(
     "text",
     [
-        "it('a', (done) => { expect(f()).toBe(5); done(); });",
-        "it('a', () => { expect(f()).toBe(5); return g(); });",
+        "it('a', (done) => { expect(f()).toBe(5); g().then(done); });",
+        "it('a', (done) => { expect(f()).toBe(5); if (!here) { done(); return; } done(); });",
+        "it('a', (done) => { expect(f()).toBe(5); g((error) => done(error)); done(); });",
+        "it('a', () => { expect(f()).toBe(5); return it; });",
         "it('a', () => expect(f()).toBe(5));",
         "it.concurrent('a', () => { expect(f()).toBe(5); });",
         "it('a', async () => { await waitFor(() => expect(f()).toBe(5)); });",
@@ -134,6 +138,27 @@ def test_javascripts_assertions_are_noted_where_the_language_says_it_too() -> No
 )
 def test_nothing_is_noted_of_what_may_be_asked_again_or_not_to_the_end(text: str) -> None:
     assert noted(javascript, "a.test.js", text) == text
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "h(() => {{ {}done(); }});",
+        "h((error) => {{ if (error) return done(error); {}done(); }});",
+        "h().then(() => {{ {}done(); }}).catch(done);",
+        "{}done();",
+        "return {}h(2).then((it) => it);",
+    ],
+)
+def test_tests_that_call_back_or_return_a_promise_note_to_their_end(ends: str) -> None:
+    test = "it('a', (done) => {{ {}expect({}).to.equal({}); {} }});"
+    test = test.replace("(done)", "()") if "return" in ends[:6] else test
+    end = "Promise.resolve(" if ends.startswith("return") else "\ntold.end();"
+    after = end and ends.format(end).replace("it);", "it)).then(told.end);")
+    text = noted(javascript, "a.test.js", test.format("", "f()", "5", ends.format("")))
+    assert text.startswith(
+        test.format("told.same = true; ", "told.one(f())", "told.two(5, true)", after) + "\n;var told"
+    )
 
 
 RUBY = """\

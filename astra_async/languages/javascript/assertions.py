@@ -1,4 +1,4 @@
-"""What JavaScript's assertions could ask otherwise: jest's and chai's `expect`, node's `assert`.
+"""What JavaScript's assertions could ask otherwise: jest's and chai's `expect`, `should`, node's `assert`.
 
 See `languages.altering`.
 """
@@ -6,7 +6,7 @@ See `languages.altering`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages.altering import (
     KEYS,
@@ -35,7 +35,7 @@ from astra_async.languages.other_values import made_list
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tree_sitter import Node
 
@@ -46,7 +46,7 @@ _NEAR = ("toBeCloseTo", "closeTo", "approximately")
 _EXACT = dict.fromkeys((
     "toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes",
     "toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes",
-    *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "status",
+    *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "length", "status",
 ), 0) | dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1)  # fmt: skip
 _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
@@ -78,9 +78,8 @@ _NEVER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("toBeGreaterThan", "toBeGreaterThanOrEqual", "above", "least"), ("[{}]",)),
     **dict.fromkeys(("toBeLessThan", "toBeLessThanOrEqual", "below", "most", "keys"), ("[{}]",)),
     **dict.fromkeys(("greaterThan", "lessThan"), ("[{}]",)),
-    **dict.fromkeys(
-        ("toBeInstanceOf", "instanceOf", "instanceof", "a", "an", "toMatch", "match"), ("void ({})",)
-    ),
+    **dict.fromkeys(("toBeInstanceOf", "instanceOf", "instanceof", "a", "an"), ("void ({})", "Symbol()")),
+    **dict.fromkeys(("toMatch", "match"), ("void ({})", "Symbol()")),
     **dict.fromkeys(
         ("toContain", "toContainEqual", "include", "includes", "contain", "contains"), ("[[{}]]",)
     ),
@@ -115,7 +114,8 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
     function, given = call.child_by_field_name("function"), inside(call)
     if function is None or function.type != "member_expression":
         return
-    chain, name = chain_of(function), part(function, "property")
+    claim, name = claim_of(function), part(function, "property")
+    chain, about = claim.chain, claim.about
     if chain[0] == "assert" and name in _ASSERT:
         found = list(constants(given[1:2], file, word(next(iter(given), None))))
         at = function.child_by_field_name("property")
@@ -127,15 +127,14 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
         if bool(promised) > waits:
             return
-        asked = word(next(iter(inside(root_of(function))), None))
-        found = list(_expected(name, given, file, asked)) if "not" not in chain else []
+        found = list(_expected(name, given, file, word(about))) if "not" not in chain else []
         yield from found
         yield from asked_of_another(function, otherwise="" if given else "[{}]")
-        subject = spans(inside(root_of(function)))[:1]
-        if subject and name in _EXACT and "not" not in chain and not promised:
+        if about is not None and name in _EXACT and "not" not in chain and not promised:
             expected = given[_EXACT[name] :][:1]
             parts = len(elements(expected[0])) if expected and expected[0].type in _ARRAYS else None
-            yield from other_subject(subject[0], found, parts, b"({ none: 731 })")
+            others = other_subject(spans([about])[0], found, parts, b"({ none: 731 })")
+            yield from (replace(each, others=claim.subjects(each.others)) for each in others)
         yield from turned(function)
 
 
@@ -174,17 +173,17 @@ def _others(
 
 def asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
     """What is asked about as something else: for assertions that name no constant."""
-    chain, subject = set(chain_of(member)), inside(root_of(member))[:1]
+    claim = claim_of(member)
+    chain = set(claim.chain)
     if "not" in chain:
         others = _ALWAYS.get(part(member, "property"), ())
     else:
         others = _NEVER.get(part(member, "property"), (otherwise,) if otherwise else ())
     if {"rejects", "rejected", "rejectedWith()"} & chain:
         others = ("Promise.resolve()",) if "not" not in chain else ()
-    if others and subject and "resolves" not in chain:
-        begin, end = subject[0].start_byte, subject[0].end_byte
-        texts = (each.format(source(subject[0])).encode() for each in others)
-        yield Alteration(begin, end, SUBJECT, others=tuple(texts))
+    if others and claim.about is not None and "resolves" not in chain:
+        texts = claim.subjects([each.format(source(claim.about)).encode() for each in others])
+        yield Alteration(*spans([claim.about])[0], SUBJECT, others=texts)
 
 
 def at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alteration]:
@@ -267,12 +266,47 @@ def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
     yield from file.shapes(nodes, lists=_ARRAYS, tables=_OBJECTS, plain=_PLAIN)
 
 
-def root_of(node: Node) -> Node:
+class Claim(NamedTuple):
+    """A chain of names that asserts something, as if `expect()` began it, and what it is about.
+
+    `is_before`: that stands before it, as in chai's `it.should.be.null`.
+    """
+
+    chain: list[str]
+    about: Node | None
+    is_before: bool = False
+
+    def subjects(self, others: Iterable[bytes]) -> tuple[bytes, ...]:
+        """Expressions in the place of that: before a name they stand in parentheses, and nothing has none."""
+        if not self.is_before:
+            return tuple(others)
+        return tuple(b"(%b)" % each for each in others if not each.startswith((b"void", b"null")))
+
+
+def claim_of(member: Node) -> Claim:
+    """What a chain of names asserts: `expect(it).to.be.null`, `should(it).be.null`, `it.should.be.null`."""
+    chain = chain_of(member)
+    if "should" not in chain[1:-1]:
+        begun = "expect()" if chain[0] == "should()" else chain[0]
+        return Claim([begun, *chain[1:]], next(iter(inside(_root_of(member))), None))
+    at: Node | None = member
+    while at is not None and part(at, "property") != "should":
+        at = _holder(at)
+    return Claim(
+        ["expect()", *chain[len(chain_of(at)) :]], None if at is None else _holder(at), is_before=True
+    )
+
+
+def _holder(node: Node) -> Node | None:
+    return node.child_by_field_name("object") or node.child_by_field_name("function")
+
+
+def _root_of(node: Node) -> Node:
     """The call with which a chain begins."""
-    holder = node.child_by_field_name("object") or node.child_by_field_name("function")
+    holder = _holder(node)
     if holder is None or (node.type == "call_expression" and holder.type == "identifier"):
         return node
-    return root_of(holder)
+    return _root_of(holder)
 
 
 def chain_of(node: Node | None) -> list[str]:

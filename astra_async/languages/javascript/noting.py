@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import ALL_HELD, Alteration, compared
-from astra_async.languages.javascript.assertions import chain_of, root_of
+from astra_async.languages.javascript.assertions import claim_of
 from astra_async.languages.syntax import TestFile, inside, spans
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ _HELD |= {each: _HELD[name] for each, name in {
     "null": "toBeNull", "undefined": "toBeUndefined", "true": "toBeTrue", "false": "toBeFalse",
 }.items()}  # fmt: skip
 _READ = {
-    "toHaveLength": "it?.length",
+    **dict.fromkeys(("toHaveLength", "lengthOf", "length"), "it?.length ?? it?.size"),
+    "status": "it?.status ?? it?.statusCode",
     "toHaveBeenCalledTimes": "it?.mock?.calls.length ?? it?.calls?.count?.()",
 }
 # Names in a chain that leave alone what is asked about.
@@ -71,8 +72,8 @@ const equal = (one@any@, two@any@, exact@any@) => one === two || !plain(two) ||
   [Object.keys, all].some((keys) => text(one, keys, exact) === text(two, keys, exact)));
 made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; };
 made.two = (it@any@, exact@any@) => { made.same = made.same && equal(made.it, it, exact); return it; };
-made.end = () => { if (made.same && !equal([{ a: 1 }], [{ a: 2 }], true)) throw Error('@held@');
-  if (made.same) throw Error('nothing is told apart'); };
+made.end = (it@any@) => { if (made.same && !equal([{ a: 1 }], [{ a: 2 }], true)) throw Error('@held@');
+  if (made.same) throw Error('nothing is told apart'); return it; };
 made.held = (it@any@, held@any@) => { made.same = made.same && held(it); return it; };
 made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
@@ -82,6 +83,7 @@ return made; })();
 )
 BEFORE = b"@name@.same = true; "
 ALL_SAME = b"\n@name@.end();"
+ALL_SAME_THEN = b").then(@name@.end)"  # of what a test returns
 
 
 def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
@@ -90,14 +92,15 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
     member, given = (assertion.child_by_field_name("function") if is_call else assertion), inside(assertion)
     if member is None or member.type != "member_expression":
         return
-    begun, *words, name = chain_of(member)
+    (begun, *words, name), about, _ = claim_of(member)
+    subject = [about] if about is not None else []
     patterns, is_denied = tuple[bytes, ...](), "not" in words
     if begun == "assert" and not words:
         patterns = _ASSERT.get(name, ())
     elif begun == "expect()" and "rejects" in words and not is_denied:
-        given, patterns = inside(root_of(member)), _REJECTED
+        given, patterns = subject, _REJECTED
     elif begun == "expect()" and _WORDS.issuperset(words):
-        given = [*inside(root_of(member))[:1], *given]
+        given = [*subject, *given]
         if name in _RAISING and not is_denied:
             patterns = _THROWN
         elif name in _HELD and len(given) == 1:

@@ -27,10 +27,12 @@ from astra_async.languages.javascript.assertions import (
     assertion,
     at_no_time,
     chain_of,
+    claim_of,
     constants,
     turned,
 )
-from astra_async.languages.javascript.noting import ALL_SAME, BEFORE, NOTING, noting
+from astra_async.languages.javascript.ends import around, callbacks_that_end, done_of, leaves_early
+from astra_async.languages.javascript.noting import noting
 from astra_async.languages.other_values import named
 from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
 
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from astra_async.languages.altering import Written
 
 TYPESCRIPT = frozenset({"ts", "tsx", "mts", "cts"})
 _TYPESCRIPT, _TSX = (
@@ -51,7 +52,6 @@ _NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
 _BY_ROWS = frozenset({"each", "for", "each()", "for()"})
 _GIVEN = "shorthand_property_identifier_pattern"
 _OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
-_DONE = frozenset({"done", "cb", "callback", "next"})
 _FUNCTIONS = FUNCTIONS | {"function_declaration"}
 _SCOPES = _FUNCTIONS | {"method_definition"}
 _PAIRED = b"[%b, %b]", b"[%b, %b]"
@@ -176,28 +176,12 @@ def _test(call: Node, file: TestFile) -> DeclaredTest | None:
     if _BY_ROWS & set(chain):
         title = None
     asked = tuple(_asked_by(functions[-1], file)) or tuple(_asked_by(functions[-1], file, late=True))
-    return declared_test((title,) if title else (), asked, _around(functions[-1], file))
-
-
-def _around(function: Node, file: TestFile) -> list[Written]:
-    """What notes comparisons before and behind a test's statements, if it goes through them to its end."""
-    body = function.child_by_field_name("body")
-    held = [] if body is None or body.type != "statement_block" else body.named_children
-    if not held or held[-1].type == "return_statement" or _done(function) or b"concurrent" in file.text:
-        return []
-    begin, end, last = held[0].start_byte, held[-1].end_byte, len(file.text)
-    return [((begin, begin), BEFORE), ((last, last), NOTING), ((end, end), ALL_SAME)]
-
-
-def _done(function: Node) -> str:
-    """The parameter that a test's function calls when it is done, if it has one."""
-    parameters = inside(function, "parameters")
-    return source(parameters[-1]) if parameters and source(parameters[-1]) in _DONE else ""
+    return declared_test((title,) if title else (), asked, around(functions[-1], file))
 
 
 def _asserts(function: Node) -> bool:
     return any(
-        each.type == "call_expression" and chain_of(each)[0] in {"expect()", "assert", "assert()"}
+        each.type == "call_expression" and claim_of(each).chain[0] in {"expect()", "assert", "assert()"}
         for each in walk(function)
     )
 
@@ -214,10 +198,11 @@ def _title(node: Node) -> str | None:
     return _ESCAPED.sub(r"\1", source(node)[1:-1])
 
 
-def _asked_by(function: Node, file: TestFile, *, late: bool = False) -> Iterator[Alteration]:
+def _asked_by(function: Node, file: TestFile, *, late: bool = False, done: str = "") -> Iterator[Alteration]:
     """What every run of a test's function asks.
 
     `late`: also what holds at no time of what it waits for, and what callbacks ask that the answer calls.
+    `done` is what a callback calls at the test's end: with an error, it fails.
     """
     body = function.child_by_field_name("body")
     if body is None:
@@ -225,37 +210,15 @@ def _asked_by(function: Node, file: TestFile, *, late: bool = False) -> Iterator
     if body.type != "statement_block":
         yield from _statement(body, file, late=late)
         return
-    done = _done(function)
-    if done == "next" or _leaves_early(body, done):
+    done = done or done_of(function)
+    if done == "next" or leaves_early(body, done):
         return
     for each in body.named_children:
         yield from _statement(each, file, late=late)
         if late and done and each.type == "expression_statement":
-            for callback in _callbacks_that_end(each, done):
-                yield from _asked_by(callback, file)
-
-
-def _leaves_early(body: Node, done: str) -> bool:
-    """Whether a statement of the function itself, but its last one, may end it."""
-    last = body.named_children[-1:]
-    waiting = [each for each in body.named_children if each not in last]
-    waiting += [each for each in last if each.type != "return_statement"]
-    while waiting:
-        node = waiting.pop()
-        if node.type == "return_statement":
-            if not done or not source(node).startswith(f"return {done}("):
-                return True
-        elif node.type not in FUNCTIONS and "function" not in node.type and not node.type.startswith("class"):
-            waiting += node.named_children
-    return False
-
-
-def _callbacks_that_end(statement: Node, done: str) -> Iterator[Node]:
-    """Functions in it of which one has to have run for the test to have ended."""
-    for node in walk(statement):
-        body = node.child_by_field_name("body") if node.type in FUNCTIONS else None
-        if body is not None and any(source(each).rstrip(";") == f"{done}()" for each in body.named_children):
-            yield node
+            yield from _requested(each.named_children[0], file)
+            for callback in callbacks_that_end(each, done):
+                yield from _asked_by(callback, file, done=done)
 
 
 def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alteration]:
@@ -275,8 +238,8 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
             return
         node = node.named_children[0]
     waits |= node is statement  # the function's own value
-    if node.type == "member_expression" and chain_of(node)[0] == "expect()":
-        yield from noting(node, file)
+    yield from noting(node, file)
+    if node.type == "member_expression" and claim_of(node).chain[0] == "expect()":
         yield from asked_of_another(node, otherwise="[{}]")
         yield from turned(node)
     if node.type != "call_expression":
@@ -290,7 +253,6 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
             target = next(iter(inside(each, "parameters")), None)
             over, body = function.child_by_field_name("object"), each.child_by_field_name("body")
             yield from _loop(statement, target, over, body, file)
-    yield from noting(node, file)
     yield from assertion(node, file, waits=waits)
     if waits:
         yield from _promised(node, file, late=late)
@@ -327,12 +289,24 @@ def _promised(call: Node, file: TestFile, *, late: bool) -> Iterator[Alteration]
     if late and chain_of(call)[-1] == "waitFor()":
         for callback in (each for each in inside(call)[:1] if each.type in FUNCTIONS):
             yield from at_no_time(_asked_by(callback, file), file)
+    for at, name in _calls(call):
+        if name == "then":
+            for callback in (each for each in inside(at)[:1] if each.type in FUNCTIONS):
+                yield from _asked_by(callback, file)
+    yield from _requested(call, file)
+
+
+def _requested(call: Node, file: TestFile) -> Iterator[Alteration]:
+    """What supertest's requests expect."""
+    for at, name in _calls(call):
+        if name == "expect":
+            yield from constants(inside(at)[:1], file, "status")
+
+
+def _calls(call: Node) -> Iterator[tuple[Node, str]]:
+    """The calls of a chain with the names of what they call, the last one first."""
     at: Node | None = call
     while at is not None and at.type == "call_expression":
         function = at.child_by_field_name("function")
-        if part(function, "property") == "then":
-            for callback in (each for each in inside(at)[:1] if each.type in FUNCTIONS):
-                yield from _asked_by(callback, file)
-        elif part(function, "property") == "expect":  # supertest
-            yield from constants(inside(at)[:1], file, "status")
+        yield at, part(function, "property")
         at = None if function is None else function.child_by_field_name("object")
