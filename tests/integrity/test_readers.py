@@ -347,6 +347,10 @@ JAVA = {
     ),
     'f().andExpectAll(header().string("Location", "/a"), jsonPath("$[%s]", 5).value(is(6)));': "</a> <6>",
     "f().andExpect(status().is4xxClientError()).andDo(print());": "",
+    'given().body("a").when().get("/").then().statusCode(201).body("a.b", equalTo("x"), "c", g());': (
+        "<201> <x>"
+    ),
+    'f().then().header("Location", "/a").body(is("x"));': "</a>",
     "if (f()) assertEquals(5, g());": "",
     "assertEquals(g(), f());": f"{AS_LIST} {NOT_EQUAL}",
     "assertEquals(5.0, f(), 0.1);": f"5.0->735.0 {NOT_EQUAL}",
@@ -363,7 +367,17 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import org.junit.jupiter.api.Test;
 class ATest {{ @Test void it() {{ {} }} }}
 """
+PHP = {
+    "$this->assertSame(5, f());": "<5> assertSame->assertNotSame",
+    "$this->get('/')->assertStatus(200)->assertJsonPath('a.b', 'x');": "<200> <x>",
+    "$f->assertOk();": "assertOk->assertCreated",
+    "$f->assertJson(['a' => 5, 'b' => $g])->assertSee('hello');": "<5> $g->[$g] <hello>",
+    "$f->assertExactJson(['a' => 5]);": "<a> <5>",
+    "$f->assertRedirect('/home'); $f->assertUnauthorized('x');": "</home>",
+    "if ($f) { $f->assertOk(); }": "",
+}
 FILES = {
+    "php": ("ATest.php", "<?php class ATest {{ function testIt() {{ {} }} }}", PHP),
     "python": ("test_a.py", "def test_it():\n    {}\n", PYTHON),
     "javascript": ("a.test.js", "it('does it', async () => {{\n  {}\n}});\n", JAVASCRIPT),
     "ruby": ("a_spec.rb", 'it "does it" do\n  {}\nend\n', RUBY),

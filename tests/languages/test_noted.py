@@ -145,6 +145,7 @@ def test_nothing_is_noted_of_what_may_be_asked_again_or_not_to_the_end(text: str
     [
         "h(() => {{ {}done(); }});",
         "h((error) => {{ if (error) return done(error); {}done(); }});",
+        "h().then(it => {{ {}done() }});",
         "h().then(() => {{ {}done(); }}).catch(done);",
         "{}done();",
         "return {}h(2).then((it) => it);",
@@ -152,7 +153,7 @@ def test_nothing_is_noted_of_what_may_be_asked_again_or_not_to_the_end(text: str
 )
 def test_tests_that_call_back_or_return_a_promise_note_to_their_end(ends: str) -> None:
     test = "it('a', (done) => {{ {}expect({}).to.equal({}); {} }});"
-    test = test.replace("(done)", "()") if "return" in ends[:6] else test
+    test = test.replace("(done)", "()" if "return" in ends[:6] else "done")
     end = "Promise.resolve(" if ends.startswith("return") else "\ntold.end();"
     after = end and ends.format(end).replace("it);", "it)).then(told.end);")
     text = noted(javascript, "a.test.js", test.format("", "f()", "5", ends.format("")))

@@ -1,28 +1,23 @@
-"""Java's tests for trials: JUnit 3 to 5 and TestNG, with AssertJ, Hamcrest and MockMvc.
+"""Java's tests for trials: JUnit 3 to 5 and TestNG, with AssertJ, Hamcrest, MockMvc and REST Assured.
 
 See `languages.altering`.
-
-Constants are literals, and lists of them: an answer's own class may call things equal that differ.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
-    MADE,
     Alteration,
     DeclaredTest,
     both_ways,
-    constant,
     far,
     renamed,
     unequal,
 )
+from astra_async.languages.java.values import LITERALS, ROWS, constants
 from astra_async.languages.other_values import arranged, of_other_parts
 from astra_async.languages.syntax import TestFile, inside, once, parse, part, source, spans, walk, word
 
@@ -32,11 +27,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _TESTS = frozenset({"Test", "RepeatedTest", "ParameterizedTest", "Theory"})
-_LITERALS = frozenset(
-    {"string_literal", "decimal_integer_literal", "decimal_floating_point_literal", "true", "false"}
-)
-_ROWS = frozenset({"List.of", "Arrays.asList"})
-_LISTS = _ROWS | {"Set.of", "Map.of"}
 # An expression that is expected, as a list of it.
 _AS_LIST = (b"java.util.Collections.singletonList(%b)", b"java.util.Arrays.asList(%b, 0)")
 _DELTA = 3  # the argument of `assertEquals` that says by how much two numbers may differ
@@ -49,6 +39,7 @@ _FLUENT = both_ways(
 )
 # AssertJ's, of values and of errors.
 _ASSERT_THAT, _THROWN = "assertThat(", ("assertThatThrownBy(", "assertThatCode(")
+_THEN = ".then()"  # REST Assured's, before what is expected
 _EQUAL = frozenset({"isEqualTo", "hasSize", "containsExactly"})
 _ERRORS = frozenset({"assertThrows", "assertThatExceptionOfType"})
 _KINDS = frozenset({"isInstanceOf", "isExactlyInstanceOf"})
@@ -71,12 +62,6 @@ _RAISED = (
     "java.nio.ReadOnlyBufferException",
 )
 _FACTORIES = frozenset({"of", "from", "valueOf"})
-_MOST = 8  # other objects that may stand in the place of one
-# Classes whose equality is Java's own.
-_BUILT_IN = frozenset({
-    "BigDecimal", "BigInteger", "Integer", "Long", "Double", "String", "URI", "LocalDate", "LocalTime",
-    "LocalDateTime", "Instant", "Duration", "Period", "Year", "YearMonth", "Optional", "OptionalInt",
-})  # fmt: skip
 _SCOPES = frozenset({"method_declaration"})
 _LEAVING = frozenset({"return_statement"})
 _LEAVING_LOOPS = _LEAVING | {"break_statement", "continue_statement"}
@@ -163,7 +148,7 @@ def _loop(statement: Node, file: TestFile, imports: str) -> Iterator[Alteration]
 
 def _rows(node: Node) -> list[Node]:
     """What a list holds that stands in the source."""
-    if node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in _ROWS:
+    if node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in ROWS:
         return inside(node)
     return inside(node, "value") if node.type == "array_creation_expression" else []
 
@@ -198,11 +183,20 @@ def _asked_by_call(call: Node, file: TestFile, imports: str) -> list[Alteration]
     if name in _ERRORS or (is_error and name in _KINDS):
         return _raised(given)
     if (is_error and name == "hasMessage") or (source(about).startswith(_ASSERT_THAT) and name in _EQUAL):
-        return list(_constants(given, file, word(about)))
+        return list(constants(given, file, word(about)))
     if name == "assertThat":
         return [each for matcher in given[1:] for each in _hamcrest(matcher, file, word(given[0]))]
-    matchers = given if name in {"andExpect", "andExpectAll"} else []
-    return [each for matcher in matchers for each in _answered(matcher, file)]
+    if name in {"andExpect", "andExpectAll"}:
+        return [each for matcher in given for each in _answered(matcher, file)]
+    return list(_rest_assured(name, given, file)) if _THEN in source(about) else []
+
+
+def _rest_assured(name: str, given: list[Node], file: TestFile) -> Iterator[Alteration]:
+    """What a link behind `then()` asks of an answer: `statusCode(200)`, `body("path", equalTo("x"))`."""
+    plain = {"statusCode": 0, "header": 1, "body": 1}.get(name, len(given))
+    for each in given[plain::2]:
+        yield from constants([each], file, name)
+        yield from _hamcrest(each, file, name)
 
 
 def _raised(given: list[Node]) -> list[Alteration]:
@@ -214,7 +208,7 @@ def _raised(given: list[Node]) -> list[Alteration]:
 
 def _hamcrest(matcher: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
     """The constant of a matcher that stands for equality."""
-    yield from _constants(inside(matcher), file, asked) if part(matcher, "name") in _HAMCREST else ()
+    yield from constants(inside(matcher), file, asked) if part(matcher, "name") in _HAMCREST else ()
 
 
 def _answered(matcher: Node, file: TestFile) -> Iterator[Alteration]:
@@ -223,7 +217,7 @@ def _answered(matcher: Node, file: TestFile) -> Iterator[Alteration]:
     begun = part(matcher.child_by_field_name("object"), "name")
     place = _ANSWERED.get((begun, name), len(given))
     for each in given[place : place + 1]:
-        yield from _constants([each], file, name)
+        yield from constants([each], file, name)
     for each in given[1:] if name == "jsonPath" else given[place : place + 1]:
         yield from _hamcrest(each, file, name)
     if at is not None and begun == "status" and name.encode() in _STATUSES:
@@ -238,9 +232,9 @@ def _equal(given: list[Node], file: TestFile, imports: str) -> list[Alteration]:
     if len(given) >= _DELTA and given[0].type == "string_literal" and "org.junit.jupiter" not in imports:
         given = given[1:]  # JUnit 3 and 4 are given what a failure says first
     asked = word(given[1]) if len(given) > 1 else ""
-    found = list(_constants(given[:2], file, asked))
+    found = list(constants(given[:2], file, asked))
     if not found and "org.testng" not in imports:  # what is expected comes first
-        found = [each for made in given[:1] for each in _constants(_made_of(made), file, asked)]
+        found = [each for made in given[:1] for each in constants(_made_of(made), file, asked)]
         both = given[:1] if len(given) < _DELTA else []
         found = found or [other for each in both for other in _other_value(each, file)]
     is_near = len(given) >= _DELTA and given[2].type != "string_literal"
@@ -258,9 +252,9 @@ def _other_value(node: Node, file: TestFile) -> Iterator[Alteration]:
 def _shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
     """Lists that are expected, of another shape."""
     for each in (meant for node in nodes for meant in file.meant(node)):
-        if each.type == "method_invocation" and f"{part(each, 'object')}.{part(each, 'name')}" in _ROWS:
+        if each.type == "method_invocation" and f"{part(each, 'object')}.{part(each, 'name')}" in ROWS:
             inner = inside(each)
-            plain = [number for number, value in enumerate(inner) if value.type in _LITERALS]
+            plain = [number for number, value in enumerate(inner) if value.type in LITERALS]
             yield from arranged(file.text, spans([each])[0], spans(inner), plain)
 
 
@@ -269,75 +263,3 @@ def _made_of(call: Node) -> list[Node]:
     is_factory = call.type == "method_invocation" and part(call, "name") in _FACTORIES
     given = inside(call) if is_factory and part(call, "object")[:1].isupper() else []
     return given if len(given) == 1 else []
-
-
-def _constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alteration]:
-    for node in (meant for each in nodes for meant in file.meant(each)):
-        if node.type in _LITERALS:
-            yield from constant(file.text, node.start_byte, node.end_byte, asked)
-        elif node.type == "binary_expression" and not any(each.type == "identifier" for each in walk(node)):
-            sides = [node.child_by_field_name("left"), node.child_by_field_name("right")]
-            yield from _constants([each for each in sides if each is not None], file, asked)
-        elif part(node, "type") in _BUILT_IN or (
-            node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in _LISTS
-        ):
-            yield from _constants(inside(node), file, asked)
-        elif node.type == "field_access" and (others := _named_alike(node, file)):
-            yield Alteration(node.start_byte, node.end_byte, "named", others)
-        elif node.type == "object_creation_expression":
-            alone = list(_constants(inside(node), file, asked)) if len(inside(node)) == 1 else []
-            yield from alone or _others_made(node, file)
-            place = Alteration(node.start_byte, node.end_byte, asked=asked)
-            yield from of_other_parts(file.text, place, spans(inside(node)))
-
-
-def _named_alike(constant: Node, file: TestFile) -> tuple[bytes, ...]:
-    """Other constants of the same class (`Reason.INVALID`) that the file names, if there are two at least.
-
-    Two numbers of an answer's own class may be equal (`Limits.SEATS`, `Limits.DAYS`), hardly three.
-    """
-    holder, name = part(constant, "object"), part(constant, "field")
-    is_constant = name.isupper() and holder.rpartition(".")[2][:1].isupper()
-    others = _named_constants(file.root).get(holder, set()) - {name} if is_constant else set()
-    return tuple(f"{holder}.{each}".encode() for each in sorted(others)) if len(others) > 1 else ()
-
-
-@lru_cache(maxsize=1)
-def _named_constants(root: Node) -> dict[str, set[str]]:
-    """The constants that a file names, by their class."""
-    found: dict[str, set[str]] = {}
-    for each in walk(root):
-        if each.type == "field_access" and part(each, "field").isupper():
-            found.setdefault(part(each, "object"), set()).add(part(each, "field"))
-    return found
-
-
-def _others_made(made: Node, file: TestFile) -> Iterator[Alteration]:
-    """Another object of the class that the file makes, if nothing in it is the same.
-
-    An answer's equality may be that of a number; what a variable holds may not be known there.
-    """
-    given = [source(each) for each in inside(made)]
-    known = _objects(file.root).get(part(made, "type"), ())
-    others = (
-        text for text, parts in known if len(parts) == len(given) and not any(map(str.__eq__, parts, given))
-    )
-    if some := tuple(islice(others, _MOST)):
-        yield Alteration(made.start_byte, made.end_byte, MADE, some)
-
-
-@lru_cache(maxsize=1)
-def _objects(root: Node) -> dict[str, list[tuple[bytes, list[str]]]]:
-    """The objects that a file makes without its variables, by their class: their text and their parts."""
-    found: dict[str, list[tuple[bytes, list[str]]]] = {}
-    for each in walk(root):
-        is_made = each.type == "object_creation_expression" and inside(each)
-        if is_made and not any(_is_variable(inner) for inner in walk(each)):
-            parts = [source(value) for value in inside(each)]
-            found.setdefault(part(each, "type"), []).append((source(each).encode(), parts))
-    return found
-
-
-def _is_variable(node: Node) -> bool:
-    is_name = node.parent is not None and node == node.parent.child_by_field_name("name")
-    return node.type == "identifier" and source(node)[:1].islower() and not is_name

@@ -43,7 +43,8 @@ def around(function: Node, file: TestFile) -> list[Written]:
 
 def done_of(function: Node) -> str:
     """The parameter that a test's function calls when it is done, if it has one."""
-    parameters = inside(function, "parameters")
+    alone = function.child_by_field_name("parameter")
+    parameters = inside(function, "parameters") if alone is None else [alone]
     return source(parameters[-1]) if parameters and source(parameters[-1]) in _DONE else ""
 
 

@@ -1,4 +1,7 @@
-"""PHP's tests for trials: methods of PHPUnit's test cases. See `languages.altering`."""
+"""PHP's tests for trials: methods of PHPUnit's test cases, and of Laravel's answers.
+
+See `languages.altering`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 from astra_async.languages.altering import (
     ALL_HELD,
     FEWER,
+    KEYS,
     NUMBER,
     SHAPES,
     SOMETHING,
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 
 _METHOD = re.compile(r"\bfunction\s+(\w+)\s*\(([^()]*)\)[^{;]*\{")
 _MARKED = re.compile(rb"#\[[^\]]*\bTest\b|@test\b")  # an attribute, or a word in a comment
-_ASSERTION = re.compile(r"(?:\$this\s*->|\b(?:self|static)\s*::)\s*(?P<name>\w+)\s*\(")
+_ASSERTION = re.compile(r"(?:->|\b(?:self|static)\s*::)\s*(?P<name>\w+)\s*\(")
 _FUNCTION = re.compile(r"\bfunction\b[^;{]*\{")
 _LEAVES = re.compile(r"\breturn\b")
 _FOREACH = re.compile(r"\bforeach\s*\(\s*\[")
@@ -53,6 +57,18 @@ _OPPOSITES = both_ways({
     "assertStringContainsString": "assertStringNotContainsString",
 })  # fmt: skip
 _EXACT = frozenset({"assertSame", "assertEquals", "assertCount", "assertEqualsWithDelta"})
+# Laravel's, of an answer: the argument that is expected, and those that expect a part of what there is.
+_ANSWERED = {
+    "assertStatus": 0, "assertJsonPath": 1, "assertJsonCount": 0, "assertExactJson": 0, "assertJson": 0,
+    "assertJsonFragment": 0, "assertRedirect": 0, "assertLocation": 0, "assertHeader": 1, "assertViewIs": 0,
+    "assertSessionHas": 1, "assertDatabaseCount": 1,
+}  # fmt: skip
+_PARTIAL = frozenset({"assertJson", "assertJsonFragment"})
+# Of these an answer has one.
+_STATUSES = tuple(
+    f"assert{each}".encode()
+    for each in ("Ok", "Created", "NoContent", "Unauthorized", "Forbidden", "NotFound", "Unprocessable")
+)
 # What an assertion implies, in the language's own words: of its first argument, or of both.
 _ONE, _OTHER = "$@name@[0]", "$@name@[1]"
 _HOLDS = {
@@ -75,7 +91,7 @@ _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
     "assertGreaterThan": (0, _LISTS), "assertGreaterThanOrEqual": (0, _LISTS),  # a list is above all numbers
     "assertLessThan": (1, _LISTS), "assertLessThanOrEqual": (1, _LISTS),
 }  # fmt: skip
-_WITHIN = frozenset({"assertContains", "assertStringContainsString"})
+_WITHIN = frozenset({"assertContains", "assertStringContainsString", "assertSee", "assertSeeText"})
 # Exceptions of PHP's own of which none is another's kind.
 _RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "UnexpectedValueException")
 _NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
@@ -117,6 +133,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             yield from found
         elif each["name"] in _WITHIN and parts:
             yield from within(source, *parts[0])
+        yield from _answered(source, code, each, parts)
         if holds := _HOLDS.get(each["name"]):
             patterns = [f"[{_ONE} = %b, $@name@[] = {holds}][0]"]
             if _OTHER in holds:
@@ -126,6 +143,21 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         if others and len(parts) > at:
             yield replace(listed(source, *parts[at], others), kind=SUBJECT)
         yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
+
+
+def _answered(
+    source: bytes, code: str, called: re.Match[str], parts: list[tuple[int, int]]
+) -> Iterator[Alteration]:
+    """What Laravel's assertions ask of an answer."""
+    name, before = called["name"], " ".join(source[slice(*each)].decode("latin-1") for each in parts[:1])
+    place = _ANSWERED.get(name, len(parts))
+    for part in parts[place : place + 1]:
+        asked = re.findall(r"\w+", before)[-1:] if place else [name]
+        found = _expected(source, code, part, "".join(asked))
+        yield from (each for each in found if name not in _PARTIAL or each.kind not in {*KEYS, *SHAPES})
+    if name.encode() in _STATUSES and not parts:
+        others = tuple(each for each in _STATUSES if each != name.encode())
+        yield Alteration(*called.span("name"), "status", others)
 
 
 def _in_loop(source: bytes, code: str, loop: re.Match[str]) -> Iterator[Alteration]:
