@@ -97,7 +97,7 @@ class Forms:
         # Tests that share a name are altered together, and so are all of computed names.
         self._groups: dict[str, list[int]] = {}
         for number, (_, test) in enumerate(self._tests):
-            if test.alterations:
+            if test.is_alterable:
                 self._groups.setdefault(test.titles[0] if test.titles else "", []).append(number)
         self._substitutes = Substitutes(
             self._survey.sources, ((path, each) for path, test in self._tests for each in test.alterations)
@@ -114,7 +114,7 @@ class Forms:
                 self._by_title.setdefault(title, []).append(name)
         self._all_unnamed = all(test.alterations for _, test in self._tests if not test.titles)
         self.unknown = self.names - held.keys()  # by no title in a source
-        self.alterable = self._named([test for _, test in self._tests if test.alterations])
+        self.alterable = self._named([test for _, test in self._tests if test.is_alterable])
 
     def drawn(self, rng: random.Random) -> list[Form]:
         """Part of the tests altered, the rest, all in the other manner, all by further constants; else none.
@@ -125,7 +125,7 @@ class Forms:
         is lenient in one assertion bends that alone. Every other one asks for other shapes where it can.
         Before these comes the form in which tests note what they compare.
         """
-        able = list(self._groups)
+        able = [title for title, numbers in self._groups.items() if self._asked(numbers)]
         some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
         parts = [each for each in able if each in some], [each for each in able if each not in some]
         halves = [self._form(part, rng) for part in parts if part]
@@ -135,7 +135,7 @@ class Forms:
             left = [
                 title
                 for title in able
-                if any(self._constants(at, edited(at, forms)) for at in self._groups[title])
+                if any(self._constants(at, edited(at, forms)) for at in self._asked(self._groups[title]))
             ]
             forms += [self._form(left, rng, before=forms, shaped=shaped)] if left else []
         return forms
@@ -145,7 +145,7 @@ class Forms:
         able = [
             title
             for title, numbers in self._groups.items()
-            if any(self._is(self._tests[number][1], names) for number in numbers)
+            if any(self._is(self._tests[number][1], names) for number in self._asked(numbers))
         ]
         return self._form(able, rng) if able else None
 
@@ -153,10 +153,14 @@ class Forms:
         self, groups: Iterable[str], rng: random.Random, before: Sequence[Form] = (), *, shaped: bool = False
     ) -> Form:
         """These tests altered, each in another place than in the forms `before`, and in the other manner."""
-        chosen = sorted(number for title in groups for number in self._groups[title])
+        chosen = sorted(number for title in groups for number in self._asked(self._groups[title]))
         return self._made(
             {each: self._drawn(each, rng, edited(each, before), shaped=shaped) for each in chosen}
         )
+
+    def _asked(self, numbers: Iterable[int]) -> list[int]:
+        """Those of these tests that can ask for something else."""
+        return [number for number in numbers if self._tests[number][1].alterations]
 
     def _noting(self, rng: random.Random) -> Form:
         """All tests that can note what they compare do, and need some of it not to hold."""

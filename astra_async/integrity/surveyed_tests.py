@@ -68,7 +68,7 @@ class Survey:
     @property
     def alterable(self) -> int:
         """How many tests can be altered."""
-        return sum(bool(test.alterations) for test in self.tests)
+        return sum(test.is_alterable for test in self.tests)
 
 
 def survey(policy: PathPolicy) -> Survey:

@@ -157,6 +157,11 @@ class DeclaredTest:
     alterations: tuple[Alteration, ...]
     noted: Alteration | None = None
 
+    @property
+    def is_alterable(self) -> bool:
+        """Whether a trial can ask it anything: something else, or what it compares."""
+        return bool(self.alterations or self.noted)
+
 
 # A language's reader of a test file, by its path and content: its tests in their order. Pure; what it does
 # not understand has no tests.

@@ -459,3 +459,30 @@ def test_a_list_is_asked_in_another_order_about_as_often_as_one_of_its_constants
     exchanged = sum(kinds[kind] for kind in ("text", "order", "fewer", "more"))
     assert 0.2 < sum(kinds[kind] for kind in ("order", "fewer", "more")) / exchanged < 0.5
     assert kinds["order"] > kinds["fewer"] > 0
+
+
+NOTED = """\
+from unittest import TestCase
+
+
+class Shop(TestCase):
+    def check(self, given, wanted):
+        self.assertEqual(len(given), len(wanted))
+
+    def test_one(self):
+        self.check(one(), wanted())
+
+    def test_two(self):
+        self.assertEqual(two(), 22)
+"""
+
+
+def test_a_test_of_which_no_place_can_be_altered_is_tried_by_what_it_compares() -> None:
+    forms = forms_of("test_one", "test_two", test_shop=NOTED)
+    assert forms.alterable == {"test_one", "test_two"}
+    for seed in range(20):
+        *others, noting = forms.drawn(random.Random(seed))[:3]
+        assert noting.is_noting
+        assert noting.names == {"test_one", "test_two"}
+        assert {name for form in others for name in form.names} == {"test_two"}
+    assert forms.altering(frozenset({"test_one"}), random.Random(1)) is None

@@ -166,6 +166,8 @@ JAVASCRIPT = {
     "await waitFor(() => expect(f()).toBe('hello')); expect(g()).toBe(5);": "<5> ->.not",
     "waitFor(() => expect(f()).toBe('hello'));": "",
     "f().should.have.status(200);": "<200> ->.not",
+    "f(At.ONE, At.TWO); expect(g()).toBe(At.SIX);": "At.SIX->At.ONE ->.not",
+    "f(At.ONE); expect(g()).toBe(At.SIX);": "At.SIX->[At.SIX] g()->'none' ->.not",
     "f().a.should.be.an('array');": "f().a->(Symbol()) ->.not",
     "should(f()).be.null;": "f()->[f()] ->.not",
     "f().should.be.true;": "f()->([f()]) ->.not",

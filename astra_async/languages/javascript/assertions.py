@@ -6,6 +6,7 @@ See `languages.altering`.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages.altering import (
@@ -218,8 +219,8 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
             yield nothing(file.text, node.start_byte, node.end_byte)
         elif node.type == "array" or _makes_plain(file.functions.get(part(node, "function"))):
             yield from _parts(node.named_children if node.type == "array" else inside(node), file, asked)
-        elif node.type == "identifier" and source(node).isupper():
-            yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
+        elif node.type in {"identifier", "member_expression"}:
+            yield from _named(node, file, asked)
         elif _BUILT_IN & {part(node, "constructor"), chain_of(node)[0].removesuffix("()")}:
             made = [each for each in constants(inside(node), file, asked) if each.kind not in KEYS]
             yield from made if len(inside(node)) == len(made) == 1 else ()
@@ -229,6 +230,30 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
         elif node.type == "object":
             for pair in (each for each in node.named_children if each.type == "pair"):
                 yield from _entry(pair, file)
+
+
+def _named(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
+    """A constant by its name; that of an object (`httpStatus.CREATED`) as others of it that the file names.
+
+    Two constants of an answer's own may be equal, hardly three.
+    """
+    if node.type == "identifier" and source(node).isupper():
+        yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
+    holder, name = part(node, "object"), part(node, "property")
+    others = sorted(_named_constants(file.root).get(holder, set()) - {name})
+    if name.isupper() and len(others) > 1:
+        texts = tuple(f"{holder}.{each}".encode() for each in others)
+        yield Alteration(node.start_byte, node.end_byte, "named", texts)
+
+
+@lru_cache(maxsize=1)
+def _named_constants(root: Node) -> dict[str, set[str]]:
+    """The constants that a file names, by what holds them."""
+    found: dict[str, set[str]] = {}
+    for each in walk(root):
+        if each.type == "member_expression" and part(each, "property").isupper():
+            found.setdefault(part(each, "object"), set()).add(part(each, "property"))
+    return found
 
 
 def _entry(pair: Node, file: TestFile) -> Iterator[Alteration]:
