@@ -89,7 +89,8 @@ it('works', async () => {
   await expect(buy()).rejects.toThrow();
   assert.strictEqual(one, 1);
   expect(made).to.have.property('id').that.equals(5);
-  assert.equal(loose, '1');
+  assert.equal(loose, '1'); expect(kinds).toContain('a'); expect(made).to.have.property('id', 5);
+  expect(made).toHaveProperty('a.b', 5); expect(all).to.deep.include({ a: 1 });
   answer.should.have.status(200); answer.body.should.be.null;
 });
 """
@@ -104,7 +105,8 @@ it('works', async () => {
   await expect(told.rejected(buy())).rejects.toThrow();
   assert.strictEqual(told.one(one), told.two(1, true));
   expect(made).to.have.property('id').that.equals(5);
-  assert.equal(loose, '1');
+  assert.equal(told.one(loose), told.like('1')); expect(told.one(kinds)).toContain(told.within('a')); expect(told.one(made)).to.have.property(told.of('id'), told.two(5));
+  expect(made).toHaveProperty('a.b', 5); expect(all).to.deep.include({ a: 1 });
   told.one(answer, (it) => it?.status ?? it?.statusCode).should.have.status(told.two(200)); told.held(answer.body, (it) => it === null).should.be.null;
 told.end();
 });

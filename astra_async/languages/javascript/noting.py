@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import ALL_HELD, Alteration, compared
 from astra_async.languages.javascript.assertions import claim_of
-from astra_async.languages.syntax import TestFile, inside, spans
+from astra_async.languages.syntax import TestFile, inside, source, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tree_sitter import Node
 
-# Assertions of two sides that hold of nothing which `NOTING` calls unequal.
-_SAME = frozenset({"toBe", "toEqual", "toStrictEqual", "equal", "equals", "eq", "eql"})
-_LOOSE = frozenset({"toEqual"})  # a key of nothing is as none
-_SIDES = b"@name@.one(%b)", b"@name@.two(%b)"
-_EXACT_SIDES = b"@name@.one(%b)", b"@name@.two(%b, true)"
+# How sides are written so that they are noted. Of nothing that `NOTING` calls unequal an assertion holds.
+Patterns = tuple[bytes, ...]
+_ONE, _TWO, _EXACT = b"@name@.one(%b)", b"@name@.two(%b)", b"@name@.two(%b, true)"
 _THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
-_ASSERT = {
-    "strictEqual": _EXACT_SIDES, "deepStrictEqual": _EXACT_SIDES, "throws": _THROWN, "rejects": _REJECTED,
+_ASSERT: dict[str, Patterns] = {
+    "strictEqual": (_ONE, _EXACT), "deepStrictEqual": (_ONE, _EXACT), "equal": (_ONE, b"@name@.like(%b)"),
+    "throws": _THROWN, "rejects": _REJECTED,
 }  # fmt: skip
+_OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain")
+_PLAIN_KEY = re.compile(r"""(['"])\w+\1""")  # no path through several objects
 # What an assertion of one thing implies, and what it implies that is denied.
 _HELD = {
     "toBeNull": ("it === null", "it !== null"), "toBeUndefined": ("it === undefined", "it !== undefined"),
@@ -43,11 +45,27 @@ _READ = {
     "status": "it?.status ?? it?.statusCode",
     "toHaveBeenCalledTimes": "it?.mock?.calls.length ?? it?.calls?.count?.()",
 }
+
+
+def _told(function: str, says: str) -> bytes:
+    return f"@name@.{function}(%b, (it@any@) => {says})".encode()
+
+
+# The patterns of what is expected, and of what is denied; a key of nothing is as none to `toEqual`.
+_EXPECT: dict[str, Patterns] = {
+    **dict.fromkeys(("toBe", "toStrictEqual", "equal", "equals", "eq", "eql"), (_ONE, _EXACT)),
+    "toEqual": (_ONE, _TWO),
+    **dict.fromkeys(_HOLDING, (_ONE, b"@name@.within(%b)")),
+    **dict.fromkeys(_OF, (_ONE, b"@name@.of(%b)", _TWO)),
+    **dict.fromkeys(("toThrow", "toThrowError", "throw", "throws"), _THROWN),
+    **{name: (_told("held", held),) for name, (held, _) in _HELD.items()},
+    **{name: (_told("one", read), _TWO) for name, read in _READ.items()},
+}  # fmt: skip
+_DENIED: dict[str, Patterns] = {name: (_told("held", held),) for name, (_, held) in _HELD.items()}
 # Names in a chain that leave alone what is asked about.
 _WORDS = frozenset({
     "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "deep", "not", "also",
 })  # fmt: skip
-_RAISING = frozenset({"toThrow", "toThrowError", "throw", "throws"})
 # What is expected is compared where it is plain: what an object of the tests or of a library equals is not
 # known. `bare` takes the value out of an object of the language's that holds one; `text` reads the keys that
 # jest compares, or else those that chai does. Where nothing is told apart, code has got at that.
@@ -72,6 +90,11 @@ const equal = (one@any@, two@any@, exact@any@) => one === two || !plain(two) ||
   [Object.keys, all].some((keys) => text(one, keys, exact) === text(two, keys, exact)));
 made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; };
 made.two = (it@any@, exact@any@) => { made.same = made.same && equal(made.it, it, exact); return it; };
+made.like = (it@any@) => { made.same = made.same && made.it == it; return it; };
+made.of = (key@any@) => { made.it = made.it?.[key]; return key; };
+made.within = (it@any@) => { const own = Array.isArray(made.it) ? Array : String;
+  const knows = own === Array || typeof made.it === 'string';
+  made.same = made.same && (!knows || own.prototype.includes.call(made.it, it)); return it; };
 made.end = (it@any@) => { if (made.same && !equal([{ a: 1 }], [{ a: 2 }], true)) throw Error('@held@');
   if (made.same) throw Error('nothing is told apart'); return it; };
 made.held = (it@any@, held@any@) => { made.same = made.same && held(it); return it; };
@@ -94,19 +117,15 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         return
     (begun, *words, name), about, _ = claim_of(member)
     subject = [about] if about is not None else []
-    patterns, is_denied = tuple[bytes, ...](), "not" in words
+    patterns, is_denied = Patterns(), "not" in words
     if begun == "assert" and not words:
         patterns = _ASSERT.get(name, ())
     elif begun == "expect()" and "rejects" in words and not is_denied:
         given, patterns = subject, _REJECTED
     elif begun == "expect()" and _WORDS.issuperset(words):
         given = [*subject, *given]
-        if name in _RAISING and not is_denied:
-            patterns = _THROWN
-        elif name in _HELD and len(given) == 1:
-            patterns = (f"@name@.held(%b, (it@any@) => {_HELD[name][is_denied]})".encode(),)
-        elif name in _READ and not is_denied:
-            patterns = f"@name@.one(%b, (it@any@) => {_READ[name]})".encode(), _SIDES[1]
-        elif name in _SAME and not is_denied:
-            patterns = _SIDES if name in _LOOSE else _EXACT_SIDES
+        patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
+        is_path = name in _OF and not (len(given) > 1 and _PLAIN_KEY.fullmatch(source(given[1])))
+        if is_path or (name in _HOLDING and "deep" in words):
+            return
     yield from compared(file.text, spans(given), patterns)
