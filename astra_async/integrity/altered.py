@@ -7,6 +7,7 @@ turned round. The name of the test stays, so that a report tells of it as of the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import held_titles, survey
 from astra_async.languages.altering import (
+    ALL_HELD,
     KEYS,
     NOTED,
     NUMBER,
@@ -45,6 +47,8 @@ _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _KEPT = frozenset({NOTED, SUBJECT, VARIED, *SHAPES})  # what a repetition asks again as it is
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
+_MESSAGES = 10**9  # of tests that note: who copies another's has not failed at its own end
+_MESSAGE = re.compile(rb"%b \d+" % ALL_HELD.encode())
 Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 
@@ -57,7 +61,8 @@ class Form:
     constant was exchanged or the assertion turned. `unnamed` are names that no source shows, where all tests
     of computed names are altered as well, so that each is one of them. `edits` are the places by the number
     of their test, `inside` the altered tests of sources by path; `spent` are texts that stood in these
-    places before. `is_own`: it asks for what a solution has answered.
+    places before. `held` are the messages with which tests that note what they compare have to fail.
+    `is_own`: it asks for what a solution has answered.
     """
 
     project: Project
@@ -67,6 +72,7 @@ class Form:
     edits: Mapping[int, Edit] = field(default_factory=dict, repr=False)
     spent: frozenset[bytes] = frozenset()
     inside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    held: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_own: bool = False
 
     @property
@@ -168,7 +174,8 @@ class Forms:
         names = {path: self._survey.new_name(path, rng) for path in self._survey.files}
         for group in self._groups.values():
             noted = [(path, test.noted) for path, test in (self._tests[number] for number in group)]
-            places = [each.by_name(names[path]) for path, each in noted if each]
+            held = f"{ALL_HELD} {rng.randrange(_MESSAGES)}".encode()
+            places = [each.by_name(names[path], held) for path, each in noted if each]
             if len(places) == len(group):
                 edits |= {at: (each, each.others[0]) for at, each in zip(group, places, strict=True)}
         return self._made(edits)
@@ -178,6 +185,10 @@ class Forms:
         edits = {number: edit for number, edit in drawn.items() if self._is_other(number, *edit)}
         altered = [self._tests[number][1] for number in edits]
         project, inside = self._written(edits)
+        noted: dict[bytes, list[DeclaredTest]] = {}
+        for number, (place, text) in edits.items():
+            if place.kind == NOTED and (said := _MESSAGE.search(text)):
+                noted.setdefault(said[0], []).append(self._tests[number][1])
         is_unnamed = self._all_unnamed and any(not test.titles for test in altered)
         return Form(
             project=project,
@@ -187,6 +198,7 @@ class Forms:
             unnamed=self.unknown if is_unnamed else frozenset(),
             edits=edits,
             inside=inside,
+            held={name: said.decode() for said, tests in noted.items() for name in self._named(tests)},
         )
 
     def _is_other(self, number: int, place: Alteration, text: bytes) -> bool:

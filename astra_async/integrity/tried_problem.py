@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from astra_async.languages.altering import ALL_HELD
 from astra_async.testing.verdict import run_tests
 
 if TYPE_CHECKING:
@@ -139,15 +138,16 @@ class TriedProblem:
     async def run(self, form: Form, changed: Changed) -> FormRun:
         """A solution's files against this form. Raises SandboxError.
 
-        A test that notes what it compares and fails otherwise than at its end tells nothing.
+        A test that notes what it compares and fails otherwise than at its own end tells nothing.
         """
         prepared = replace(self.prepared, project=form.project)
         tested = await run_tests(self.sandbox, prepared, self.image, form.over(changed), self.limits)
         outcomes, messages = self.forms.outcomes(tested.report)
-        for name in form.names if form.is_noting else ():
-            if ALL_HELD not in messages.get(name, ALL_HELD):
+        for name, held in form.held.items():
+            if outcomes[name] <= _FAILED and held not in messages.get(name, ""):
                 outcomes[name] = {"missing"}
-        return FormRun(outcomes, messages, tested.execution.duration_s)
+        # What notes shows no answer in its messages.
+        return FormRun(outcomes, {} if form.held else messages, tested.execution.duration_s)
 
 
 def passed_in(outcomes: Outcomes) -> frozenset[str]:

@@ -51,8 +51,8 @@ TEXT, NUMBER, TRUTH, SYMBOL, TURNED = "text", "number", "truth", "symbol", "turn
 WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "whole"
 NOTHING, RAISED, VARIED, MADE = "nothing", "raised", "varied", "made"
 COMPARED, NOTED = "compared", "noted"
-ALL_HELD = "all of it holds"  # says a test in which nothing else was noted
-NAMED = b"@name@"  # of a variable that no file has: one is drawn
+ALL_HELD = "all of it holds"  # says a test in which nothing else was noted, with a number of its own
+NAMED, HELD = b"@name@", b"@held@"  # of a variable that no file has, and what is said then: both are drawn
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
 _NO_CONSTANTS = frozenset({LISTED, VARIED, MADE, *SHAPES})
@@ -98,11 +98,11 @@ class Alteration:
         before, after = _AROUND.get(self.kind, (0, 0))
         return replace(self, begin=self.begin - before, end=self.end + after, kind=WHOLE)
 
-    def by_name(self, name: bytes) -> Alteration:
-        """With this name for its variable."""
+    def by_name(self, name: bytes, held: bytes = b"") -> Alteration:
+        """With this name for its variable, and with this message where all that was noted holds."""
         if self.rows is not None:
             return replace(self, rows=replace(self.rows, name=name))
-        others = tuple(each.replace(NAMED, name) for each in self.others)
+        others = tuple(each.replace(NAMED, name).replace(HELD, held) for each in self.others)
         also = tuple((place, text.replace(NAMED, name)) for place, text in self.also)
         return replace(self, others=others, also=also)
 

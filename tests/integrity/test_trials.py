@@ -212,7 +212,7 @@ def test_who_passes_a_test_and_its_altered_form_is_proven(tmp_path: Path) -> Non
     (result,) = Grader(tmp_path).of(WRONG + BENT)
     assert (result.status, result.failure, result.passed, result.total) == ("scored", "tampered", 0, 4)
     assert {name.partition(":")[0] for name in result.suspicions} == {"altered_passed"}
-    assert result.note.startswith("passed as it is and with another answer: test_")
+    assert result.note.startswith("passed a")
     assert {test.outcome for test in result.tests} == {"missing"}
     assert (result.trial, result.trial_left_out) == ("tried", 0)
 
@@ -230,14 +230,14 @@ def test_the_first_proof_ends_the_trials(tmp_path: Path) -> None:
     assert before > {0, 1}
 
 
-def test_an_honest_solution_keeps_its_score_and_takes_three_trials_and_no_run_of_the_reference(
+def test_an_honest_solution_keeps_its_score_and_takes_four_trials_and_no_run_of_the_reference(
     tmp_path: Path,
 ) -> None:
     grading = Grader(tmp_path)
     (result,) = grading.of(RIGHT + "import atexit\n")
     assert (result.passed, result.failure, result.suspicions) == (4, None, ("exit_handler:app.py",))
-    assert len(grading.sandbox.jobs) == 1 + 1 + 3  # learned, scored, three trials
-    assert (result.trial, result.trial_s) == ("tried", 1.5)
+    assert len(grading.sandbox.jobs) == 1 + 1 + 4  # learned, scored, four trials
+    assert (result.trial, result.trial_s) == ("tried", 2.0)
 
 
 RAISING = """\
@@ -268,11 +268,13 @@ def test_a_trial_is_the_scored_run_but_for_what_tests_ask(tmp_path: Path) -> Non
     grading = Grader(tmp_path)
     grading.of(RIGHT)
     runs = grading.sandbox.jobs[1:]
-    assert sorted(map(is_trial, runs)) == [False, True, True, True]
+    assert sorted(map(is_trial, runs)) == [False, True, True, True, True]
     assert len({str(headers_of(job.archive)) for job in runs}) == 1
     assert len({repr(replace(job, archive=b"")) for job in runs}) == 1
     for job in filter(is_trial, runs):
         text = files_of(job.archive)["tests/test_app.py"].decode()
+        if "all of it holds" in text:
+            continue
         changed = [line for line in text.splitlines() if line not in TESTS.splitlines()]
         assert all(line.startswith("    assert ") for line in changed)
         assert len(text.splitlines()) == len(TESTS.splitlines())
@@ -284,7 +286,7 @@ def test_the_order_of_scored_run_and_trials_is_drawn(tmp_path: Path) -> None:
         grading = Grader(tmp_path / str(number))
         grading.of(f"{RIGHT}# {number}\n")
         places.append([is_trial(job) for job in grading.sandbox.jobs[1:]].index(False))
-    assert set(places) == {0, 1, 2, 3}
+    assert set(places) == {0, 1, 2, 3, 4}
 
 
 def test_who_cheats_in_the_first_run_on_a_host_gains_by_chance_alone(tmp_path: Path) -> None:
@@ -513,8 +515,8 @@ def test_trouble_of_the_sandbox_in_a_trial_is_no_verdict_and_the_repetition_is_t
 
 
 def test_where_no_test_can_be_altered_that_is_said(tmp_path: Path) -> None:
-    hidden = "def check(ok):\n    assert ok\n\n\ndef test_one():\n    check(one() == 1)\n\n\n"
-    hidden += "def test_two():\n    check(two() == 22)\n"
+    hidden = "def check(ok):\n    if not ok:\n        raise AssertionError\n\n\n"
+    hidden += "def test_one():\n    check(one() == 1)\n\n\ndef test_two():\n    check(two() == 22)\n"
     (right,) = Grader(tmp_path, tests=hidden).of(RIGHT)
     assert (right.passed, right.trial, right.trial_left_out, right.trial_forms) == (2, "no_trial", 2, 0)
 
@@ -593,7 +595,7 @@ def test_equal_solutions_are_graded_each_by_default(tmp_path: Path) -> None:
     grading = Grader(tmp_path)
     results = grading.of(RIGHT, RIGHT)
     assert [result.note for result in results] == ["", ""]
-    assert len(grading.sandbox.jobs) == 6  # learned, scored, three trials, scored
+    assert len(grading.sandbox.jobs) == 7  # learned, scored, four trials, scored
 
 
 def test_a_time_out_is_never_reused(tmp_path: Path) -> None:

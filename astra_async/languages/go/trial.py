@@ -45,6 +45,11 @@ _TOLD = re.compile(r"\.(?:Error|Fatal|Log|Skip)f?\([^\n]*")  # what a failure sa
 _SAME = re.compile(r"!\s*(?:reflect\.DeepEqual|slices\.Equal)\(")
 _SLICE = re.compile(r"(?:\[\])+\*?[\w.]+\{")
 _ASKED_ERROR = re.compile(r"\berrors\.Is\([^,\n]*,\s*([\w.]+)\)")
+_OTHER_TEXTS = tuple(  # of an error, its parts exchanged
+    b'func() error { it := %%b.Error(); at := len(it) / %d; return errors.New(it[at:] + "~" + it[:at]) }()'
+    % part
+    for part in (2, 3)
+)
 _FEWEST_ERRORS = 3  # beside the one that is expected, so that each repetition may ask for another
 _IS = re.compile(r"!\s*errors\.Is\(")
 # testify's: the arguments that may be constants, one of which the other has to equal.
@@ -254,14 +259,13 @@ def _errors(code: str) -> tuple[bytes, ...]:
 
 
 def _other_errors(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
-    """An error by name: as one that is no other, and whose text is none's; or, of many, as others by name.
+    """An error by name: as one that is no other, whose text none begins with or holds; or as others by name.
 
     One error may well be of two kinds.
     """
     name = source[begin:end]
     if re.fullmatch(rb"[\w.]+", name):
-        texts = (b" + ".join([name + b".Error()"] * count) for count in (2, 3))
-        yield Alteration(begin, end, LISTED, tuple(b"errors.New(%b)" % text for text in texts))
+        yield Alteration(begin, end, LISTED, tuple(each.replace(b"%b", name) for each in _OTHER_TEXTS))
         others = tuple(each for each in _errors(code) if each != name)
         if len(others) >= _FEWEST_ERRORS:
             yield Alteration(begin, end, "error", others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import ALL_HELD, Alteration, compared
+from astra_async.languages.altering import Alteration, compared
 from astra_async.languages.javascript.assertions import claim_of
 from astra_async.languages.syntax import TestFile, inside, source, spans
 
@@ -14,15 +14,34 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+
+def _told(function: str, says: str) -> bytes:
+    return f"@name@.{function}(%b, (it@any@) => {says})".encode()
+
+
+def _both(says: str) -> bytes:
+    return f"@name@.both(%b, (one@any@, two@any@) => {says})".encode()
+
+
 # How sides are written so that they are noted. Of nothing that `NOTING` calls unequal an assertion holds.
 Patterns = tuple[bytes, ...]
 _ONE, _TWO, _EXACT = b"@name@.one(%b)", b"@name@.two(%b)", b"@name@.two(%b, true)"
 _THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
 _ASSERT: dict[str, Patterns] = {
-    "strictEqual": (_ONE, _EXACT), "deepStrictEqual": (_ONE, _EXACT), "equal": (_ONE, b"@name@.like(%b)"),
+    "strictEqual": (_ONE, _EXACT), "deepStrictEqual": (_ONE, _EXACT),
+    "equal": (_ONE, _both("one == two")),
     "throws": _THROWN, "rejects": _REJECTED,
 }  # fmt: skip
-_OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain")
+_OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain", "toMatch", "match")
+_TEXT = r"String(@name@.read(it, 'textContent') ?? '').replace(/\s+/g, ' ').trim()"
+# What holds of two sides.
+_BOTH = {
+    "one > two": ("toBeGreaterThan", "above", "gt", "greaterThan"),
+    "one >= two": ("toBeGreaterThanOrEqual", "least", "gte"),
+    "one < two": ("toBeLessThan", "below", "lt", "lessThan"),
+    "one <= two": ("toBeLessThanOrEqual", "most", "lte"),
+    "one instanceof two": ("toBeInstanceOf", "instanceOf", "instanceof"),
+}  # fmt: skip
 _PLAIN_KEY = re.compile(r"""(['"])\w+\1""")  # no path through several objects
 # What an assertion of one thing implies, and what it implies that is denied.
 _HELD = {
@@ -30,11 +49,12 @@ _HELD = {
     "toBeDefined": ("it !== undefined", "it === undefined"), "exist": ("it != null", "it == null"),
     "toBeTruthy": ("it", "!it"), "toBeFalsy": ("!it", "it"), "ok": ("it", "!it"),
     "toBeTrue": ("it === true", "it !== true"), "toBeFalse": ("it === false", "it !== false"),
-    "toBeInTheDocument": ("it?.isConnected", "!it?.isConnected"), "toBeVisible": ("it?.isConnected", "true"),
+    "toBeInTheDocument": ("@name@.read(it, 'isConnected')", "!@name@.read(it, 'isConnected')"),
+    "toBeVisible": ("@name@.read(it, 'isConnected')", "true"), "toBeNaN": ("it !== it", "it === it"),
     "toBeDisabled": ("it?.closest?.('[disabled]')", "!it?.disabled"),
     "toBeEnabled": ("!it?.disabled", "it?.closest?.('[disabled]')"),
-    "toBeChecked": ("it?.checked || it?.getAttribute?.('aria-checked')", "!it?.checked"),
-    "toBeRequired": ("it?.closest?.('[required], [aria-required]')", "true"),
+    "toBeChecked": ("it?.checked ?? it?.getAttribute?.('aria-checked') === 'true'", "!it?.checked"),
+    "toBeRequired": ("it?.matches?.('[required], [aria-required=true]')", "true"),
     "toHaveFocus": ("it?.ownerDocument?.activeElement === it", "it?.ownerDocument?.activeElement !== it"),
 }  # fmt: skip
 _HELD |= {each: _HELD[name] for each, name in {
@@ -43,12 +63,9 @@ _HELD |= {each: _HELD[name] for each, name in {
 _READ = {
     **dict.fromkeys(("toHaveLength", "lengthOf", "length"), "it?.length ?? it?.size"),
     "status": "it?.status ?? it?.statusCode",
+    "toHaveValue": "@name@.value(it)",
     "toHaveBeenCalledTimes": "it?.mock?.calls.length ?? it?.calls?.count?.()",
 }
-
-
-def _told(function: str, says: str) -> bytes:
-    return f"@name@.{function}(%b, (it@any@) => {says})".encode()
 
 
 # The patterns of what is expected, and of what is denied; a key of nothing is as none to `toEqual`.
@@ -56,7 +73,10 @@ _EXPECT: dict[str, Patterns] = {
     **dict.fromkeys(("toBe", "toStrictEqual", "equal", "equals", "eq", "eql"), (_ONE, _EXACT)),
     "toEqual": (_ONE, _TWO),
     **dict.fromkeys(_HOLDING, (_ONE, b"@name@.within(%b)")),
+    "toHaveTextContent": (_told("one", _TEXT), b"@name@.within(%b)"),
+    "toHaveAttribute": (_ONE, b"@name@.attribute(%b)", _TWO),
     **dict.fromkeys(_OF, (_ONE, b"@name@.of(%b)", _TWO)),
+    **{name: (_ONE, _both(says)) for says, names in _BOTH.items() for name in names},
     **dict.fromkeys(("toThrow", "toThrowError", "throw", "throws"), _THROWN),
     **{name: (_told("held", held),) for name, (held, _) in _HELD.items()},
     **{name: (_told("one", read), _TWO) for name, read in _READ.items()},
@@ -64,15 +84,17 @@ _EXPECT: dict[str, Patterns] = {
 _DENIED: dict[str, Patterns] = {name: (_told("held", held),) for name, (_, held) in _HELD.items()}
 # Names in a chain that leave alone what is asked about.
 _WORDS = frozenset({
-    "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "deep", "not", "also",
+    "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "at", "deep", "not", "also",
 })  # fmt: skip
 # What is expected is compared where it is plain: what an object of the tests or of a library equals is not
-# known. `bare` takes the value out of an object of the language's that holds one; `text` reads the keys that
-# jest compares, or else those that chai does. Where nothing is told apart, code has got at that.
+# known. `bare` takes the value out of an object of the language's that holds one, as jasmine does; `text`
+# reads the keys that jest compares, or else those that chai does. What an element is, is read past its own
+# properties. Where nothing is told apart, code has got at that.
 NOTING = b"\n" + b"".join(
     each.strip() + b" "
     for each in b"""\
-;var @name@@any@ = (() => { const made@any@ = { same: true }, boxes@any@ = [String, Number, Boolean];
+;var @name@@any@ = (() => { const made@any@ = { same: true }, world@any@ = globalThis;
+const boxes@any@ = world.jasmine && !world.jest ? [String, Number, Boolean] : [];
 const isObject = (it@any@) => Object(it) === it;
 const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
   (Array.isArray(it) || Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null) &&
@@ -80,33 +102,42 @@ const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
 const bare = (it@any@) => { for (const box of boxes) {
   try { return box.prototype.valueOf.call(it); } catch (error) { continue; } } return it; };
 const all = (it@any@) => { const keys@any@ = []; for (const key in it) keys.push(key); return keys; };
-const text = (given@any@, keys@any@, exact@any@)@any@ => { const it@any@ = bare(given);
-  const named = (key@any@) => `${key}: ${text(it[key], keys, exact)}`;
-  return !isObject(it) ? `${typeof it} ${it}`
-    : Array.isArray(it) ? `[${Array.from(it, (each@any@) => text(each, keys, exact))}]`
+const said = (it@any@, word = String(it)) => `${word.length} ${word}`;
+const text = (given@any@, keys@any@, exact@any@)@any@ => { const it@any@ = exact ? given : bare(given);
+  const named = (key@any@) => `${said(key)}: ${text(it[key], keys, exact)}`;
+  const listed = (at@any@) => text(it[at], keys, exact);
+  return !isObject(it) ? `${typeof it} ${said(it)}`
+    : Array.isArray(it) ? `[${Array.from({ length: it.length }, (each@any@, at@any@) => listed(at))}]`
     : `{${keys(it).filter((key@any@) => exact || it[key] !== undefined).map(named).sort()}}`; };
 const equal = (one@any@, two@any@, exact@any@) => one === two || !plain(two) ||
-  (isObject(bare(one)) === isObject(two) &&
+  (isObject(exact ? one : bare(one)) === isObject(two) &&
   [Object.keys, all].some((keys) => text(one, keys, exact) === text(two, keys, exact)));
+const noted = (it@any@, holds@any@) => { made.same = made.same && holds; return it; };
 made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; };
-made.two = (it@any@, exact@any@) => { made.same = made.same && equal(made.it, it, exact); return it; };
-made.like = (it@any@) => { made.same = made.same && made.it == it; return it; };
+made.two = (it@any@, exact@any@) => noted(it, equal(made.it, it, exact));
+made.both = (it@any@, holds@any@) => noted(it, holds(made.it, it));
 made.of = (key@any@) => { made.it = made.it?.[key]; return key; };
-made.within = (it@any@) => { const own = Array.isArray(made.it) ? Array : String;
-  const knows = own === Array || typeof made.it === 'string';
-  made.same = made.same && (!knows || own.prototype.includes.call(made.it, it)); return it; };
-made.end = (it@any@) => { if (made.same && !equal([{ a: 1 }], [{ a: 2 }], true)) throw Error('@held@');
-  if (made.same) throw Error('nothing is told apart'); return it; };
-made.held = (it@any@, held@any@) => { made.same = made.same && held(it); return it; };
+made.attribute = (key@any@) => { made.it = made.it?.getAttribute?.(key); return key; };
+made.within = (it@any@) => { const held = made.it, isList = Array.isArray(held);
+  return noted(it, !(isList || typeof held === 'string') || (isList ? Array.prototype.includes.call(held, it)
+    : it instanceof RegExp ? new RegExp(it).test(held) : isObject(it) || held.includes(it))); };
+made.read = (it@any@, key@any@) =>
+  isObject(it) ? Reflect.get(Object.getPrototypeOf(it) ?? it, key, it) : undefined;
+made.value = (it@any@) => { const value = made.read(it, 'value');
+  return it?.selectedOptions && it.multiple ? Array.from(it.selectedOptions, (each@any@) => each.value)
+    : it?.type === 'number' ? (value === '' ? null : Number(value)) : value; };
+made.held = (it@any@, held@any@) => noted(it, held(it));
 made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
+made.end = (held@any@) => (it@any@) => { if (!made.same) return it;
+  throw Error(equal([{ a: 1 }], [{ a: 2 }], true) ? 'nothing is told apart' : held); };
 return made; })();
-""".replace(b"@held@", ALL_HELD.encode()).splitlines()
+""".splitlines()
 )
 BEFORE = b"@name@.same = true; "
-ALL_SAME = b"\n@name@.end();"
-ALL_SAME_THEN = b").then(@name@.end)"  # of what a test returns
+ALL_SAME = b"\n@name@.end('@held@')();"
+ALL_SAME_THEN = b").then(@name@.end('@held@'))"  # of what a test returns
 
 
 def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:

@@ -30,7 +30,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import named
-from astra_async.languages.python.noting import HOLDS, PASSED, around
+from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, PASSED, TRUE, around
 from astra_async.languages.python.syntax import (
     Function,
     callee,
@@ -246,10 +246,13 @@ class _Reader(Values):
             for each in test.values:
                 yield from self._assert(each)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            yield from compared(self.source, [self.span(test.operand)], DENIED)
             end = begin + len(b"not")
             yield Alteration(begin, end + (self.source[end : end + 1] == b" "), others=(b"",))
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
+            sides = [self.span(left), self.span(right)]
+            yield from compared(self.source, sides, COMPARING[type(test.ops[0])])
             match test.ops[0]:
                 case ast.Eq():
                     yield from self.compared(left, right)
@@ -266,6 +269,7 @@ class _Reader(Values):
                     yield listed(self.source, *self.span(right), HOLDERS)
             yield from self._operator(left, right)
         elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
+            yield from compared(self.source, [self.span(test)], TRUE)
             yield Alteration(begin, begin, others=(b"not ",))
             yield from self._otherwise(test, test, _OTHERS["assertTrue"][2])
 

@@ -32,6 +32,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list, of_other_parts
+from astra_async.languages.ruby.noting import HOLDS, PASSED
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
@@ -47,17 +48,6 @@ _EXACT = frozenset({
     "eq", "eql", "be", "equal", "have_attributes", "have_http_status", "contain_exactly", "match_array",
     "by", "from", "to",
 })  # fmt: skip
-# What an assertion holds of, in the language's own words: of its one argument, or of two.
-NOTES = "Thread.current[:@name@]"
-_ONE, _BEFORE = f"{NOTES}.last", f"{NOTES}.delete_at(-2)"
-_HOLDS = {
-    **dict.fromkeys(("assert", "be_truthy"), _ONE),
-    **dict.fromkeys(("refute", "assert_not", "be_falsey"), f"!{_ONE}"),
-    **dict.fromkeys(("assert_nil", "be_nil", "must_be_nil"), f"{_ONE}.nil?"), "refute_nil": f"!{_ONE}.nil?",
-    **dict.fromkeys(("assert_equal", "must_equal", "eq", "be", "equal"), f"{_BEFORE} == {_ONE}"),
-    **dict.fromkeys(("refute_equal", "assert_not_equal", "wont_equal"), f"{_BEFORE} != {_ONE}"),
-    "assert_includes": f"{_BEFORE}.include?({_ONE})", "refute_includes": f"!{_BEFORE}.include?({_ONE})",
-}  # fmt: skip
 # What these hold of, whatever else is there: no other order is another question, nor is another attribute.
 _LEFT_OUT = {"contain_exactly": (ORDER,), "match_array": (ORDER,), "have_attributes": KEYS}
 # Matchers of capybara, which wait until they hold.
@@ -146,15 +136,15 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
 
 def _compared(name: str, given: Sequence[Node | None], file: TestFile) -> Iterator[Alteration]:
     """What an assertion compares, if these are values; a text in lines of its own stands elsewhere."""
-    holds = _HOLDS.get(name, "")
+    patterns = HOLDS.get(name, ())
     sides = [each for each in given if each is not None and each.type not in _NO_VALUES]
     pairs = [each for each in given if each is not None and each.type == "pair"]  # a table without braces
-    if holds and not any("heredoc" in each.type for side in [*sides, *pairs] for each in walk(side)):
+    if patterns and not any("heredoc" in each.type for side in [*sides, *pairs] for each in walk(side)):
         is_table = len(sides) == 1 and len(sides) + len(pairs) == len(given)
-        last = f"{NOTES}.push({'{ %b }' if pairs else '%b'}).push({holds}).delete_at(-2)"
-        patterns = [f"{NOTES}.push(%b).last", last] if _BEFORE in holds else [last]
+        *first, last = patterns
+        last = last.replace(b"%b", b"{ %b }") if pairs else last
         table = [(pairs[0].start_byte, pairs[-1].end_byte)] if pairs and is_table else []
-        yield from compared(file.text, [*spans(sides), *table], [each.encode() for each in patterns])
+        yield from compared(file.text, [*spans(sides), *table], (*first, last))
 
 
 def _other_subject(subject: Node | None, given: list[Node], found: list[Alteration]) -> Iterator[Alteration]:
@@ -172,7 +162,7 @@ def _calling_nothing(call: Node | None) -> Iterator[Alteration]:
     if body is not None and len(body.named_children) == 1:
         yield Alteration(body.start_byte, body.end_byte, SUBJECT, (b"nil",))
     if body is not None:
-        yield from compared(b"", [(body.end_byte, body.end_byte)], [f"\n{NOTES}.push(false)\n".encode()])
+        yield from compared(b"", [(body.end_byte, body.end_byte)], [PASSED])
 
 
 def _begun(chain: Node | None) -> str:

@@ -6,17 +6,17 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import ALL_HELD, Alteration, DeclaredTest, declared_test
+from astra_async.languages.altering import Alteration, DeclaredTest, declared_test
 from astra_async.languages.other_values import named
-from astra_async.languages.ruby.assertions import ARRANGING, NOTES, PLAIN, assertion
-from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
+from astra_async.languages.ruby.assertions import ARRANGING, PLAIN, assertion
+from astra_async.languages.ruby.noting import around
+from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, spans, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tree_sitter import Node
 
-    from astra_async.languages.altering import Written
 
 _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "test", "should"})
 # Assertions that call their block, once.
@@ -25,7 +25,6 @@ _SCOPES = frozenset({"method", "block", "do_block"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
 _UNPAIRED = frozenset({"pair", "bare_string", "bare_symbol"})
 _BODIES = frozenset({"body_statement", "block_body"})
-_ALL_HOLDS = f"\nraise '{ALL_HELD}' if {NOTES}.all?\n".encode()
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
 
@@ -83,12 +82,10 @@ def _title(call: Node) -> str:
 
 def _test(titles: tuple[str, ...], test: Node, file: TestFile) -> DeclaredTest:
     """A test's method or block, by its names; nothing is noted in a method without an end."""
-    around: list[Written] = []
     body = test.child_by_field_name("body")
-    if body is not None and body.type in _BODIES:
-        begin, end = body.start_byte, body.end_byte
-        around = [((begin, begin), f"{NOTES} = []; ".encode()), ((end, end), _ALL_HOLDS)]
-    return declared_test(titles, _asked_by(test, file), around)
+    has_end = body is not None and body.type in _BODIES
+    noting = around(file.root, file.text, spans([body])[0]) if has_end and body is not None else ()
+    return declared_test(titles, _asked_by(test, file), noting)
 
 
 def _asked_by(test: Node, file: TestFile) -> tuple[Alteration, ...]:

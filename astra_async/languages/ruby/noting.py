@@ -1,0 +1,60 @@
+"""What Ruby's assertions compare, noted by the language itself. See `languages.altering`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tree_sitter import Node
+
+    from astra_async.languages.altering import Written
+
+
+def _of(says: str) -> tuple[bytes, ...]:
+    return (f"$@name@.of(%b, :{says})".encode(),)
+
+
+def _two(says: str) -> tuple[bytes, ...]:
+    return b"$@name@.one(%b)", f"$@name@.two(%b, :{says})".encode()
+
+
+# What an assertion holds of, its one argument or two, by how these are written so that it is noted.
+HOLDS = {
+    **dict.fromkeys(("assert", "be_truthy"), _of("itself")),
+    **dict.fromkeys(("refute", "assert_not", "be_falsey"), _of("!")),
+    **dict.fromkeys(("assert_nil", "be_nil", "must_be_nil"), _of("nil?")), "refute_nil": _of("some?"),
+    **dict.fromkeys(("assert_equal", "must_equal", "eq", "be", "equal"), _two("==")),
+    **dict.fromkeys(("refute_equal", "assert_not_equal", "wont_equal"), _two("!=")),
+    "assert_includes": _two("include?"), "refute_includes": _two("exclude?"),
+}  # fmt: skip
+PASSED = b"\n$@name@.passed\n"  # behind what is to raise
+# What has been noted is seen by these methods alone.
+_NOTING = b" ".join(
+    each.strip()
+    for each in b"""\
+$@name@ = Object.new.tap { |notes| held, given = true, [];
+says = { some?: ->(it) { !it.nil? }, exclude?: ->(one, two) { !one.include?(two) } };
+noted = ->(name, *sides) {
+  held = false unless says.key?(name) ? says[name].call(*sides) : sides[0].public_send(name, *sides.drop(1));
+  sides[-1] };
+notes.define_singleton_method(:start) { held = true };
+notes.define_singleton_method(:passed) { held = false };
+notes.define_singleton_method(:one) { |it| given.push(it); it };
+notes.define_singleton_method(:two) { |it, name| noted.call(name, given.pop, it) };
+notes.define_singleton_method(:of) { |it, name| noted.call(name, it) };
+notes.define_singleton_method(:close) { |said| raise said if held } };
+""".splitlines()
+)
+_AT_ONCE = b"parallelize_me!", b":threads"  # of several tests one would note what another compares
+
+
+def around(root: Node, source: bytes, body: tuple[int, int]) -> Sequence[Written]:
+    """What notes comparisons before and behind a test's statements; nothing where tests run side by side."""
+    first = next((each.start_byte for each in root.named_children if each.type != "comment"), 0)
+    if any(each in source for each in _AT_ONCE):
+        return ()
+    begin, end = body
+    behind = b"\n$@name@.close('@held@')\n"
+    return ((first, first), _NOTING), ((begin, begin), b"$@name@.start; "), ((end, end), behind)
