@@ -181,14 +181,32 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
 
 
 def compared(
-    source: bytes, sides: Sequence[tuple[int, int]], patterns: Sequence[bytes]
+    source: bytes, sides: Sequence[tuple[int, int]], patterns: Sequence[bytes], joined: bytes
 ) -> Iterator[Alteration]:
-    """What is compared, in the order of the text, by patterns that note what each gives; nothing of fewer."""
+    """What is compared, in the order of the text, by patterns that note what each gives; nothing of fewer.
+
+    `joined` stands between two texts that are one. So are constants written: who reads tests to learn what
+    they expect has it from no other form.
+    """
     if patterns and len(sides) >= len(patterns):
         places = sorted(sides[: len(patterns)])
         texts = zip(places, patterns, strict=True)
-        also = tuple((at, pattern.replace(b"%b", source[slice(*at)])) for at, pattern in texts)
+        also = tuple((at, pattern.replace(b"%b", _in_parts(source, at, joined))) for at, pattern in texts)
         yield Alteration(places[0][0], places[-1][1], COMPARED, also=also)
+
+
+def _in_parts(source: bytes, place: tuple[int, int], joined: bytes) -> bytes:
+    """An expression as it is; a text or a whole number as two parts of it."""
+    text = source[slice(*place)]
+    found = next(iter(constant(source, *place)), None)
+    if found and found.kind == TEXT and found.end - found.begin > 1:
+        letters = text.decode(errors="surrogateescape")
+        parts = letters[: len(letters) // 2], letters[len(letters) // 2 :]
+        one, other = (each.encode(errors="surrogateescape") for each in parts)
+        return one + text[:1] + joined + text[:1] + other
+    if found and found.kind == NUMBER and text.isdigit() and int(text) > 1:
+        return b"%d + %d" % (int(text) - int(text) // 3, int(text) // 3)
+    return text
 
 
 def declared_test(

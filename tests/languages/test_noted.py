@@ -81,7 +81,7 @@ def test_it(f):
 @pytest.mark.parametrize(("given", "holds"), [(5, True), (6, False), (0, False)])
 def test_what_a_plain_assertion_compares_is_noted(given: int, *, holds: bool) -> None:
     text = noted(python, "test_a.py", PLAIN)
-    assert "    assert told.one(f) == told.two(5, 'eq')\n" in text
+    assert "    assert told.one(f) == told.two(4 + 1, 'eq')\n" in text
     assert "    assert not told.of(f > 5, 'not_') and told.of(f, 'truth')\n" in text
     names: dict[str, Any] = {}
     # Whoever rewrites all assertions has no part in what the notes' own functions say.
@@ -124,14 +124,14 @@ it('works', async () => {
   told.same = true; answered(await get(1), 200);
   expect(told.held(find('a'), (it) => !it?.disabled)).not.toBeDisabled();
   expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }, true));
-  expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(3)); expect(told.held(none, (it) => it === null)).to.be.null;
+  expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(2 + 1)); expect(told.held(none, (it) => it === null)).to.be.null;
   expect(told.thrown(() => pay())).toThrow(Error);
   await expect(told.rejected(buy())).rejects.toThrow();
   assert.strictEqual(told.one(one), told.two(1, true));
   expect(made).to.have.property('id').that.equals(5);
-  assert.equal(told.one(loose), told.both('1', (one, two) => one == two)); expect(told.one(kinds)).toContain(told.within('a')); expect(told.one(made)).to.have.property(told.of('id'), told.two(5));
+  assert.equal(told.one(loose), told.both('1', (one, two) => one == two)); expect(told.one(kinds)).toContain(told.within('a')); expect(told.one(made)).to.have.property(told.of('i' + 'd'), told.two(4 + 1));
   expect(made).toHaveProperty('a.b', 5); expect(all).to.deep.include({ a: 1 });
-  told.one(answer, (it) => it?.status ?? it?.statusCode).should.have.status(told.two(200)); told.held(answer.body, (it) => it === null).should.be.null;
+  told.one(answer, (it) => it?.status ?? it?.statusCode).should.have.status(told.two(134 + 66)); told.held(answer.body, (it) => it === null).should.be.null;
 told.end('all of it holds 7')();
 });
 """  # noqa: E501
@@ -184,7 +184,7 @@ def test_tests_that_call_back_or_return_a_promise_note_to_their_end(ends: str) -
     after = end and ends.format(end).replace("it);", "it)).then(told.end('all of it holds 7'));")
     text = noted(javascript, "a.test.js", test.format("", "f()", "5", ends.format("")))
     assert text.startswith(
-        test.format("told.same = true; ", "told.one(f())", "told.two(5, true)", after) + "\n;var told"
+        test.format("told.same = true; ", "told.one(f())", "told.two(4 + 1, true)", after) + "\n;var told"
     )
 
 
@@ -236,7 +236,7 @@ def test_phps_assertions_are_noted_in_tests_that_do_not_leave_early() -> None:
     text = noted(php, "ShopTest.php", PHP)
     assert "void { $told = [0, 0];\n" in text
     assert (
-        "assertSame(($told[0] = 180), [$told[1] = discount(200), $told[] = $told[0] === $told[1]][0]);"
+        "assertSame(($told[0] = 120 + 60), [$told[1] = discount(200), $told[] = $told[0] === $told[1]][0]);"
         in text
     )
     assert "assertTrue([$told[0] = is_gift(1), $told[] = $told[0] === true][0], 'a gift');" in text

@@ -159,4 +159,4 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         is_path = name in _OF and not (len(given) > 1 and _PLAIN_KEY.fullmatch(source(given[1])))
         if is_path or (name in _HOLDING and "deep" in words):
             return
-    yield from compared(file.text, spans(given), patterns)
+    yield from compared(file.text, spans(given), patterns, b" + ")

@@ -138,7 +138,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             patterns = [f"[{_ONE} = %b, $@name@[] = {holds}][0]"]
             if _OTHER in holds:
                 patterns = [f"({_ONE} = %b)", f"[{_OTHER} = %b, $@name@[] = {holds}][0]"]
-            yield from compared(source, parts, [each.encode() for each in patterns])
+            yield from compared(source, parts, [each.encode() for each in patterns], b" . ")
         at, others = _OTHERS.get(each["name"], (_TWO, ()))
         if others and len(parts) > at:
             yield replace(listed(source, *parts[at], others), kind=SUBJECT)

@@ -183,7 +183,7 @@ class _Reader(Values):
             yield from self._raises(node.items[0].context_expr)
             if line := self._line(node.body[-1]):
                 (_, end), passed = self.span(node.body[-1]), line + PASSED
-                yield from compared(self.source, [(end, end)], [passed])
+                yield from compared(self.source, [(end, end)], [passed], b" ")
             # Of more, another right answer may raise in an earlier one, or in what it enters.
             if len(node.items) == len(node.body) == 1:
                 yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None",))
@@ -246,13 +246,13 @@ class _Reader(Values):
             for each in test.values:
                 yield from self._assert(each)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            yield from compared(self.source, [self.span(test.operand)], DENIED)
+            yield from compared(self.source, [self.span(test.operand)], DENIED, b" ")
             end = begin + len(b"not")
             yield Alteration(begin, end + (self.source[end : end + 1] == b" "), others=(b"",))
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
             sides = [self.span(left), self.span(right)]
-            yield from compared(self.source, sides, COMPARING[type(test.ops[0])])
+            yield from compared(self.source, sides, COMPARING[type(test.ops[0])], b" ")
             match test.ops[0]:
                 case ast.Eq():
                     yield from self.compared(left, right)
@@ -269,7 +269,7 @@ class _Reader(Values):
                     yield listed(self.source, *self.span(right), HOLDERS)
             yield from self._operator(left, right)
         elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
-            yield from compared(self.source, [self.span(test)], TRUE)
+            yield from compared(self.source, [self.span(test)], TRUE, b" ")
             yield Alteration(begin, begin, others=(b"not ",))
             yield from self._otherwise(test, test, _OTHERS["assertTrue"][2])
 
@@ -298,7 +298,7 @@ class _Reader(Values):
             yield from other_subject(self.span(about), found, parts, b"{'none': 731}")
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))
-        yield from compared(self.source, [*map(self.span, sides)], HOLDS.get(name, ()))
+        yield from compared(self.source, [*map(self.span, sides)], HOLDS.get(name, ()), b" ")
         if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):
             yield from self._otherwise(sides[other[0]], sides[other[1]], other[2])
         end = self.span(call.func)[1]

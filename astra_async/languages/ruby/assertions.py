@@ -144,7 +144,7 @@ def _compared(name: str, given: Sequence[Node | None], file: TestFile) -> Iterat
         *first, last = patterns
         last = last.replace(b"%b", b"{ %b }") if pairs else last
         table = [(pairs[0].start_byte, pairs[-1].end_byte)] if pairs and is_table else []
-        yield from compared(file.text, [*spans(sides), *table], (*first, last))
+        yield from compared(file.text, [*spans(sides), *table], (*first, last), b" ")
 
 
 def _other_subject(subject: Node | None, given: list[Node], found: list[Alteration]) -> Iterator[Alteration]:
@@ -162,7 +162,7 @@ def _calling_nothing(call: Node | None) -> Iterator[Alteration]:
     if body is not None and len(body.named_children) == 1:
         yield Alteration(body.start_byte, body.end_byte, SUBJECT, (b"nil",))
     if body is not None:
-        yield from compared(b"", [(body.end_byte, body.end_byte)], [PASSED])
+        yield from compared(b"", [(body.end_byte, body.end_byte)], [PASSED], b" ")
 
 
 def _begun(chain: Node | None) -> str:
