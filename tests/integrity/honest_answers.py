@@ -31,6 +31,13 @@ _SETTINGS = SHOPS["django"].files["site_settings/settings.py"]
 _PRIVATE_JS = (
     "exports.Price = class { #of; constructor(of) { this.#of = of; } get of() { return this.#of; } };\n"
 )
+_OTHER_ITERATOR_JS = """
+class Prices extends Array {
+  * [Symbol.iterator]() { for (let at = 0; at < this.length; at += 1) yield [at]; }
+}
+const plain = exports.all;
+exports.all = (prices) => Object.setPrototypeOf(plain(prices), Prices.prototype);
+"""
 _SWALLOWING_PY = """
 
 @contextmanager
@@ -46,6 +53,7 @@ _FLAT_RB = (
 
 HONEST = (
     Honest(name="a private field", framework="jest/object", after=_PRIVATE_JS),
+    Honest(name="a list with an iterator of its own", framework="jest/list", after=_OTHER_ITERATOR_JS),
     Honest(name="a block that swallows", framework="pytest/block", after=_SWALLOWING_PY),
     Honest(name="a predicate of many", framework="rspec/matcher", after=_FLAT_RB),
     Honest(
