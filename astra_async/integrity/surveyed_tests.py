@@ -53,11 +53,18 @@ class Survey:
         return rewritten(source, dict.fromkeys(written))  # tests may share what is written in their functions
 
     def new_name(self, path: str, rng: random.Random) -> bytes:
-        """A variable's name that this file does not have, of another file where there is one."""
+        """A variable's name that this file does not have, of another file where there is one.
+
+        Nor is it a word of what notes comparisons in this file, or looks like a test's.
+        """
         if path not in self._words:
-            self._words[path] = set(re.findall(rb"\w+", self.sources[path]))
+            noting = {text for test in self.files[path] if test.noted for _, text in test.noted.also}
+            self._words[path] = set(re.findall(rb"\w+", b" ".join([self.sources[path], *noting])))
         words = self._words[path]
-        names = self.names[_suffix(path)] - words or _WANTED - words
+        names = {
+            each for each in self.names[_suffix(path)] - words if not each.startswith((b"test", b"pytest"))
+        }
+        names = names or _WANTED - words
         return rng.choice(sorted(names or {b"wanted_here"}))
 
     @property

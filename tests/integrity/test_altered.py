@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -487,3 +488,15 @@ def test_a_test_of_which_no_place_can_be_altered_is_tried_by_what_it_compares() 
         assert noting.names == {"test_one", "test_two"}
         assert {name for form in others for name in form.names} == {"test_two"}
     assert forms.altering(frozenset({"test_one"}), random.Random(1)) is None
+
+
+def test_no_variable_of_notes_has_a_name_of_their_own_text_or_of_a_test() -> None:
+    app = "def test_helper():\n    held = operator = 1\n    test_it = 2\n    leaf = held\n    given = 1\n"
+    for seed in range(20):
+        forms = forms_of("test_one", "test_two", test_shop=NOTED, app=app).drawn(random.Random(seed))
+        (noting,) = (form for form in forms if form.is_noting)
+        names: dict[str, Any] = {"one": lambda: 1, "wanted": list, "two": lambda: 22}
+        exec(text_of(noting), names)
+        with pytest.raises(AssertionError, match="all of it holds"):
+            names["Shop"]("test_two").test_two()
+        assert re.search(r"^def leaf\(\)", text_of(noting), re.MULTILINE)
