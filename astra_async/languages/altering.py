@@ -61,6 +61,7 @@ _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN, RAISED})
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
 _FEWEST_LETTERS = 5
 _MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
+_IN_FRONT = b"73", b"94", b"58", b"41", b"67", b"82"
 LISTS = b"[%b]", b"[%b, %b]"
 _COUNT = re.compile(
     rb"[^\s?:,]+\.(?:length|size|count)(?:\(\))?|(?:len|count)\([^()]*(?:\([^()]*\)[^()]*)*\)"
@@ -287,7 +288,7 @@ def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
         text = source[each.begin : each.end]
         if each.kind == NUMBER and len(text) <= _MOST_DIGITS:
             sign, digits = text[: text.startswith(b"-")], text.lstrip(b"-")
-            yield replace(each, others=(sign + b"73" + digits, sign + b"94" + digits))
+            yield replace(each, others=tuple(sign + other + digits for other in _IN_FRONT))
 
 
 def not_held(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:

@@ -155,8 +155,9 @@ def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Itera
     yield from found
     yield from shapes(expected, file)
     if name in _RAISING and given and given[0].type == "identifier" and source(given[0])[:1].isupper():
-        other = b"class extends %b {}" % (given[0].text or b"")
-        yield Alteration(given[0].start_byte, given[0].end_byte, RAISED, (other,))
+        other = b"Object.defineProperty(class extends %b {}, 'name', { value: %b.name })"
+        text = source(given[0]).encode()
+        yield Alteration(*spans(given)[0], RAISED, (other.replace(b"%b", text),))
 
 
 def _others(

@@ -41,6 +41,7 @@ _BOTH = {
     "one < two": ("toBeLessThan", "below", "lt", "lessThan"),
     "one <= two": ("toBeLessThanOrEqual", "most", "lte"),
     "one instanceof two": ("toBeInstanceOf", "instanceOf", "instanceof"),
+    "one === two || Math.abs(one - two) < 0.5": ("toBeCloseTo",),
 }  # fmt: skip
 _PLAIN_KEY = re.compile(r"""(['"])\w+\1""")  # no path through several objects
 # What an assertion of one thing implies, and what it implies that is denied.
@@ -74,7 +75,7 @@ _EXPECT: dict[str, Patterns] = {
     "toEqual": (_ONE, _TWO),
     **dict.fromkeys(_HOLDING, (_ONE, b"@name@.within(%b)")),
     "toHaveTextContent": (_told("one", _TEXT), b"@name@.within(%b)"),
-    "toHaveAttribute": (_ONE, b"@name@.attribute(%b)", _TWO),
+    "toMatchObject": (_ONE, b"@name@.partly(%b)"), "toHaveAttribute": (_ONE, b"@name@.attribute(%b)", _TWO),
     **dict.fromkeys(_OF, (_ONE, b"@name@.of(%b)", _TWO)),
     **{name: (_ONE, _both(says)) for says, names in _BOTH.items() for name in names},
     **dict.fromkeys(("toThrow", "toThrowError", "throw", "throws"), _THROWN),
@@ -118,9 +119,14 @@ made.two = (it@any@, exact@any@) => noted(it, equal(made.it, it, exact));
 made.both = (it@any@, holds@any@) => noted(it, holds(made.it, it));
 made.of = (key@any@) => { made.it = made.it?.[key]; return key; };
 made.attribute = (key@any@) => { made.it = made.it?.getAttribute?.(key); return key; };
-made.within = (it@any@) => { const held = made.it, isList = Array.isArray(held);
-  return noted(it, !(isList || typeof held === 'string') || (isList ? Array.prototype.includes.call(held, it)
-    : it instanceof RegExp ? new RegExp(it).test(held) : isObject(it) || held.includes(it))); };
+const partly = (one@any@, two@any@)@any@ => !isObject(two) ? Object.is(one, two) || one === two
+  : !plain(two) || (isObject(one) && (!Array.isArray(two) || one.length === two.length) &&
+    Object.keys(two).every((key) => partly(one[key], two[key])));
+made.partly = (it@any@) => noted(it, partly(made.it, it));
+made.within = (it@any@) => { const held = made.it, isTable = isObject(held) && isObject(it) && plain(it);
+  return noted(it, Array.isArray(held) ? Array.prototype.includes.call(held, it)
+    : typeof held !== 'string' ? !isTable || held instanceof Set || held instanceof Map || partly(held, it)
+    : it instanceof RegExp ? new RegExp(it).test(held) : isObject(it) || held.includes(it)); };
 made.read = (it@any@, key@any@) =>
   isObject(it) ? Reflect.get(Object.getPrototypeOf(it) ?? it, key, it) : undefined;
 made.value = (it@any@) => { const value = made.read(it, 'value');

@@ -71,12 +71,13 @@ _STATUSES = tuple(
 # What an assertion implies, in the language's own words: of its first argument, or of both.
 _ONE, _OTHER = "$@name@[0]", "$@name@[1]"
 _NO_ARRAY = f"!\\is_array({_OTHER})"
+_LISTED = f"({_OTHER} instanceof \\IteratorAggregate ? \\iterator_to_array({_OTHER}, false) : {_OTHER})"
 _HOLDS = {
     "assertTrue": f"{_ONE} === true", "assertFalse": f"{_ONE} === false", "assertNull": f"{_ONE} === null",
     "assertNotNull": f"{_ONE} !== null",
     "assertSame": f"{_ONE} === {_OTHER}", "assertEquals": f"{_ONE} == {_OTHER}",
     "assertNotSame": f"{_ONE} !== {_OTHER}", "assertCount": f"{_NO_ARRAY} || {_ONE} == \\count({_OTHER})",
-    "assertContains": f"{_NO_ARRAY} || \\in_array({_ONE}, {_OTHER})",
+    "assertContains": f"!\\is_array({_LISTED}) || \\in_array({_ONE}, {_LISTED}, true)",
     "assertArrayHasKey": f"{_NO_ARRAY} || \\array_key_exists({_ONE}, {_OTHER})",
     "assertStringContainsString": f"\\str_contains({_OTHER}, {_ONE})",
 }  # fmt: skip
@@ -93,8 +94,15 @@ _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
 }  # fmt: skip
 _WITHIN = frozenset({"assertContains", "assertStringContainsString", "assertSee", "assertSeeText"})
 # Exceptions of PHP's own of which none is another's kind.
-_RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "UnexpectedValueException")
-_NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
+_RAISED = (
+    "InvalidArgumentException", "LengthException", "DomainException", "OutOfRangeException",
+    "OverflowException", "UnderflowException", "OutOfBoundsException", "RangeException",
+    "UnexpectedValueException",
+)  # fmt: skip
+_NO_BASES = (  # of errors that programs declare
+    "ErrorException", "ArithmeticError", "AssertionError", "JsonException", "UnhandledMatchError",
+    "ArgumentCountError",
+)  # fmt: skip
 _ARROW = re.compile(r"=>")
 _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
 _TWO = 2

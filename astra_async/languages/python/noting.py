@@ -30,7 +30,7 @@ HOLDS = {
     "assertNotEqual": _two("ne"), "assertIs": _two("is_"), "assertIsNot": _two("is_not"),
     "assertIn": _two("within"), "assertNotIn": _two("outside"), "assertLess": _two("lt"),
     "assertGreater": _two("gt"), "assertLessEqual": _two("le"), "assertGreaterEqual": _two("ge"),
-    "assertCountEqual": _two("as_often"),
+    "assertCountEqual": _two("as_often"), "assertAlmostEqual": _two("near"),
 }  # fmt: skip
 # The same of what a plain `assert` compares, and of what it asks else.
 COMPARING = {
@@ -39,33 +39,79 @@ COMPARING = {
     ast.Gt: _two("gt"), ast.GtE: _two("ge"),
 }  # fmt: skip
 TRUE, DENIED = _of("truth"), _of("not_")
-# What has been noted is seen by these functions alone. They compare by functions, as code may have got at how
-# tests are compiled; what has no size may be there to be taken once.
+# What has been noted is seen by these functions alone. They ask the values' own types, as code may have got
+# at the library's functions and at how tests are compiled; what has no size may be there to be taken once.
 _NOTING = b"""
 def @name@():
-    import operator
-
     held, given = True, []
 
-    def has_size(it):
-        return hasattr(it, "__len__")
+    def by(here, there, same):
+        def says(one, two):
+            asked = [(here, one, two), (there, two, one)]
+            if type(one) is not type(two) and type(one) in type(two).__mro__:
+                asked.reverse()
+            for method, left, right in asked:
+                answer = method(type(left))(left, right)
+                if answer is not NotImplemented:
+                    return answer
+            return (one is two) is same
+
+        return says
+
+    def size(it):
+        try:
+            return type(it).__len__(it)
+        except (AttributeError, TypeError):
+            return None
+
+    equal = by(lambda it: it.__eq__, lambda it: it.__eq__, True)
+
+    def contains(held, it):
+        try:
+            return type(held).__contains__(held, it)
+        except AttributeError:
+            for each in held:
+                if each is it or equal(each, it):
+                    return True
+            return False
+
+    def near(one, two):
+        try:
+            return -0.000001 < one - two < 0.000001
+        except TypeError:
+            return True
 
     def as_often(one, two):
-        if not (has_size(one) and has_size(two)):
+        if size(one) is None or size(two) is None:
             return True
-        return operator.eq(len(one), len(two)) and all(operator.contains(two, each) for each in one)
+        for each in one:
+            if not contains(two, each):
+                return False
+        return equal(size(one), size(two))
 
-    says = dict(
-        as_often=as_often,
-        within=lambda one, two: not has_size(two) or operator.contains(two, one),
-        outside=lambda one, two: not has_size(two) or not operator.contains(two, one),
-        is_none=lambda it: operator.is_(it, None),
-        is_some=lambda it: operator.is_not(it, None),
-    )
+    says = {
+        "as_often": as_often,
+        "eq": equal,
+        "ge": by(lambda it: it.__ge__, lambda it: it.__le__, True),
+        "gt": by(lambda it: it.__gt__, lambda it: it.__lt__, True),
+        "is_": lambda one, two: one is two,
+        "is_none": lambda it: it is None,
+        "is_not": lambda one, two: one is not two,
+        "is_some": lambda it: it is not None,
+        "le": by(lambda it: it.__le__, lambda it: it.__ge__, True),
+        "lt": by(lambda it: it.__lt__, lambda it: it.__gt__, True),
+        "ne": by(lambda it: it.__ne__, lambda it: it.__ne__, False),
+        "near": near,
+        "not_": lambda it: not it,
+        "outside": lambda one, two: size(two) is None or not contains(two, one),
+        "truth": lambda it: it,
+        "within": lambda one, two: size(two) is None or contains(two, one),
+    }
 
     def noted(name, *sides):
         nonlocal held
-        held = bool((says.get(name) or getattr(operator, name))(*sides)) and held
+        if not says[name](*sides):
+            held = False
         return sides[-1]
 
     def begin():

@@ -60,7 +60,7 @@ _OPPOSITES = both_ways({
     "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn",
     "assertIs": "assertIsNot", "assertIsNone": "assertIsNotNone", "assertIsInstance": "assertNotIsInstance",
     "assertGreater": "assertLessEqual", "assertLess": "assertGreaterEqual",
-    "assertContains": "assertNotContains",
+    "assertAlmostEqual": "assertNotAlmostEqual", "assertContains": "assertNotContains",
 })  # fmt: skip
 _WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument that is looked for
 _NOT_IN = b"(lambda: %b)", b"(lambda: [%b])"  # an answer's own `in` may well take a list
@@ -78,8 +78,12 @@ _OTHERS: dict[str, tuple[int, int, tuple[bytes, ...]]] = {
 }  # fmt: skip
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # What another error is asked as: an honest one may well be of two of the usual kinds, and hardly of these.
-_RAISED = ("BufferError", "RecursionError", "ReferenceError")
-_KINDS = b"type('Other', (%b,), {})", b"type('Further', (%b,), {})"  # of an answer's own: raised by nobody
+_RAISED = (
+    "BufferError", "RecursionError", "ReferenceError", "EOFError", "BrokenPipeError", "ChildProcessError",
+    "UnboundLocalError", "TabError",
+)  # fmt: skip
+# Of an answer's own, with its name: raised by nobody.
+_KINDS = tuple(b"type(%%b.__name__, (%%b,), %b)" % held for held in (b"{}", b"{'__slots__': ()}"))
 _LEAVING = ast.Break | ast.Continue
 # Whose blocks raise what is raised in them; one of the answer's own might not.
 _MANAGERS = {
@@ -298,7 +302,8 @@ class _Reader(Values):
             yield from other_subject(self.span(about), found, parts, b"{'none': 731}")
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))
-        yield from compared(self.source, [*map(self.span, sides)], HOLDS.get(name, ()), b" ")
+        if name != "assertAlmostEqual" or len(call.args) + len(call.keywords) == len(sides):
+            yield from compared(self.source, [*map(self.span, sides)], HOLDS.get(name, ()), b" ")
         if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):
             yield from self._otherwise(sides[other[0]], sides[other[1]], other[2])
         end = self.span(call.func)[1]
@@ -320,7 +325,7 @@ class _Reader(Values):
         for given in call.args[:1]:
             if isinstance(given, ast.Name | ast.Attribute) and callee(given)[:1].isupper():
                 usual = [each.encode() for each in _RAISED if each != callee(given)]
-                own = [each % self.source[slice(*self.span(given))] for each in _KINDS]
+                own = [each.replace(b"%b", self.source[slice(*self.span(given))]) for each in _KINDS]
                 is_usual = hasattr(builtins, callee(given))
                 yield Alteration(*self.span(given), RAISED, tuple(usual if is_usual else own))
         for called in call.args[1:2]:

@@ -28,7 +28,7 @@ HOLDS = {
     **dict.fromkeys(("assert_equal", "must_equal", "eq", "be", "equal"), _two("==")),
     **dict.fromkeys(("refute_equal", "assert_not_equal", "wont_equal"), _two("!=")),
     "assert_includes": _two("include?"), "refute_includes": _two("exclude?"),
-    "have_http_status": _two("status?"),
+    "have_http_status": _two("status?"), "have_attributes": _two("attributes?"),
 }  # fmt: skip
 PASSED = b"\n$@name@.passed\n"  # behind what is to raise
 # What has been noted is seen by these methods alone.
@@ -37,6 +37,8 @@ _NOTING = b" ".join(
     for each in b"""\
 $@name@ = Object.new.tap { |notes| held, given = true, [];
 says = { some?: ->(it) { !it.nil? }, exclude?: ->(one, two) { !one.include?(two) },
+  attributes?: ->(one, two) {
+    two.all? { |name, it| one.public_send(name).then { |has| it === has || it == has } } },
   status?: ->(one, two) {
     known = defined?(Rack::Utils) ? Rack::Utils::SYMBOL_TO_STATUS_CODE.fetch(two, two) : two;
     !known.is_a?(Integer) || !one.respond_to?(:status) || one.status == known } };
