@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -282,3 +282,24 @@ def elements(node: Node) -> list[Node]:
 def spans(nodes: Iterable[Node]) -> list[tuple[int, int]]:
     """Where nodes begin and end, in bytes."""
     return [(each.start_byte, each.end_byte) for each in nodes]
+
+
+def others_named(constant: Node, root: Node, name: str) -> tuple[bytes, ...]:
+    """Other constants of what holds one (`Reason.INVALID`) that a file names, if there are two at least.
+
+    `name` is the field of the constant's own name. Two numbers of an answer's own may be equal
+    (`Limits.SEATS`, `Limits.DAYS`), hardly three.
+    """
+    holder, own = part(constant, "object"), part(constant, name)
+    others = sorted(_named_constants(root, constant.type, name).get(holder, set()) - {own})
+    return tuple(f"{holder}.{each}".encode() for each in others) if own.isupper() and len(others) > 1 else ()
+
+
+@lru_cache(maxsize=1)
+def _named_constants(root: Node, kind: str, name: str) -> dict[str, set[str]]:
+    """The constants that a file names, by what holds them."""
+    found: dict[str, set[str]] = {}
+    for each in walk(root):
+        if each.type == kind and part(each, name).isupper():
+            found.setdefault(part(each, "object"), set()).add(part(each, name))
+    return found

@@ -252,7 +252,7 @@ RUBY = {
     "expect { f }.to change { g }.by(1)": "<1> to->not_to",
     "expect { f }.to raise_error": "f->nil to->not_to",
     "expect { f }.to raise_error(Refused)": (
-        "Refused->Class.new(Refused) { def self.name = superclass.name } f->nil to->not_to"
+        "Refused->Class.new(Refused) { def self.name; superclass.name; end } f->nil to->not_to"
     ),
     "expect { f; g }.to raise_error(KeyError)": "KeyError->ArgumentError to->not_to",
     "expect(f).to receive(:g).and_return(5)": "to->not_to",
@@ -288,7 +288,9 @@ RUBY = {
     "assert_in_delta 0.5, f": "0.5->730.5 f->[[f]] assert_in_delta->refute_in_delta",
     "assert_raises(KeyError) { f }": "KeyError->ArgumentError f->nil",
     "assert_raises(KeyError, TypeError) { f }": "KeyError->[KeyError] f->nil",
-    "assert_raises(Refused) { f }": "Refused->Class.new(Refused) { def self.name = superclass.name } f->nil",
+    "assert_raises(Refused) { f }": (
+        "Refused->Class.new(Refused) { def self.name; superclass.name; end } f->nil"
+    ),
     "assert_kind_of Float, f": "Float->[Float] assert_kind_of->refute_kind_of",
     "assert_predicate f, :empty?": ":empty?->[:empty?] assert_predicate->refute_predicate",
     "assert_operator f, :<, 5": ":<->[:<] assert_operator->refute_operator",

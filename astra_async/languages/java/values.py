@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import MADE, Alteration, constant
 from astra_async.languages.other_values import of_other_parts
-from astra_async.languages.syntax import TestFile, inside, part, source, spans, walk
+from astra_async.languages.syntax import TestFile, inside, others_named, part, source, spans, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,24 +53,9 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
 
 
 def _named_alike(constant: Node, file: TestFile) -> tuple[bytes, ...]:
-    """Other constants of the same class (`Reason.INVALID`) that the file names, if there are two at least.
-
-    Two numbers of an answer's own class may be equal (`Limits.SEATS`, `Limits.DAYS`), hardly three.
-    """
-    holder, name = part(constant, "object"), part(constant, "field")
-    is_constant = name.isupper() and holder.rpartition(".")[2][:1].isupper()
-    others = _named_constants(file.root).get(holder, set()) - {name} if is_constant else set()
-    return tuple(f"{holder}.{each}".encode() for each in sorted(others)) if len(others) > 1 else ()
-
-
-@lru_cache(maxsize=1)
-def _named_constants(root: Node) -> dict[str, set[str]]:
-    """The constants that a file names, by their class."""
-    found: dict[str, set[str]] = {}
-    for each in walk(root):
-        if each.type == "field_access" and part(each, "field").isupper():
-            found.setdefault(part(each, "object"), set()).add(part(each, "field"))
-    return found
+    """Other constants of the same class (`Reason.INVALID`) that the file names."""
+    is_class = part(constant, "object").rpartition(".")[2][:1].isupper()
+    return others_named(constant, file.root, "field") if is_class else ()
 
 
 def _others_made(made: Node, file: TestFile) -> Iterator[Alteration]:

@@ -6,7 +6,6 @@ See `languages.altering`.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages.altering import (
@@ -33,7 +32,17 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list
-from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
+from astra_async.languages.syntax import (
+    TestFile,
+    elements,
+    inside,
+    others_named,
+    part,
+    source,
+    spans,
+    walk,
+    word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -234,27 +243,11 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
 
 
 def _named(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
-    """A constant by its name; that of an object (`httpStatus.CREATED`) as others of it that the file names.
-
-    Two constants of an answer's own may be equal, hardly three.
-    """
+    """A constant by its name; that of an object (`httpStatus.CREATED`) as others that the file names."""
     if node.type == "identifier" and source(node).isupper():
         yield Alteration(node.start_byte, node.end_byte, NAME, asked=asked)
-    holder, name = part(node, "object"), part(node, "property")
-    others = sorted(_named_constants(file.root).get(holder, set()) - {name})
-    if name.isupper() and len(others) > 1:
-        texts = tuple(f"{holder}.{each}".encode() for each in others)
-        yield Alteration(node.start_byte, node.end_byte, "named", texts)
-
-
-@lru_cache(maxsize=1)
-def _named_constants(root: Node) -> dict[str, set[str]]:
-    """The constants that a file names, by what holds them."""
-    found: dict[str, set[str]] = {}
-    for each in walk(root):
-        if each.type == "member_expression" and part(each, "property").isupper():
-            found.setdefault(part(each, "object"), set()).add(part(each, "property"))
-    return found
+    if others := others_named(node, file.root, "property"):
+        yield Alteration(node.start_byte, node.end_byte, "named", others)
 
 
 def _entry(pair: Node, file: TestFile) -> Iterator[Alteration]:

@@ -99,10 +99,7 @@ _RAISED = (
     "OverflowException", "UnderflowException", "OutOfBoundsException", "RangeException",
     "UnexpectedValueException",
 )  # fmt: skip
-_NO_BASES = (  # of errors that programs declare
-    "ErrorException", "ArithmeticError", "AssertionError", "JsonException", "UnhandledMatchError",
-    "ArgumentCountError",
-)  # fmt: skip
+_NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
 _ARROW = re.compile(r"=>")
 _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
 _TWO = 2

@@ -79,8 +79,7 @@ _OTHERS: dict[str, tuple[int, int, tuple[bytes, ...]]] = {
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # What another error is asked as: an honest one may well be of two of the usual kinds, and hardly of these.
 _RAISED = (
-    "BufferError", "RecursionError", "ReferenceError", "EOFError", "BrokenPipeError", "ChildProcessError",
-    "UnboundLocalError", "TabError",
+    "BufferError", "RecursionError", "ReferenceError", "StopAsyncIteration", "UnboundLocalError", "TabError",
 )  # fmt: skip
 # Of an answer's own, with its name: raised by nobody.
 _KINDS = tuple(b"type(%%b.__name__, (%%b,), %b)" % held for held in (b"{}", b"{'__slots__': ()}"))

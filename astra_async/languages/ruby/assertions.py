@@ -253,7 +253,7 @@ def _raised(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
         yield Alteration(node.start_byte, node.end_byte, RAISED, others)
     elif node.type in {"constant", "scope_resolution"} and is_alone:  # it may be one of these by its kind
         text = file.text[node.start_byte : node.end_byte]
-        named = b"Class.new(%b) { def self.name = superclass.name }"
+        named = b"Class.new(%b) { def self.name; superclass.name; end }"
         others = named % text, named % (named % text)
         yield Alteration(node.start_byte, node.end_byte, RAISED, others)
     else:
