@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from astra_async.languages import language_of
-from astra_async.languages.altering import KEYS, NUMBER, SYMBOL, TEXT, WITHIN
+from astra_async.languages.altering import DRAWN, KEYS, NUMBER, SYMBOL, TEXT, WITHIN
 
 if TYPE_CHECKING:
     import random
@@ -66,7 +66,8 @@ class Substitutes:
         A name without another stays, and the reference passes it.
         """
         if place.others:
-            return rng.choice([each for each in place.others if each not in but] or place.others)
+            left = [each for each in place.others if not any(_is_made_of(each, text) for text in but)]
+            return _drawn_in(rng.choice(left or place.others), rng)
         source = self._sources[path]
         text = source[place.begin : place.end]
         quote = source[place.begin - 1 : place.begin] if place.kind == TEXT else b"\n"
@@ -158,6 +159,18 @@ def _of_kind(path: str, place: Alteration) -> Iterator[_Group]:
     yield (place.kind,)
 
 
+def _drawn_in(other: bytes, rng: random.Random) -> bytes:
+    """What may stand in a place, with its digits drawn."""
+    return re.sub(DRAWN, lambda _: b"%d" % rng.randrange(10, 100), other)
+
+
+def _is_made_of(other: bytes, text: bytes) -> bool:
+    """Whether a text is what may stand in a place, with some digits or other."""
+    parts = other.split(DRAWN)
+    pattern = rb"\d\d".join(map(re.escape, parts))
+    return re.fullmatch(pattern, text) is not None if len(parts) > 1 else other == text
+
+
 def _one_of(known: Counter[bytes], rng: random.Random) -> bytes:
     return rng.choices(list(known), list(known.values()))[0]
 
@@ -177,7 +190,7 @@ def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
     """A constant that differs in little from this one; itself where there is none."""
     digits = [at for at, each in enumerate(text) if chr(each).isdigit()]
     if kind == WITHIN and digits and rng.random() < _DIGITS:
-        return text[: digits[0]] + rng.choice((b"73", b"94")) + text[digits[0] :]
+        return _drawn_in(text[: digits[0]] + DRAWN + text[digits[0] :], rng)
     if kind == NUMBER or (kind == TEXT and digits):
         at = rng.choice(digits[-2:] if rng.random() < _LAST else digits)
         others = [each for each in b"123456789" if each != text[at]]

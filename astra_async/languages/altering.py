@@ -53,6 +53,7 @@ NOTHING, RAISED, VARIED, MADE = "nothing", "raised", "varied", "made"
 COMPARED, NOTED = "compared", "noted"
 ALL_HELD = "all of it holds"  # says a test in which nothing else was noted, with a number of its own
 NAMED, HELD = b"@name@", b"@held@"  # of a variable that no file has, and what is said then: both are drawn
+DRAWN = b"@drawn@"  # two digits, drawn as it is written: a mark of our own would be seen
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
 _NO_CONSTANTS = frozenset({LISTED, VARIED, MADE, *SHAPES})
@@ -61,14 +62,13 @@ _CONSTANTS = frozenset({TEXT, NUMBER, TRUTH, SYMBOL, WITHIN, RAISED})
 _AROUND = {TEXT: (1, 1), WITHIN: (1, 1), SYMBOL: (1, 0)}
 _FEWEST_LETTERS = 5
 _MOST_DIGITS = 7  # of a number that two more are put before: compilers take nine
-_IN_FRONT = b"73", b"94", b"58", b"41", b"67", b"82"
 LISTS = b"[%b]", b"[%b, %b]"
 _COUNT = re.compile(
     rb"[^\s?:,]+\.(?:length|size|count)(?:\(\))?|(?:len|count)\([^()]*(?:\([^()]*\)[^()]*)*\)"
 )
 _MORE_OF_THEM = b"%b + 1", b"%b + 2"
 # What is not nothing, of several types: as such it is true, too.
-SOMETHING = b"'none'", b"731"
+SOMETHING = b"'no %b'" % DRAWN, DRAWN
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
 TWO_LETTERS = re.compile(rb"()([A-Za-z])(?!\2)([A-Za-z])")
@@ -265,7 +265,7 @@ def other_subject(
     assertion may be bent for one type.
     """
     if all(each.kind in _NO_CONSTANTS for each in found):
-        numbers = b"[%b]" % b", ".join(b"%d" % (731 + 111 * at) for at in range(parts or 2))
+        numbers = b"[%b]" % b", ".join([DRAWN] * (parts or 2))
         yield Alteration(*place, SUBJECT, (numbers,) if parts is not None else (*SOMETHING, table, numbers))
 
 
@@ -288,7 +288,7 @@ def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
         text = source[each.begin : each.end]
         if each.kind == NUMBER and len(text) <= _MOST_DIGITS:
             sign, digits = text[: text.startswith(b"-")], text.lstrip(b"-")
-            yield replace(each, others=tuple(sign + other + digits for other in _IN_FRONT))
+            yield replace(each, others=(sign + DRAWN + digits,))
 
 
 def not_held(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
@@ -296,7 +296,7 @@ def not_held(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]
     for each in found:
         if each.kind == TEXT:
             text = source[each.begin : each.end]
-            yield replace(each, others=(b"7301" + text, b"9467" + text))
+            yield replace(each, others=(DRAWN * 2 + text,))
 
 
 def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:

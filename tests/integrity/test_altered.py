@@ -102,6 +102,15 @@ def test_what_is_expected_instead_is_of_the_same_kind_and_mostly_of_the_same_for
     assert all(re.fullmatch(r"'\w+'", name) for name in names)
 
 
+def test_what_no_other_constant_stands_for_bears_digits_that_are_drawn() -> None:
+    forms = forms_of("test_it", test_shop="def test_it():\n    assert 'x' in names()\n")
+    drawn = [form for seed in range(60) for form in forms.drawn(random.Random(seed)) if not form.is_noting]
+    texts = [text_of(form) for form in drawn]
+    asked = {found[1] for text in texts if (found := re.search(r"'(\d{4})x' in", text))}
+    assert len(asked) > 20
+    assert "@" not in "".join(texts)
+
+
 LOOPS = """\
 def test_it():
     asked = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import FEWER, KEYS, MORE, ORDER, SHAPES
+from astra_async.languages.altering import DRAWN, FEWER, KEYS, MORE, ORDER, SHAPES
 from astra_async.languages.python.values import HOLDERS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ PYTHON = {
     ),
     "assert f() == list(range(1, 11))": "<1> <11> ==->!=",
     "assert f() == g()": "g()->{0: g()} ==->!=",
-    "assert 'x' in f()": "x->7301x in->not in",
+    "assert 'x' in f()": "x->7373x in->not in",
     "assert 'hello' in f()": "<hello> in->not in",
     "assert g() in f()": "g()->(lambda: g()) in->not in",
     "with shop.sale() as sale:\n        assert f() == 5": "",
@@ -105,11 +105,11 @@ PYTHON = {
     "assert f() == Money(180, 'x')": "Money(180, 'x')->{0: Money(180, 'x')} ==->!=",
     "assert f(3) == Decimal('1.50')": "<1.50> ==->!=",
     "assert Price(3) == 5": "<5> ==->!=",
-    "self.assertEqual(f(), g())": "g()->{0: g()} f()->'none' assertEqual->assertNotEqual",
+    "self.assertEqual(f(), g())": "g()->{0: g()} f()->'no 73' assertEqual->assertNotEqual",
     "with self.assertRaises(KeyError):\n        f()\n        g()": "KeyError->BufferError",
     "with self.assertRaises(KeyError), f():\n        g()": "KeyError->BufferError",
-    "self.assertEqual([], f())": "f()->{0: f()} f()->[731, 842] assertEqual->assertNotEqual",
-    "self.assertEqual(f(), len(g()))": "len(g())->len(g()) + 1 f()->'none' assertEqual->assertNotEqual",
+    "self.assertEqual([], f())": "f()->{0: f()} f()->[73, 73] assertEqual->assertNotEqual",
+    "self.assertEqual(f(), len(g()))": "len(g())->len(g()) + 1 f()->'no 73' assertEqual->assertNotEqual",
     "assert f() == g().count()": "g().count()->g().count() + 1 ==->!=",
     "assert f() == -5": "<-5> ==->!=",
     "assert f() == 'it\\'s'": "'it\\'s'->{0: 'it\\'s'} ==->!=",
@@ -125,19 +125,19 @@ JAVASCRIPT = {
     "expect(f()).toBe(5);": "<5> ->.not",
     "expect(f()).toEqual({ a: [1, 'x'], b });": "<a> <1> <x> ->.not",
     "expect(f()).not.toBe(5);": ".not->",
-    "expect(f()).toContain('x');": "x->7301x f()->[[f()]] ->.not",
+    "expect(f()).toContain('x');": "x->7373x f()->[[f()]] ->.not",
     "expect(f()).toContain('hello');": "<hello> f()->[[f()]] ->.not",
     "expect(f()).toBeGreaterThan(5);": "5->[5] f()->[f()] ->.not",
     "expect(f()).toEqual(new Date(180));": "<180> ->.not",
-    "expect(f()).toEqual(expect.any(Object));": "f()->'none' ->.not",
+    "expect(f()).toEqual(expect.any(Object));": "f()->'no 73' ->.not",
     "expect(f()).toHold('apple');": "->.not",
     "later(1, (x) => { expect(x).toBe(5); });": "",
-    "expect(f()).toEqual(new Price(180));": "new Price(180)->[new Price(180)] f()->'none' ->.not",
+    "expect(f()).toEqual(new Price(180));": "new Price(180)->[new Price(180)] f()->'no 73' ->.not",
     "expect(f()).toEqual(new Price(180, 'x'));": (
-        "new Price(180, 'x')->[new Price(180, 'x')] f()->'none' ->.not"
+        "new Price(180, 'x')->[new Price(180, 'x')] f()->'no 73' ->.not"
     ),
-    "expect(f()).toEqual(Price.of(180));": "Price.of(180)->[Price.of(180)] f()->'none' ->.not",
-    "expect(f()).toBe(g(180));": "g(180)->[g(180)] f()->'none' ->.not",
+    "expect(f()).toEqual(Price.of(180));": "Price.of(180)->[Price.of(180)] f()->'no 73' ->.not",
+    "expect(f()).toBe(g(180));": "g(180)->[g(180)] f()->'no 73' ->.not",
     "expect(f()).to.be.an('array');": "f()->void (f()) ->.not",
     "await expect(f()).rejects.toThrow();": "f()->Promise.resolve() ->.not",
     "expect(f()).not.toContain('hello');": ".not->",
@@ -170,16 +170,16 @@ JAVASCRIPT = {
     "waitFor(() => expect(f()).toBe('hello'));": "",
     "f().should.have.status(200);": "<200> ->.not",
     "f(At.ONE, At.TWO); expect(g()).toBe(At.SIX);": "At.SIX->At.ONE ->.not",
-    "f(At.ONE); expect(g()).toBe(At.SIX);": "At.SIX->[At.SIX] g()->'none' ->.not",
+    "f(At.ONE); expect(g()).toBe(At.SIX);": "At.SIX->[At.SIX] g()->'no 73' ->.not",
     "f().a.should.be.an('array');": "f().a->(Symbol()) ->.not",
     "should(f()).be.null;": "f()->[f()] ->.not",
     "f().should.be.true;": "f()->([f()]) ->.not",
     "f().should.not.be.empty;": ".not->",
     "f().should.deep.equal({ a: g() });": "<a> g()->[g()] ->.not",
-    "f().should.equal(expect.any(Object));": "f()->('none') ->.not",
+    "f().should.equal(expect.any(Object));": "f()->('no 73') ->.not",
     "expect(f()).toBeCloseTo(5);": "5->735 ->.not",
     "expect(f()).toBe(-5);": "<-5> ->.not",
-    "expect(f()).toBe(!x);": "!x->[!x] f()->'none' ->.not",
+    "expect(f()).toBe(!x);": "!x->[!x] f()->'no 73' ->.not",
     "expect(f).toHaveBeenCalledWith(5);": "->.not",
     "expect(f()).toBeDisabled();": "f()->document.createElement('button') ->.not",
     "expect(f()).not.toBeEnabled();": "f()->document.createElement('button') .not->",
@@ -187,27 +187,27 @@ JAVASCRIPT = {
         "f()->Object.assign(document.createElement('button'), { disabled: true }) ->.not"
     ),
     "expect(f()).not.toBeInTheDocument();": "f()->document.body.lastElementChild ?? document.body .not->",
-    "expect(f).not.toThrow();": "f->() => { throw Error('none'); } .not->",
+    "expect(f).not.toThrow();": "f->() => { throw Error('no 73'); } .not->",
     "expect(f()).not.toBeNull();": "f()->null .not->",
     "expect(f()).not.toMatch(/x/);": ".not->",
-    "expect(f()).toBe(list.length);": "list.length->list.length + 1 f()->'none' ->.not",
+    "expect(f()).toBe(list.length);": "list.length->list.length + 1 f()->'no 73' ->.not",
     "expect(f()).toBeGreaterThan(list.length);": "list.length->[list.length] f()->[f()] ->.not",
     "const sent = { a: 5 }; expect(f(sent)).toEqual(sent);": (
-        "sent->{ ...sent, more: 731 } sent->{ a: 6 } f(sent)->'none' ->.not"
+        "sent->{ ...sent, more: 73 } sent->{ a: 6 } f(sent)->'no 73' ->.not"
     ),
     "expect(f()).toBe(2 * days);": "<2> ->.not",
     "expect(f()).toBe(`${x} of 5`);": (
-        "`${x} of 5`->[`${x} of 5`] `${x} of 5`->`${x} of 6` f()->'none' ->.not"
+        "`${x} of 5`->[`${x} of 5`] `${x} of 5`->`${x} of 6` f()->'no 73' ->.not"
     ),
     "let sent = { a: 5 }; expect(f(sent)).toEqual(sent);": (
-        "sent->[sent] sent->{ a: 6 } f(sent)->'none' ->.not"
+        "sent->[sent] sent->{ a: 6 } f(sent)->'no 73' ->.not"
     ),
     "if (f()) expect(g()).toBe(5);": "",
     "const given = 5; expect(f({ given })).toBe(given);": (
-        "given->[given] given->6 f({ given })->'none' ->.not"
+        "given->[given] given->6 f({ given })->'no 73' ->.not"
     ),
-    "expect(f()).toHaveAttribute(wanted);": "f()->'none' ->.not",
-    "expect(f()).toHaveTextContent('x');": "x->7301x ->.not",
+    "expect(f()).toHaveAttribute(wanted);": "f()->'no 73' ->.not",
+    "expect(f()).toHaveTextContent('x');": "x->7373x ->.not",
     "for (const x of [1, 2]) { expect(f(x)).toBe(5); }": "...<5> ->.not",
     "for (const x of [1, ...more]) { expect(f(x)).toBe(5); }": "",
     "for (const x of [1, 2]) { if (x > 1) break; expect(f(x)).toBe(5); }": "",
@@ -215,15 +215,15 @@ JAVASCRIPT = {
     "for (const [x, y] of Object.entries({ a: 1, b: 2 })) expect(f(x)).toBe(y);": "<1> <2> ->.not",
     "[1, 2].forEach((x) => { expect(f(x)).toEqual({ a: 'b' }); });": "<a> ...<b> ->.not",
     "[1, 2].forEach(async (x) => { expect(await f(x)).toBe(5); });": "",
-    "const rows = [1, 2]; for (const x of rows) { expect(f(x)).toBe(x); }": "x->[x] f(x)->'none' ->.not",
+    "const rows = [1, 2]; for (const x of rows) { expect(f(x)).toBe(x); }": "x->[x] f(x)->'no 73' ->.not",
     "expect(f()).toBe(TALL); expect(g()).toBe(WIDE);": "TALL->[TALL] ->.not WIDE->[WIDE] ->.not",
     "if (f()) return; expect(g()).toBe(5);": "",
     "list.forEach((x) => { expect(x).toBe(5); });": "",
     "try { expect(f()).toBe(5); } catch (e) {}": "",
-    "expect(f()).toBe(`x${y}`);": "`x${y}`->[`x${y}`] f()->'none' ->.not",
+    "expect(f()).toBe(`x${y}`);": "`x${y}`->[`x${y}`] f()->'no 73' ->.not",
     "const wanted = 5; expect(f()).toBe(wanted);": "<5> ->.not",
-    "const given = 5; expect(f(given)).toBe(given);": "given->[given] given->6 f(given)->'none' ->.not",
-    "expect(f()).toBe(wanted);": "wanted->[wanted] f()->'none' ->.not",
+    "const given = 5; expect(f(given)).toBe(given);": "given->[given] given->6 f(given)->'no 73' ->.not",
+    "expect(f()).toBe(wanted);": "wanted->[wanted] f()->'no 73' ->.not",
 }
 RUBY = {
     "expect(f).to eq(5)": "<5> to->not_to",
@@ -231,17 +231,17 @@ RUBY = {
     "expect(f).to eq([422, { 'a' => g(1), b: [x.y] }])": "<422> <a> g(1)->[g(1)] <b> x.y->[x.y] to->not_to",
     "expect(f).to eq('a' => x.map(&:id))": "<a> x.map(&:id)->[x.map(&:id)] to->not_to",
     "given = [5, 'two']; 2.times { expect(f(given)).to eq(given) }; expect(g).to eq(given)": (
-        "given->[given] given->[6, 'two'] g->'none' to->not_to"
+        "given->[given] given->[6, 'two'] g->'no 73' to->not_to"
     ),
     "expect(f).to eq(-5)": "<-5> to->not_to",
     "expect(f).to eq(:sold)": "<sold> to->not_to",
     "expect(f).to eq([1, { 'a' => 'x' }])": "<1> <a> <x> to->not_to",
     "expect(f).not_to eq(5)": "not_to->to",
-    "expect(f).to include('x')": "x->7301x f->[[f]] to->not_to",
+    "expect(f).to include('x')": "x->7373x f->[[f]] to->not_to",
     "expect(f).to include('hello')": "<hello> f->[[f]] to->not_to",
     "expect(f).to include(4)": "f->[[f]] to->not_to",
     "expect(f).to be_nil": "f->[[f]] to->not_to",
-    "expect(f).to eq(list.size)": "list.size->list.size + 1 f->'none' to->not_to",
+    "expect(f).to eq(list.size)": "list.size->list.size + 1 f->'no 73' to->not_to",
     "expect(f).to be > 39": "f->[[f]] to->not_to",
     "expect(f).to be_allowed(:a)": "f->[[f]] to->not_to",
     "expect(f).to eq(1).or eq(2)": "f->[[f]] to->not_to",
@@ -258,21 +258,21 @@ RUBY = {
     "expect(f).to receive(:g).and_return(5)": "to->not_to",
     "allow(f).to receive(:g).and_return(5)": "",
     "expect(f).to eq(Money.new(180))": "<180> Money.new(180)->[Money.new(180)] to->not_to",
-    "expect(f).to eq(NotFound.new(5))": "NotFound.new(5)->[NotFound.new(5)] f->'none' to->not_to",
+    "expect(f).to eq(NotFound.new(5))": "NotFound.new(5)->[NotFound.new(5)] f->'no 73' to->not_to",
     "expect(f).to eq(Seat.new(1, 2))": (
-        "Seat.new(1, 2)->[Seat.new(1, 2)] Seat.new(1, 2)->Seat.new(2, 5) f->'none' to->not_to"
+        "Seat.new(1, 2)->[Seat.new(1, 2)] Seat.new(1, 2)->Seat.new(2, 5) f->'no 73' to->not_to"
     ),
     "is_expected.to be_nil": "to->not_to",
     "is_expected.to eq(5)": "<5> to->not_to",
     "expect(page).to have_content('x')": "",
     "expect { f }.to raise_error(KeyError)": "KeyError->ArgumentError f->nil to->not_to",
     "expect(f).to have_attributes(a: b)": "b->[b] to->not_to",
-    "assert_equal g, f": "g->[g] f->'none' assert_equal->refute_equal",
+    "assert_equal g, f": "g->[g] f->'no 73' assert_equal->refute_equal",
     "expect(f).to have_http_status(404)": "<404> to->not_to",
     "assert_response :success": ":success->[:success]",
     "assert_response :created": "<created>",
-    "expect(f).to eq(<<~TEXT)\n  a\nTEXT": "f->'none' to->not_to",
-    "given = <<~TEXT\n  a\nTEXT\nexpect(f).to eq(given)": "f->'none' to->not_to",
+    "expect(f).to eq(<<~TEXT)\n  a\nTEXT": "f->'no 73' to->not_to",
+    "given = <<~TEXT\n  a\nTEXT\nexpect(f).to eq(given)": "f->'no 73' to->not_to",
     "[{ a: 1 }, { a: 2 }].each { |a:| expect(f(a)).to eq(5) }": "",
     "assert_difference('f') { g }": "assert_difference->assert_no_difference",
     "assert_no_difference('f') { g }": "assert_no_difference->assert_difference",
@@ -311,12 +311,12 @@ RUBY = {
     "expect(f).to eq(900 * days)": "<900> to->not_to",
     "none = %w[ab c].to_h { |x| [x, [1]] }; expect(f).to eq([none, none])": (
         "none->[none] none->%w[ab c].to_h { |x| [x, [2]] } none->[none] none->%w[ab c].to_h { |x| [x, [2]] } "
-        "f->[731, 842] to->not_to"
+        "f->[73, 73] to->not_to"
     ),
     "none = [1].map { |x| f(x) }; expect(f).to eq([none, none])": (
-        "none->[none] none->[none] f->[731, 842] to->not_to"
+        "none->[none] none->[none] f->[73, 73] to->not_to"
     ),
-    "given = 5; expect(f(given)).to eq(given)": "given->[given] given->6 f(given)->'none' to->not_to",
+    "given = 5; expect(f(given)).to eq(given)": "given->[given] given->6 f(given)->'no 73' to->not_to",
 }
 NOT_EQUAL = "assertEquals->org.junit.jupiter.api.Assertions.assertNotEquals"
 AS_LIST = "g()->java.util.Collections.singletonList(g())"
@@ -406,14 +406,14 @@ def read_file(language: str, path: str, text: str) -> tuple[DeclaredTest, ...]:
 
 
 def shown_in(language: str, path: str, text: str) -> str:
-    """What may stand in the last test of a file, but for lists of another shape."""
+    """What may stand in the last test of a file, but for lists of another shape, where 73 is drawn."""
     test = read_file(language, path, text)[-1]
     shown = []
     for each in (each for each in test.alterations if each.kind not in SHAPES):
         old = text.encode()[each.begin : each.end].decode()
         row = "..." if each.rows else ""
         shown.append(row + (f"{old}->{each.others[0].decode()}" if each.others else f"<{old}>"))
-    return " ".join(shown)
+    return " ".join(shown).replace(DRAWN.decode(), "73")
 
 
 @pytest.mark.parametrize(("language", "statement", "said"), CASES)

@@ -66,7 +66,7 @@ _WITHIN = frozenset(
 _LISTABLE = frozenset(_EXACT) - {"toHaveProperty", "toHaveAttribute", "toHaveBeenLastCalledWith"} | {
     "toContain", "toContainEqual", "toBeInstanceOf", "toBeGreaterThan", "toBeLessThan",
 }  # fmt: skip
-_ONE_MORE = b"{ ...%b, more: 731 }", b"{ ...%b, rest: 942 }"
+_ONE_MORE = b"{ ...%b, more: @drawn@ }", b"{ ...%b, rest: @drawn@ }"
 _PARTIAL = frozenset({"toMatchObject", "include", "contain"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
 _SOMETHING = ("[{}]", *(each.decode() for each in SOMETHING))
@@ -98,11 +98,11 @@ _NEVER: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # The same of what is denied.
 _ALWAYS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_RAISING, ("() => {{ throw Error('none'); }}",)),
+    **dict.fromkeys(_RAISING, ("() => {{ throw Error('no @drawn@'); }}",)),
     **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), (_PLACED, "document.body")),
     **dict.fromkeys(("toBeNull", "null"), ("null",)),
     **dict.fromkeys(("toBeUndefined", "undefined"), ("void 0",)),
-    "toBeDefined": ("731",), "toBeDisabled": _OFF, "toBeEnabled": _ON, "toBeEmptyDOMElement": _ON,
+    "toBeDefined": ("@drawn@",), "toBeDisabled": _OFF, "toBeEnabled": _ON, "toBeEmptyDOMElement": _ON,
     "toBeChecked": (_BOX % "true",),
 }  # fmt: skip
 _ASSERT = both_ways({
@@ -143,7 +143,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
         if about is not None and name in _EXACT and "not" not in chain and not promised:
             expected = given[_EXACT[name] :][:1]
             parts = len(elements(expected[0])) if expected and expected[0].type in _ARRAYS else None
-            others = other_subject(spans([about])[0], found, parts, b"({ none: 731 })")
+            others = other_subject(spans([about])[0], found, parts, b"({ none: @drawn@ })")
             yield from (replace(each, others=claim.subjects(each.others)) for each in others)
         yield from turned(function)
 

@@ -298,7 +298,7 @@ class _Reader(Values):
             is_first = not isinstance(sides[0], ast.List | ast.Tuple | ast.Dict | ast.Constant)
             about, expected = sides if is_first else sides[::-1]
             parts = len(expected.elts) if isinstance(expected, ast.List | ast.Tuple) else None
-            yield from other_subject(self.span(about), found, parts, b"{'none': 731}")
+            yield from other_subject(self.span(about), found, parts, b"{'none': @drawn@}")
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))
         if name != "assertAlmostEqual" or len(call.args) + len(call.keywords) == len(sides):
