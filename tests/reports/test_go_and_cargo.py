@@ -138,6 +138,24 @@ def test_what_a_test_of_rust_writes_without_a_line_end_costs_no_case(
     assert outcomes(read(text)) == expected
 
 
+def test_what_other_tests_of_rust_write_around_a_result_costs_no_case() -> None:
+    """Lines of Rust's harness among what tests wrote past its capture, at four threads."""
+    lines = [
+        "running 6 tests",
+        *["xtest a ... qok", "test b ... okw", "", "qtest c ... hello", "zok", "xtest d ... qFAILED"],
+        *["test e ... ignoredw", "", "test f ... ok", "q", "failures:", "", "failures:", "    d", ""],
+        "test result: FAILED. 4 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out",
+    ]
+    report = read("\n".join(lines))
+    passed = dict.fromkeys((".a", ".b", ".c", ".f"), "passed")
+    assert outcomes(report) == {**passed, ".d": "failed", ".e": "skipped"}
+    assert report.problems == ()
+    # Cut off before the summary, or with one that counts otherwise, what is unclear is not passed.
+    for end in ([], ["test result: FAILED. 3 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out"]):
+        cut = read("\n".join([*lines[:11], *end]))
+        assert outcomes(cut) == {".a": "passed", ".d": "failed", ".f": "passed"}
+
+
 @pytest.mark.parametrize(("section", "outcome"), [("failures", "failed"), ("successes", "passed")])
 def test_a_test_of_rust_with_details_of_its_failure_has_failed(section: str, outcome: str) -> None:
     text = f"running 1 test\ntest a ... said\nok\nFAILED\n\n{section}:\n\n---- a stdout ----\nsaid\n"

@@ -1,8 +1,9 @@
 """What `cargo test` prints: the text of Rust's own test harness, and which target it is of.
 
 `Running tests/cart.rs (target/...)` stands on standard error: a report that holds both has the target as the
-cases' class. Output of tests between the lines is passed over, and so is what a test writes without a line
-end before its name or its result: the line's end is the result, unless a line of its own follows.
+cases' class. Tests that write past the harness's capture may do so before, within and behind its lines: a
+result that stands alone is that of the test before it. What is left is what the target's summary counts and
+lists, or else what ends the test's line.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from astra_async.types import Outcome, TestCase
 CARGO_SIGN = re.compile(r"^running [0-9]{1,9} tests?\r?$", re.MULTILINE)
 _TARGET = re.compile(r"\s{1,12}(?:Running (?:unittests )?(\S{1,300}).*|(Doc-tests \S{1,300}).*)")
 _PLAN = re.compile(r"running ([0-9]{1,9}) tests?")
-_CASE = re.compile(r"test (\S.{0,999}?)(?: - should panic)? \.\.\. (.{0,300})")
 _RESULT = re.compile(r"(ok|FAILED|ignored)(?:, (.*))?")
-_DOTS = " ... "
+_TEST, _DOTS, _LONGEST_NAME = "test ", " ... ", 1000
 _LAST = re.compile(r"(?:ok|FAILED|ignored)\Z")
+_IGNORED = re.compile(r"ignored.*|.*ignored")
+_SUMMARY = re.compile(r"test result: \w{1,9}\. ([0-9]{1,9}) passed;.*")
 _DETAILS = re.compile(r"---- (\S.{0,999}) stdout ----")
 _OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
 
@@ -51,8 +53,7 @@ class _Harness:
         self._found: list[tuple[str, str, Outcome, str]] = []  # target, name, outcome, remark
         self._details: dict[tuple[str, str], list[str]] = {}
         self._current: list[str] | None = None  # where lines of a failure go
-        # A test whose output stands where its result should, and what may be that at the end of the line.
-        self._unended, self._perhaps = "", ""
+        self._unclear: dict[str, str] = {}  # tests by name, with what stands where their result should
         self._failures = False  # among the details of failed tests, not of others
         self._failed: set[tuple[str, str]] = set()
         self._planned = self._reported = 0
@@ -65,19 +66,20 @@ class _Harness:
         elif found := _PLAN.fullmatch(line):
             self._end_target()
             self._planned = int(found[1])
-        elif found := _CASE.fullmatch(line):
-            self._case(found[1], found[2])
-        elif self._unended and _RESULT.fullmatch(line):
-            self._case(self._unended, line)
-        elif name := _behind_output(line):
-            self._case(name, line.rpartition(_DOTS)[2])
+        elif found := _SUMMARY.fullmatch(line):
+            self._sum_up(passed=int(found[1]))
+        elif started := _started(line):
+            self._case(*started)
+        elif self._unclear and _RESULT.fullmatch(line):
+            self._case(next(reversed(self._unclear)), line)
         elif found := _DETAILS.fullmatch(line):
             key = self._target, clean_name(found[1])
             self._current = self._details.setdefault(key, [])
             self._failed |= {key} if self._failures else set()
-        elif line.startswith(("failures:", "successes:", "test result:")):
-            self._settle()
+        elif line.startswith(("failures:", "successes:")):
             self._current, self._failures = None, line.startswith("failures:")
+        elif self._current is None and self._failures and line.startswith("    "):
+            self._failed.add((self._target, clean_name(line.strip())))
         elif self._current is not None and len(self._current) < MAX_KEPT_LINES:
             self._current.append(line)
 
@@ -96,27 +98,37 @@ class _Harness:
         return cases, self._problems
 
     def _case(self, name: str, text: str) -> None:
-        if name != self._unended:
-            self._settle()
         result = _RESULT.fullmatch(text)
         if result is None:
-            last = _LAST.search(text)
-            self._unended, self._perhaps = name, last[0] if last else ""
+            self._unclear[name] = text
             return
-        self._unended, name = "", clean_name(name)
+        self._unclear.pop(name, None)
         self._reported += 1
-        self._found.append((self._target, name, _OUTCOMES[result[1]], result[2] or ""))
+        self._found.append((self._target, clean_name(name), _OUTCOMES[result[1]], result[2] or ""))
         if len(self._found) > MAX_CASES:
             raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
 
-    def _settle(self) -> None:
-        """No line of its own has come for a result: it is what the test's line ended with, if that is one."""
-        if self._unended and self._perhaps:
-            self._case(self._unended, self._perhaps)
-        self._unended = ""
+    def _sum_up(self, passed: int) -> None:
+        """A target has ended: unclear tests failed if it lists them, else passed if it counts so many."""
+        clear = self._found[len(self._found) - self._reported :]
+        passed -= sum(outcome == "passed" and not self._has_failed(name) for _, name, outcome, _ in clear)
+        told = {}
+        for name, text in self._unclear.items():
+            other = "ignored" if not passed or _IGNORED.fullmatch(text) else "ok"
+            told[name] = "FAILED" if self._has_failed(name) else other
+        if passed == sum(result == "ok" for result in told.values()):
+            for name, result in told.items():
+                self._case(name, result)
+        self._current, self._failures = None, False
+
+    def _has_failed(self, name: str) -> bool:
+        return (self._target, clean_name(name)) in self._failed
 
     def _end_target(self) -> None:
-        self._settle()
+        for name, text in list(self._unclear.items()):
+            if last := _LAST.search(text):
+                self._case(name, last[0])
+        self._unclear.clear()
         if self._reported < self._planned:
             where = one_line(self._target, length=100) or "a target"
             self._problems.append(f"{where}: {self._planned} tests were to run, {self._reported} reported")
@@ -124,8 +136,10 @@ class _Harness:
         self._current, self._failures = None, False
 
 
-def _behind_output(line: str) -> str:
-    """The name in a line that begins with what a test has written, and ends with a test's result."""
-    head, _, result = line.rpartition(_DOTS)
-    found = _RESULT.fullmatch(result) and head.rpartition("test ")
-    return found[2].removesuffix(" - should panic") if found and found[1] else ""
+def _started(line: str) -> tuple[str, str] | None:
+    """A test's name in its line, which what others have written may begin, and what stands behind it."""
+    rest = line.removeprefix(_TEST) if line.startswith(_TEST) else line.rpartition(_TEST)[2]
+    name, dots, text = rest.partition(_DOTS)
+    name = name.removesuffix(" - should panic").strip()
+    is_named = dots and rest != line and 0 < len(name) < _LONGEST_NAME
+    return (name, text) if is_named else None
