@@ -213,6 +213,8 @@ def test_rubys_assertions_are_noted() -> None:
     assert "assert_equal $told.one(wanted), $told.two(given, :==)\n" in text
     text = noted(ruby, "shop_spec.rb", "it 'answers' do\n  expect(response).to have_http_status(:ok)\nend\n")
     assert "expect($told.one(response)).to have_http_status($told.two(:ok, :status?))\n" in text
+    text = noted(ruby, "shop_spec.rb", "it 'hides' do\n  expect(names).not_to include(5)\nend\n")
+    assert "expect($told.one(names)).not_to include($told.two(4 + 1, :excludes?))\n" in text
 
 
 def test_a_method_without_an_end_notes_nothing() -> None:

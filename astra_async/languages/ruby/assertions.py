@@ -32,7 +32,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list, of_other_parts
-from astra_async.languages.ruby.noting import HOLDS, PASSED
+from astra_async.languages.ruby.noting import DENIED, HOLDS, PASSED
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
@@ -98,14 +98,15 @@ def assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
             return  # it waits, or sets up (`allow`)
         if name == "to" and not begun.startswith("receive"):  # `and_return`: what is given need not be used
             yield from _matched(given[0], receiver, file)
-            matcher = part(given[0], "method") or source(given[0])
-            yield from _compared(matcher, [_subject(receiver), *inside(given[0])], file)
+        matcher = part(given[0], "method") or source(given[0])
+        patterns = (HOLDS if name == "to" else DENIED).get(matcher, ())
+        yield from _compared(patterns, [_subject(receiver), *inside(given[0])], file)
     elif receiver is None:
-        yield from _compared(name, given, file)
+        yield from _compared(HOLDS.get(name, ()), given, file)
         yield from _asked(name, given, file, word(next(iter(given[1:]), None)))
         yield from _calling_nothing(call) if name == "assert_raises" else ()
     elif name.startswith(("must_", "wont_")):
-        yield from _compared(name, [_subject(receiver), *given], file)
+        yield from _compared(HOLDS.get(name, ()), [_subject(receiver), *given], file)
         yield from _asked(name, [_subject(receiver), *given], file, word(receiver))
         yield from _calling_nothing(receiver) if name == "must_raise" else ()
     else:
@@ -134,9 +135,10 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
         yield from _nested(subject, file, asked)
 
 
-def _compared(name: str, given: Sequence[Node | None], file: TestFile) -> Iterator[Alteration]:
+def _compared(
+    patterns: Sequence[bytes], given: Sequence[Node | None], file: TestFile
+) -> Iterator[Alteration]:
     """What an assertion compares, if these are values; a text in lines of its own stands elsewhere."""
-    patterns = HOLDS.get(name, ())
     sides = [each for each in given if each is not None and each.type not in _NO_VALUES]
     pairs = [each for each in given if each is not None and each.type == "pair"]  # a table without braces
     if patterns and not any("heredoc" in each.type for side in [*sides, *pairs] for each in walk(side)):

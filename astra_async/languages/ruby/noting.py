@@ -27,8 +27,13 @@ HOLDS = {
     **dict.fromkeys(("assert_nil", "be_nil", "must_be_nil"), _of("nil?")), "refute_nil": _of("some?"),
     **dict.fromkeys(("assert_equal", "must_equal", "eq", "be", "equal"), _two("==")),
     **dict.fromkeys(("refute_equal", "assert_not_equal", "wont_equal"), _two("!=")),
-    "assert_includes": _two("include?"), "refute_includes": _two("exclude?"),
+    **dict.fromkeys(("assert_includes", "include"), _two("includes?")), "refute_includes": _two("excludes?"),
     "have_http_status": _two("status?"), "have_attributes": _two("attributes?"),
+}  # fmt: skip
+# The same of a matcher that is denied.
+DENIED = {
+    "be_nil": _of("some?"), "be_truthy": _of("!"), "be_falsey": _of("itself"), "include": _two("excludes?"),
+    **dict.fromkeys(("eq", "be", "equal"), _two("!=")),
 }  # fmt: skip
 PASSED = b"\n$@name@.passed\n"  # behind what is to raise
 # What has been noted is seen by these methods alone.
@@ -36,7 +41,12 @@ _NOTING = b" ".join(
     each.strip()
     for each in b"""\
 $@name@ = Object.new.tap { |notes| held, given = true, [];
-says = { some?: ->(it) { !it.nil? }, exclude?: ->(one, two) { !one.include?(two) },
+holds = ->(one, two) {
+  case one when String then one.include?(two) if String === two;
+  when Array then one.any? { |each| two === each || each == two };
+  else one.include?(two) if one.respond_to?(:include?) && !(Hash === two) end };
+says = { some?: ->(it) { !it.nil? },
+  includes?: ->(one, two) { holds.(one, two) != false }, excludes?: ->(one, two) { holds.(one, two) != true },
   attributes?: ->(one, two) {
     two.all? { |name, it| one.public_send(name).then { |has| it === has || it == has } } },
   status?: ->(one, two) {
