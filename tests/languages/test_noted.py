@@ -217,6 +217,11 @@ def test_rubys_assertions_are_noted() -> None:
     assert "expect($told.one(names)).not_to include($told.two(4 + 1, :excludes?))\n" in text
 
 
+def test_the_status_of_rails_last_answer_is_noted() -> None:
+    text = noted(ruby, "shop_test.rb", "test 'it' do\n  assert_response :ok\nend\n")
+    assert "assert_response $told.two(($told.one(@response); :ok), :status?)\n" in text
+
+
 def test_a_method_without_an_end_notes_nothing() -> None:
     text = "class ShopTest\n  def test_it = assert_equal(1, f)\nend\n"
     assert noted(ruby, "shop_test.rb", text) == text

@@ -28,7 +28,9 @@ HOLDS = {
     **dict.fromkeys(("assert_equal", "must_equal", "eq", "be", "equal"), _two("==")),
     **dict.fromkeys(("refute_equal", "assert_not_equal", "wont_equal"), _two("!=")),
     **dict.fromkeys(("assert_includes", "include"), _two("includes?")), "refute_includes": _two("excludes?"),
-    "have_http_status": _two("status?"), "have_attributes": _two("attributes?"),
+    "have_http_status": _two("status?"),
+    "assert_response": (b"$@name@.two(($@name@.one(@response); %b), :status?)",),  # Rails' own tests have it
+    "have_attributes": _two("attributes?"),
 }  # fmt: skip
 # The same of a matcher that is denied.
 DENIED = {
@@ -50,8 +52,10 @@ says = { some?: ->(it) { !it.nil? },
   attributes?: ->(one, two) {
     two.all? { |name, it| one.public_send(name).then { |has| it === has || it == has } } },
   status?: ->(one, two) {
-    known = defined?(Rack::Utils) ? Rack::Utils::SYMBOL_TO_STATUS_CODE.fetch(two, two) : two;
-    !known.is_a?(Integer) || !one.respond_to?(:status) || one.status == known } };
+    code = { success: 200..299, successful: 200..299, redirect: 300..399,
+      missing: 404, error: 500..599 }[two];
+    code ||= defined?(Rack::Utils) ? Rack::Utils::SYMBOL_TO_STATUS_CODE.fetch(two, two) : two;
+    Symbol === code || !one.respond_to?(:status) || code === one.status } };
 noted = ->(name, *sides) {
   held = false unless says.key?(name) ? says[name].call(*sides) : sides[0].public_send(name, *sides.drop(1));
   sides[-1] };
