@@ -116,6 +116,8 @@ it('works', async () => {
   assert.equal(loose, '1'); expect(kinds).toContain('a'); expect(made).to.have.property('id', 5);
   expect(made).toHaveProperty('a.b', 5); expect(all).to.deep.include({ a: 1 });
   answer.should.have.status(200); answer.body.should.be.null;
+  await expect(buy()).resolves.toBe(1); await expect(buy()).resolves.not.toBeNull();
+  await expect(buy()).resolves.toHaveLength(1);
 });
 """
 NOTED_JAVASCRIPT = """\
@@ -132,6 +134,8 @@ it('works', async () => {
   assert.equal(told.one(loose), told.both('1', (one, two) => one == two)); expect(told.one(kinds)).toContain(told.within('a')); expect(told.one(made)).to.have.property(told.of('i' + 'd'), told.two(4 + 1));
   expect(made).toHaveProperty('a.b', 5); expect(all).to.deep.include({ a: 1 });
   told.one(answer, (it) => it?.status ?? it?.statusCode).should.have.status(told.two(134 + 66)); told.held(answer.body, (it) => it === null).should.be.null;
+  await expect(told.one(buy())).resolves.toBe(told.later('two')(1, true)); await expect(told.later('held')(told.one(buy()), (it) => it !== null)).resolves.not.toBeNull();
+  await expect(buy()).resolves.toHaveLength(1);
 told.end('all of it holds 7')();
 });
 """  # noqa: E501

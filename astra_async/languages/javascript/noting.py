@@ -83,6 +83,7 @@ _EXPECT: dict[str, Patterns] = {
     **{name: (_told("one", read), _TWO) for name, read in _READ.items()},
 }  # fmt: skip
 _DENIED: dict[str, Patterns] = {name: (_told("held", held),) for name, (_, held) in _HELD.items()}
+_JUDGING = re.compile(rb"@name@\.(held|two|both|within|partly)\(")
 # Names in a chain that leave alone what is asked about.
 _WORDS = frozenset({
     "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "at", "deep", "not", "also",
@@ -133,6 +134,9 @@ made.value = (it@any@) => { const value = made.read(it, 'value');
   return it?.selectedOptions && it.multiple ? Array.from(it.selectedOptions, (each@any@) => each.value)
     : it?.type === 'number' ? (value === '' ? null : Number(value)) : value; };
 made.held = (it@any@, held@any@) => noted(it, held(it));
+made.later = (name@any@) => (it@any@, how@any@) => { const given = made.it;
+  given?.then?.((one@any@) => { const other = made.it; made.it = one;
+    made[name](it === given ? one : it, how); made.it = other; })?.then?.(null, () => 0); return it; };
 made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
@@ -144,6 +148,14 @@ return made; })();
 BEFORE = b"@name@.same = true; "
 ALL_SAME = b"\n@name@.end('@held@')();"
 ALL_SAME_THEN = b").then(@name@.end('@held@'))"  # of what a test returns
+
+
+def _later(patterns: Patterns) -> Patterns:
+    """The same of what a promise gives, noted as it does; nothing where a part of that is read first."""
+    first, *rest = (_JUDGING.sub(rb"@name@.later('\1')(", each) for each in patterns or (b"",))
+    if first.startswith(b"@name@.later"):
+        return (first.replace(b"%b", _ONE),)
+    return (first, *rest) if first == _ONE else ()
 
 
 def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
@@ -159,9 +171,10 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         patterns = _ASSERT.get(name, ())
     elif begun == "expect()" and "rejects" in words and not is_denied:
         given, patterns = subject, _REJECTED
-    elif begun == "expect()" and _WORDS.issuperset(words):
+    elif begun == "expect()" and _WORDS.issuperset({*words} - {"resolves"}):
         given = [*subject, *given]
         patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
+        patterns = _later(patterns) if "resolves" in words else patterns
         is_path = name in _OF and not (len(given) > 1 and _PLAIN_KEY.fullmatch(source(given[1])))
         if is_path or (name in _HOLDING and "deep" in words):
             return
