@@ -118,6 +118,8 @@ it('works', async () => {
   answer.should.have.status(200); answer.body.should.be.null;
   await expect(buy()).resolves.toBe(1); await expect(buy()).resolves.not.toBeNull();
   await expect(buy()).resolves.toHaveLength(1);
+  expect(paid).toHaveBeenCalled(); expect(paid).not.toHaveBeenCalled();
+  expect(kinds).not.toContain('a');
 });
 """
 NOTED_JAVASCRIPT = """\
@@ -136,6 +138,8 @@ it('works', async () => {
   told.one(answer, (it) => it?.status ?? it?.statusCode).should.have.status(told.two(134 + 66)); told.held(answer.body, (it) => it === null).should.be.null;
   await expect(told.one(buy())).resolves.toBe(told.later('two')(1, true)); await expect(told.later('held')(told.one(buy()), (it) => it !== null)).resolves.not.toBeNull();
   await expect(buy()).resolves.toHaveLength(1);
+  expect(told.held(paid, (it) => ((it?.mock?.calls.length ?? it?.calls?.count?.()) ?? 1) > 0)).toHaveBeenCalled(); expect(told.held(paid, (it) => !(it?.mock?.calls.length ?? it?.calls?.count?.()))).not.toHaveBeenCalled();
+  expect(told.one(kinds)).not.toContain(told.both('a', (one, two) => typeof one === 'string' ? typeof two !== 'string' || !one.includes(two) : !Array.isArray(one) || !Array.prototype.includes.call(one, two)));
 told.end('all of it holds 7')();
 });
 """  # noqa: E501

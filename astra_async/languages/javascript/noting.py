@@ -34,6 +34,7 @@ _ASSERT: dict[str, Patterns] = {
 }  # fmt: skip
 _OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain", "toMatch", "match")
 _TEXT = r"String(@name@.read(it, 'textContent') ?? '').replace(/\s+/g, ' ').trim()"
+_CALLS = "(it?.mock?.calls.length ?? it?.calls?.count?.())"  # of jest's functions, or jasmine's
 # What holds of two sides.
 _BOTH = {
     "one > two": ("toBeGreaterThan", "above", "gt", "greaterThan"),
@@ -42,6 +43,14 @@ _BOTH = {
     "one <= two": ("toBeLessThanOrEqual", "most", "lte"),
     "one instanceof two": ("toBeInstanceOf", "instanceOf", "instanceof"),
     "one === two || Math.abs(one - two) < 0.5": ("toBeCloseTo",),
+    "typeof two !== 'string' "
+    "|| two.split(' ').every((name@any@) => !name || one?.classList?.contains(name))": ("toHaveClass",),
+}  # fmt: skip
+# The same of what is denied: of a text or a list that it holds something.
+_NEITHER = {
+    "!Object.is(one, two)": ("toBe", "toEqual", "toStrictEqual", "equal", "equals", "eq", "eql"),
+    "typeof one === 'string' ? typeof two !== 'string' || !one.includes(two) "
+    ": !Array.isArray(one) || !Array.prototype.includes.call(one, two)": ("toContain", "contain", "include"),
 }  # fmt: skip
 _PLAIN_KEY = re.compile(r"""(['"])\w+\1""")  # no path through several objects
 # What an assertion of one thing implies, and what it implies that is denied.
@@ -56,6 +65,7 @@ _HELD = {
     "toBeEnabled": ("!it?.disabled", "it?.closest?.('[disabled]')"),
     "toBeChecked": ("it?.checked ?? it?.getAttribute?.('aria-checked') === 'true'", "!it?.checked"),
     "toBeRequired": ("it?.matches?.('[required], [aria-required=true]')", "true"),
+    "toHaveBeenCalled": (f"({_CALLS} ?? 1) > 0", f"!{_CALLS}"),
     "toHaveFocus": ("it?.ownerDocument?.activeElement === it", "it?.ownerDocument?.activeElement !== it"),
 }  # fmt: skip
 _HELD |= {each: _HELD[name] for each, name in {
@@ -65,7 +75,7 @@ _READ = {
     **dict.fromkeys(("toHaveLength", "lengthOf", "length"), "it?.length ?? it?.size"),
     "status": "it?.status ?? it?.statusCode",
     "toHaveValue": "@name@.value(it)",
-    "toHaveBeenCalledTimes": "it?.mock?.calls.length ?? it?.calls?.count?.()",
+    "toHaveBeenCalledTimes": _CALLS,
 }
 
 
@@ -82,7 +92,10 @@ _EXPECT: dict[str, Patterns] = {
     **{name: (_told("held", held),) for name, (held, _) in _HELD.items()},
     **{name: (_told("one", read), _TWO) for name, read in _READ.items()},
 }  # fmt: skip
-_DENIED: dict[str, Patterns] = {name: (_told("held", held),) for name, (_, held) in _HELD.items()}
+_DENIED: dict[str, Patterns] = {
+    **{name: (_ONE, _both(says)) for says, names in _NEITHER.items() for name in names},
+    **{name: (_told("held", held),) for name, (_, held) in _HELD.items()},
+}  # fmt: skip
 _JUDGING = re.compile(rb"@name@\.(held|two|both|within|partly)\(")
 # Names in a chain that leave alone what is asked about.
 _WORDS = frozenset({
