@@ -65,11 +65,17 @@ _SIGNS = (
     )),
     ("test_environment", ("JEST_", "PYTEST_", "VITEST", "MOCHA_"), ""),
     ("test_environment", ("argv", "ARGV"), r"\b(?:process|sys)\.argv\b|\bARGV\b"),
-    ("test_environment", ("npm_lifecycle", "RUNNING_TEST", "IS_TEST"), ""),
+    ("test_environment", ("npm_lifecycle", "RUNNING_TEST", "IS_TEST", "testing.Testing"), ""),
+    ("test_environment", ("os.Args", "env::args", "current_exe", "os.Executable"), ""),
     ("child_process", ("child_process", "subprocess", "multiprocessing", "worker_threads"), ""),
     ("child_process", ("os.",), r"\bos\.(?:system|popen|exec\w*|spawn\w*|fork)\b"),
     ("child_process", ("getRuntime()",), r"\bgetRuntime\(\)\s?\.\s?(?:exec|halt)"),
     ("child_process", ("ProcessBuilder", "IO.popen", "Open3", "Process.Start", "ptrace"), ""),
+    ("child_process", ("os/exec", "StartProcess", "ForkExec", "process::Command"), ""),
+    ("child_process", ("proc_open", "shell_exec", "passthru(", "pcntl_", "Process.spawn"), ""),
+    ("child_process", ("fork", "spawn", "system"), (
+        r"^\s{0,80}(?:\w+ = )?(?:fork|spawn|system)(?: do\b| \{|[ (]['\"])"
+    )),
     ("introspection", ("require.",), r"\brequire\.(?:cache|extensions)\b"),
     ("introspection", ("odule.",), r"\bmodule\.(?:children|paths|register)\b|\bModule\._"),
     ("introspection", ("mainModule", "reallyExit"), ""),
@@ -81,6 +87,7 @@ _SIGNS = (
     ("introspection", ("etAccessible", "sun.misc", "StackWalker", "getStackTrace"), ""),
     ("introspection", ("java.lang.reflect", "java.lang.instrument", "MethodHandles", "getDeclared"), ""),
     ("introspection", ("captureStackTrace", "prepareStackTrace"), ""),
+    ("introspection", ("runtime.Caller", "go:linkname", "debug_backtrace", "ReflectionProperty"), ""),
     ("introspection", ("/proc/",), ""),
     # Whoever looks for files need not name those of the tests.
     ("test_file", ("readdir", "opendir", "scandir", "os.walk", "os.listdir"), ""),

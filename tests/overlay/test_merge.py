@@ -348,8 +348,16 @@ SUSPICIOUS = {
         "import x from '@testing-library/react';",
         "import { DOMWrapper } from '@vue/test-utils';",
     ],
-    "test_environment": ["process.env.JEST_WORKER_ID", "os.environ['PYTEST_CURRENT_TEST']"],
-    "child_process": ["require('child_process')", "import subprocess"],
+    "test_environment": ["process.env.JEST_WORKER_ID", "os.environ['PYTEST_CURRENT_TEST']", "os.Args[0]"],
+    "child_process": [
+        "require('child_process')",
+        "import subprocess",
+        'import "os/exec"',
+        "use std::process::Command;",
+        "proc_open($command, $pipes);",
+        "child = fork do",
+        "system('rspec')",
+    ],
     "test_file": [
         "fs.readdirSync(root)",
         "for each in os.walk('.'):",
@@ -362,6 +370,7 @@ SUSPICIOUS = {
         "ObjectSpace.each_object",
         "field.trySetAccessible()",
         "new Throwable().getStackTrace()",
+        "runtime.Callers(0, stack)",
     ],
     "dynamic_code": [
         "console.log.constructor('return process')()",
@@ -393,6 +402,8 @@ def test_code_that_could_bend_its_tests_is_named(name: str, line: str) -> None:
         "window.location = '/';",
         "Product.prototype.price = 1;",
         "console.log('done');",
+        "system = 'metric'",
+        "forks = shop.fork(1)",
     ],
 )
 def test_ordinary_code_is_not_suspicious(line: str) -> None:
