@@ -166,7 +166,7 @@ class Trials:
         seconds, doubt, files = sum(each.seconds for each in early), "", entry.integrated.files
         # And behind these what the solution itself has answered, what stands beside wrong answers, and tests
         # lost beside altered ones: who lets a number of failures pass lets them pass where that number stays.
-        asked, lost, runs = list(forms), frozenset[str](), list[tuple[Form, FormRun]]()
+        asked, losing, runs = list(forms), list[Form](), list[tuple[Form, FormRun]]()
         for number, form in enumerate(asked):
             if number < len(early):
                 run = early[number]
@@ -177,9 +177,9 @@ class Trials:
             if len(runs) == len(forms) > FORMS:
                 asked += await case.beside(runs, passed, rng)
             seen = await case.seen(form, passed, run.outcomes)
-            if seen.lost and not lost:
-                lost = seen.lost
-                asked += case.forms.one_by_one(lost, rng)
+            if seen.lost and not losing:
+                losing.append(form)
+                asked += case.forms.one_by_one(seen.lost, rng)
             if not seen.bent | seen.silent:
                 own = sum(each.is_own for each in asked)
                 is_thorough = len(forms) > FORMS
@@ -191,6 +191,9 @@ class Trials:
             if bent:
                 return _proven(bent, form, left_out, seconds)
             doubt = doubt or why
+        for form in losing if not doubt else ():
+            doubt, took_s = await self._lost_again(case, files, form, rng)
+            seconds += took_s
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
         void = [case.is_known(form) and not await case.evidence(form) for form in forms]
         state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"
@@ -225,6 +228,18 @@ class Trials:
                 return frozenset(), why, seconds
             bent, times = again, times + 1
         return bent, "", seconds
+
+    async def _lost_again(
+        self, case: TriedProblem, files: Changed, form: Form, rng: random.Random
+    ) -> tuple[str, float]:
+        """Why nothing is proven, if tests that are not altered fail beside altered ones again; and seconds.
+
+        Code that asks the tests themselves which of its answers is right loses some so, and so may honest
+        code that keeps what a failed test has left behind.
+        """
+        passed, outcomes, took_s = await case.pair(files, form, rng)
+        lost = (await case.seen(form, passed, outcomes)).lost
+        return f"unproven: fails beside altered tests: {_listed(lost)}" if lost else "", took_s
 
     async def _case(self, prepared: Prepared, image: str) -> TriedProblem:
         problem_id = prepared.problem.id
