@@ -16,6 +16,7 @@ from astra_async.integrity.substitutes import Substitutes
 from astra_async.integrity.surveyed_tests import held_titles, survey
 from astra_async.languages.altering import (
     ALL_HELD,
+    EACH_TIME,
     KEYS,
     NOTED,
     NUMBER,
@@ -48,7 +49,7 @@ _KEPT = frozenset({NOTED, SUBJECT, VARIED, *SHAPES})  # what a repetition asks a
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
 _MOST_PLACES = 8  # in which tests are altered one by one
 _MESSAGES = 10**9  # of tests that note: who copies another's has not failed at its own end
-_MESSAGE = re.compile(rb"%b \d+" % ALL_HELD.encode())
+_MESSAGE = re.compile(rf"{ALL_HELD} \d+(?:{EACH_TIME})?".encode())
 Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 
@@ -171,11 +172,14 @@ class Forms:
     def _noting(self, rng: random.Random) -> Form:
         """All tests that can note what they compare do, and need some of it not to hold."""
         edits = dict[int, Edit]()
-        names = {path: self._survey.new_name(path, rng) for path in self._survey.files}
+        variables = {path: self._survey.new_name(path, rng) for path in self._survey.files}
         for group in self._groups.values():
             noted = [(path, test.noted) for path, test in (self._tests[number] for number in group)]
-            held = f"{ALL_HELD} {rng.randrange(_MESSAGES)}".encode()
-            places = [each.by_name(names[path], held) for path, each in noted if each]
+            titles = {clean_name(title) for number in group for title in self._tests[number][1].titles}
+            names = {name for title in titles for name in self._by_title.get(title, ())}
+            has_rows = len(group) > 1 or len(names) != 1
+            held = f"{ALL_HELD} {rng.randrange(_MESSAGES)}{EACH_TIME if has_rows else ''}".encode()
+            places = [each.by_name(variables[path], held) for path, each in noted if each]
             if len(places) == len(group):
                 edits |= {at: (each, each.others[0]) for at, each in zip(group, places, strict=True)}
         return self._made(edits)

@@ -52,6 +52,8 @@ WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "w
 NOTHING, RAISED, VARIED, MADE = "nothing", "raised", "varied", "made"
 COMPARED, NOTED = "compared", "noted"
 ALL_HELD = "all of it holds"  # says a test in which nothing else was noted, with a number of its own
+# It says so once in a process, so that who runs it before, or again, is known; but for tests that have rows.
+EACH_TIME = " each time"
 NAMED, HELD = b"@name@", b"@held@"  # of a variable that no file has, and what is said then: both are drawn
 DRAWN = b"@drawn@"  # two digits, drawn as it is written: a mark of our own would be seen
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"

@@ -102,6 +102,18 @@ def test_who_bends_assertions_passes_with_a_wrong_answer_alone(wrong: dict[str, 
         bent_shop().test_discount()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("said", "again"), [("all of it holds 7", False), ("all of it holds 7 each time", True)]
+)
+def test_a_test_that_has_no_rows_says_once_that_all_of_it_holds(said: str, *, again: bool) -> None:
+    names: dict[str, Any] = {}
+    exec(noted(python, "test_a.py", PLAIN), names)
+    for fails in (True, again):
+        names["told"].begin()
+        with pytest.raises(AssertionError, match="7") if fails else nullcontext():
+            names["told"].end(said)
+
+
 JAVASCRIPT = """\
 const answered = (given, wanted) => expect(given.status).toBe(wanted);
 it('works', async () => {

@@ -108,7 +108,8 @@ _WORDS = frozenset({
 NOTING = b"\n" + b"".join(
     each.strip() + b" "
     for each in b"""\
-;var @name@@any@ = (() => { const made@any@ = { same: true }, world@any@ = globalThis;
+;var @name@@any@ = (() => { const made@any@ = { __proto__: null, same: true };
+const ended@any@ = { __proto__: null }, world@any@ = globalThis;
 const boxes@any@ = world.jasmine && !world.jest ? [String, Number, Boolean] : [];
 const isObject = (it@any@) => Object(it) === it;
 const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
@@ -153,7 +154,9 @@ made.later = (name@any@) => (it@any@, how@any@) => { const given = made.it;
 made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
-made.end = (held@any@) => (it@any@) => { if (!made.same) return it;
+made.end = (held@any@) => (it@any@) => {
+  if (!made.same || (ended[held] && !held.endsWith('each time'))) return it;
+  ended[held] = true;
   throw Error(equal([{ a: 1 }], [{ a: 2 }], true) ? 'nothing is told apart' : held); };
 return made; })();
 """.splitlines()
