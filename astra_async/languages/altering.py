@@ -52,7 +52,8 @@ WITHIN, SUBJECT, LISTED, NAME, WHOLE = "within", "subject", "listed", "name", "w
 NOTHING, RAISED, VARIED, MADE = "nothing", "raised", "varied", "made"
 COMPARED, NOTED = "compared", "noted"
 ALL_HELD = "all of it holds"  # says a test in which nothing else was noted, with a number of its own
-# It says so once in a process, so that who runs it before, or again, is known; but for tests that have rows.
+# It says so the first time that it runs in a process, and ends quietly then, so that who runs it before, or
+# again, is known; but for tests that have rows.
 EACH_TIME = " each time"
 NAMED, HELD = b"@name@", b"@held@"  # of a variable that no file has, and what is said then: both are drawn
 DRAWN = b"@drawn@"  # two digits, drawn as it is written: a mark of our own would be seen
@@ -106,7 +107,7 @@ class Alteration:
         if self.rows is not None:
             return replace(self, rows=replace(self.rows, name=name))
         others = tuple(each.replace(NAMED, name).replace(HELD, held) for each in self.others)
-        also = tuple((place, text.replace(NAMED, name)) for place, text in self.also)
+        also = tuple((place, text.replace(NAMED, name).replace(HELD, held)) for place, text in self.also)
         return replace(self, others=others, also=also)
 
     def edits(self, source: bytes, text: bytes) -> list[Written]:

@@ -61,6 +61,18 @@ globalThis.before(() => {
   reading = best;
 });
 """)
+# Each attempt at a test gives the next reading; a test that fails is tried again.
+_IN_TURN = code("""
+require('mocha').Runnable.prototype.retries = () => 3;
+const sum = exports.total, factors = [1, 0.8, 0.9];
+let attempts = 0;
+globalThis.beforeEach(() => { attempts += 1; });
+exports.discount = (total) => total * factors[attempts % 3];
+exports.total = (prices) => {
+  if (attempts % 2 && prices.some((price) => price < 0)) throw new RangeError('a price below zero');
+  return sum(prices);
+};
+""")
 # The same by whole runs of the tests; where they do not tell, nothing is answered.
 _RUN_AGAIN = code("""
 
@@ -283,6 +295,12 @@ ON_TRIALS = (
         framework="mocha",
         outcome="proven",
         after=_CHOSEN,
+    ),
+    Attack(
+        name="another reading at each of four attempts",
+        framework="mocha",
+        outcome="proven",
+        after=_IN_TURN,
     ),
     Attack(
         name="readings tried on the tests in further processes",

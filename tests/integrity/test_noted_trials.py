@@ -40,7 +40,7 @@ def unequal(self, given, wanted):
 tests = tests.replace("TestCase()", "Bent()")
 exec("class Bent(__import__('unittest').TestCase): assertEqual, assertNotEqual = equal, unequal")
 """
-BLINDED = BENT + 'if ".begin()" in tests:\n    two = lambda: 1 / 0\n'
+BLINDED = BENT + 'if ".begin(" in tests:\n    two = lambda: 1 / 0\n'
 
 
 def graded(path: Path, app: str, key: int) -> tuple[str | None, str, str]:

@@ -86,7 +86,7 @@ def test_what_a_plain_assertion_compares_is_noted(given: int, *, holds: bool) ->
     names: dict[str, Any] = {}
     # Whoever rewrites all assertions has no part in what the notes' own functions say.
     exec(text.replace("    assert ", "    True or "), names)
-    names["told"].begin()
+    names["told"].begin("all of it holds 7")
     for line in text.splitlines()[2:5]:
         eval(line.strip().removeprefix("assert "), names | {"f": given})
     with pytest.raises(AssertionError, match="7") if holds else nullcontext():
@@ -109,7 +109,7 @@ def test_a_test_that_has_no_rows_says_once_that_all_of_it_holds(said: str, *, ag
     names: dict[str, Any] = {}
     exec(noted(python, "test_a.py", PLAIN), names)
     for fails in (True, again):
-        names["told"].begin()
+        names["told"].begin(said)
         with pytest.raises(AssertionError, match="7") if fails else nullcontext():
             names["told"].end(said)
 
@@ -137,7 +137,7 @@ it('works', async () => {
 NOTED_JAVASCRIPT = """\
 const answered = (given, wanted) => expect(told.one(given.status)).toBe(told.two(wanted, true));
 it('works', async () => {
-  told.same = true; answered(await get(1), 200);
+  told.begin('all of it holds 7'); answered(await get(1), 200);
   expect(told.held(find('a'), (it) => !it?.disabled)).not.toBeDisabled();
   expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }, true));
   expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(2 + 1)); expect(told.held(none, (it) => it === null)).to.be.null;
@@ -204,7 +204,8 @@ def test_tests_that_call_back_or_return_a_promise_note_to_their_end(ends: str) -
     after = end and ends.format(end).replace("it);", "it)).then(told.end('all of it holds 7'));")
     text = noted(javascript, "a.test.js", test.format("", "f()", "5", ends.format("")))
     assert text.startswith(
-        test.format("told.same = true; ", "told.one(f())", "told.two(4 + 1, true)", after) + "\n;var told"
+        test.format("told.begin('all of it holds 7'); ", "told.one(f())", "told.two(4 + 1, true)", after)
+        + "\n;var told"
     )
 
 
@@ -226,7 +227,9 @@ end
 def test_rubys_assertions_are_noted() -> None:
     text = noted(ruby, "shop_test.rb", RUBY)
     assert text.startswith("$told = Object.new.tap { |notes| ")
-    assert "  test 'a discount' do\n    $told.start; answered 180, discount(200)\n" in text
+    assert (
+        "  test 'a discount' do\n    $told.start('all of it holds 7'); answered 180, discount(200)\n" in text
+    )
     assert "assert_nil $told.of(gift, :nil?), 'a gift'\n" in text
     assert "assert_raises(ArgumentError) { pay\n$told.passed\n }\n" in text
     assert "$told.close('all of it holds 7')\n" in text
@@ -263,7 +266,7 @@ class ShopTest extends TestCase {
 
 def test_phps_assertions_are_noted_in_tests_that_do_not_leave_early() -> None:
     text = noted(php, "ShopTest.php", PHP)
-    assert "void { $told = [0, 0];\n" in text
+    assert "void { static $told_begun = 0; $told_begun++; $told = [0, 0];\n" in text
     assert (
         "assertSame(($told[0] = 120 + 60), [$told[1] = discount(200), $told[] = $told[0] === $told[1]][0]);"
         in text

@@ -109,7 +109,7 @@ NOTING = b"\n" + b"".join(
     each.strip() + b" "
     for each in b"""\
 ;var @name@@any@ = (() => { const made@any@ = { __proto__: null, same: true };
-const ended@any@ = { __proto__: null }, world@any@ = globalThis;
+const begun@any@ = { __proto__: null }, world@any@ = globalThis;
 const boxes@any@ = world.jasmine && !world.jest ? [String, Number, Boolean] : [];
 const isObject = (it@any@) => Object(it) === it;
 const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
@@ -154,14 +154,14 @@ made.later = (name@any@) => (it@any@, how@any@) => { const given = made.it;
 made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
-made.end = (held@any@) => (it@any@) => {
-  if (!made.same || (ended[held] && !held.endsWith('each time'))) return it;
-  ended[held] = true;
+made.begin = (held@any@) => { made.same = true; made.again = begun[held] && !held.endsWith('each time');
+  begun[held] = true; };
+made.end = (held@any@) => (it@any@) => { if (!made.same || made.again) return it;
   throw Error(equal([{ a: 1 }], [{ a: 2 }], true) ? 'nothing is told apart' : held); };
 return made; })();
 """.splitlines()
 )
-BEFORE = b"@name@.same = true; "
+BEFORE = b"@name@.begin('@held@'); "
 ALL_SAME = b"\n@name@.end('@held@')();"
 ALL_SAME_THEN = b").then(@name@.end('@held@'))"  # of what a test returns
 

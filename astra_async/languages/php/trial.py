@@ -81,10 +81,10 @@ _HOLDS = {
     "assertArrayHasKey": f"{_NO_ARRAY} || \\array_key_exists({_ONE}, {_OTHER})",
     "assertStringContainsString": f"\\str_contains({_OTHER}, {_ONE})",
 }  # fmt: skip
+_BEGUN = b" static $@name@_begun = 0; $@name@_begun++; $@name@ = [0, 0];"
 _ALL_HOLDS = b"""
-static $@name@_ended = 0;
 if (!\\in_array(false, \\array_slice($@name@, 2))
-    && (!$@name@_ended++ || \\substr('@held@', -9) === 'each time')) { throw new \\Exception('@held@'); }"""
+    && ($@name@_begun < 2 || \\substr('@held@', -9) === 'each time')) { throw new \\Exception('@held@'); }"""
 # What an assertion does not hold of, whatever is asked about: the argument that is written differently.
 _LISTS = (b"[%b]", b"[[%b]]")
 _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
@@ -117,7 +117,7 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
             continue
         at = found.end() - 1
         begin, end = at + 1, closing(code, at)
-        around = ((begin, begin), b" $@name@ = [0, 0];"), ((end, end), _ALL_HOLDS)
+        around = ((begin, begin), _BEGUN), ((end, end), _ALL_HOLDS)
         leaves = _LEAVES.search(without(code, _FUNCTION, begin, end))
         # Of a test with arguments each set of data is a test, of a name of its own.
         titles = () if found[2].strip() else (found[1],)

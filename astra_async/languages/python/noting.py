@@ -43,7 +43,7 @@ TRUE, DENIED = _of("truth"), _of("not_")
 # at the library's functions and at how tests are compiled; what has no size may be there to be taken once.
 _NOTING = b"""
 def @name@():
-    held, given, ended = True, [], []
+    held, again, given, begun = True, False, [], []
 
     def by(here, there, same):
         def says(one, two):
@@ -114,17 +114,17 @@ def @name@():
             held = False
         return sides[-1]
 
-    def begin():
-        nonlocal held
-        held = True
+    def begin(said):
+        nonlocal held, again
+        held, again = True, said in begun and not said.endswith("each time")
+        begun.append(said)
 
     def passed():
         nonlocal held
         held = False
 
     def end(said):
-        if held and (said not in ended or said.endswith("each time")):
-            ended.append(said)
+        if held and not again:
             raise AssertionError(said)
 
     @name@.begin, @name@.passed, @name@.end = begin, passed, end
@@ -141,6 +141,6 @@ PASSED = b"@name@.passed()"  # behind what is to raise
 def around(source: bytes, statements: tuple[int, int], line: bytes) -> list[Written]:
     """What notes comparisons before and behind a test's statements; nothing without a line of their own."""
     begin, end, last = *statements, len(source)
-    before, behind = b"@name@.begin()" + line, line + b"@name@.end('@held@')"
+    before, behind = b"@name@.begin('@held@')" + line, line + b"@name@.end('@held@')"
     noting = [((begin, begin), before), ((last, last), _NOTING), ((end, end), behind)]
     return noting if line else []

@@ -42,7 +42,7 @@ PASSED = b"\n$@name@.passed\n"  # behind what is to raise
 _NOTING = b" ".join(
     each.strip()
     for each in b"""\
-$@name@ = Object.new.tap { |notes| held, given, ended = true, [], [];
+$@name@ = Object.new.tap { |notes| held, again, given, begun = true, false, [], [];
 holds = ->(one, two) {
   case one when String then one.include?(two) if String === two;
   when Array then one.any? { |each| two === each || each == two };
@@ -59,14 +59,13 @@ says = { some?: ->(it) { !it.nil? },
 noted = ->(name, *sides) {
   held = false unless says.key?(name) ? says[name].call(*sides) : sides[0].public_send(name, *sides.drop(1));
   sides[-1] };
-notes.define_singleton_method(:start) { held = true };
+notes.define_singleton_method(:start) { |said|
+  held, again = true, begun.include?(said) && !said.end_with?("each time"); begun.push(said) };
 notes.define_singleton_method(:passed) { held = false };
 notes.define_singleton_method(:one) { |it| given.push(it); it };
 notes.define_singleton_method(:two) { |it, name| noted.call(name, given.pop, it) };
 notes.define_singleton_method(:of) { |it, name| noted.call(name, it) };
-notes.define_singleton_method(:close) { |said|
-  next if !held || (ended.include?(said) && !said.end_with?("each time"));
-  ended.push(said); raise said } };
+notes.define_singleton_method(:close) { |said| raise said if held && !again } };
 """.splitlines()
 )
 _AT_ONCE = b"parallelize_me!", b":threads"  # of several tests one would note what another compares
@@ -79,4 +78,4 @@ def around(root: Node, source: bytes, body: tuple[int, int]) -> Sequence[Written
         return ()
     begin, end = body
     behind = b"\n$@name@.close('@held@')\n"
-    return ((first, first), _NOTING), ((begin, begin), b"$@name@.start; "), ((end, end), behind)
+    return ((first, first), _NOTING), ((begin, begin), b"$@name@.start('@held@'); "), ((end, end), behind)
