@@ -166,7 +166,8 @@ class Trials:
         seconds, doubt, files = sum(each.seconds for each in early), "", entry.integrated.files
         # And behind these what the solution itself has answered, what stands beside wrong answers, and tests
         # lost beside altered ones: who lets a number of failures pass lets them pass where that number stays.
-        asked, losing, runs = list(forms), list[Form](), list[tuple[Form, FormRun]]()
+        asked, runs = list(forms), list[tuple[Form, FormRun]]()
+        losing: Form | None = None
         for number, form in enumerate(asked):
             if number < len(early):
                 run = early[number]
@@ -177,8 +178,8 @@ class Trials:
             if len(runs) == len(forms) > FORMS:
                 asked += await case.beside(runs, passed, rng)
             seen = await case.seen(form, passed, run.outcomes)
-            if seen.lost and not losing:
-                losing.append(form)
+            if seen.lost and losing is None:
+                losing = form
                 asked += case.forms.one_by_one(seen.lost, rng)
             if not seen.bent | seen.silent:
                 own = sum(each.is_own for each in asked)
@@ -191,8 +192,8 @@ class Trials:
             if bent:
                 return _proven(bent, form, left_out, seconds)
             doubt = doubt or why
-        for form in losing if not doubt else ():
-            doubt, took_s = await self._lost_again(case, files, form, rng)
+        if losing is not None and not doubt:
+            doubt, took_s = await self._lost_again(case, files, losing, rng)
             seconds += took_s
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
         void = [case.is_known(form) and not await case.evidence(form) for form in forms]
