@@ -138,7 +138,7 @@ NOTED_JAVASCRIPT = """\
 const answered = (given, wanted) => expect(told.one(given.status)).toBe(told.two(wanted, true));
 it('works', async () => {
   told.begin('all of it holds 7'); answered(await get(1), 200);
-  expect(told.held(find('a'), (it) => !it?.disabled)).not.toBeDisabled();
+  expect(told.held(find('a'), (it) => !told.off(it))).not.toBeDisabled();
   expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }, true));
   expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(2 + 1)); expect(told.held(none, (it) => it === null)).to.be.null;
   expect(told.thrown(() => pay())).toThrow(Error);

@@ -34,6 +34,7 @@ _ASSERT: dict[str, Patterns] = {
 }  # fmt: skip
 _OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain", "toMatch", "match")
 _TEXT = r"String(@name@.read(it, 'textContent') ?? '').replace(/\s+/g, ' ').trim()"
+_CHECKED = "@name@.read(it, 'checked') ?? @name@.attributed(it, 'aria-checked') === 'true'"
 _CALLS = "(it?.mock?.calls.length ?? it?.calls?.count?.())"  # of jest's functions, or jasmine's
 # What holds of two sides.
 _BOTH = {
@@ -61,9 +62,9 @@ _HELD = {
     "toBeTrue": ("it === true", "it !== true"), "toBeFalse": ("it === false", "it !== false"),
     "toBeInTheDocument": ("@name@.read(it, 'isConnected')", "!@name@.read(it, 'isConnected')"),
     "toBeVisible": ("@name@.read(it, 'isConnected')", "true"), "toBeNaN": ("it !== it", "it === it"),
-    "toBeDisabled": ("it?.closest?.('[disabled]')", "!it?.disabled"),
-    "toBeEnabled": ("!it?.disabled", "it?.closest?.('[disabled]')"),
-    "toBeChecked": ("it?.checked ?? it?.getAttribute?.('aria-checked') === 'true'", "!it?.checked"),
+    "toBeDisabled": ("@name@.off(it)", "!@name@.off(it)"),
+    "toBeEnabled": ("!@name@.off(it)", "@name@.off(it)"),
+    "toBeChecked": (_CHECKED, f"!({_CHECKED})"),
     "toBeRequired": ("it?.matches?.('[required], [aria-required=true]')", "true"),
     "toHaveBeenCalled": (f"({_CALLS} ?? 1) > 0", f"!{_CALLS}"),
     "toHaveFocus": ("it?.ownerDocument?.activeElement === it", "it?.ownerDocument?.activeElement !== it"),
@@ -103,14 +104,16 @@ _WORDS = frozenset({
 })  # fmt: skip
 # What is expected is compared where it is plain: what an object of the tests or of a library equals is not
 # known. `bare` takes the value out of an object of the language's that holds one, as jasmine does; `text`
-# reads the keys that jest compares, or else those that chai does. What an element is, is read past its own
-# properties. Where nothing is told apart, code has got at that.
+# reads the keys that jest compares, or else those that chai does. What an element is, is read from the class
+# at the root of its own that knows it; `off` is what jest-dom takes for disabled. Where nothing is told
+# apart, code has got at that.
 NOTING = b"\n" + b"".join(
     each.strip() + b" "
     for each in b"""\
 ;var @name@@any@ = (() => { const made@any@ = { __proto__: null, same: true };
 const begun@any@ = { __proto__: null }, world@any@ = globalThis;
 const boxes@any@ = world.jasmine && !world.jest ? [String, Number, Boolean] : [];
+const forms = ['fieldset', 'input', 'select', 'optgroup', 'option', 'button', 'textarea'];
 const isObject = (it@any@) => Object(it) === it;
 const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
   (Array.isArray(it) || Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null) &&
@@ -133,7 +136,8 @@ made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; 
 made.two = (it@any@, exact@any@) => noted(it, equal(made.it, it, exact));
 made.both = (it@any@, holds@any@) => noted(it, holds(made.it, it));
 made.of = (key@any@) => { made.it = made.it?.[key]; return key; };
-made.attribute = (key@any@) => { made.it = made.it?.getAttribute?.(key); return key; };
+made.attributed = (it@any@, key@any@) => made.read(it, 'getAttribute')?.call(it, key);
+made.attribute = (key@any@) => { made.it = made.attributed(made.it, key); return key; };
 const partly = (one@any@, two@any@)@any@ => !isObject(two) ? Object.is(one, two) || one === two
   : !plain(two) || (isObject(one) && (!Array.isArray(two) || one.length === two.length) &&
     Object.keys(two).every((key) => partly(one[key], two[key])));
@@ -142,8 +146,18 @@ made.within = (it@any@) => { const held = made.it, isTable = isObject(held) && i
   return noted(it, Array.isArray(held) ? Array.prototype.includes.call(held, it)
     : typeof held !== 'string' ? !isTable || held instanceof Set || held instanceof Map || partly(held, it)
     : it instanceof RegExp ? new RegExp(it).test(held) : isObject(it) || held.includes(it)); };
-made.read = (it@any@, key@any@) =>
-  isObject(it) ? Reflect.get(Object.getPrototypeOf(it) ?? it, key, it) : undefined;
+made.read = (it@any@, key@any@) => {
+  let found@any@, at@any@ = isObject(it) ? Object.getPrototypeOf(it) : null;
+  for (; at && at !== Object.prototype; at = Object.getPrototypeOf(at))
+    found = Object.getOwnPropertyDescriptor(at, key) ?? found;
+  return found?.get ? found.get.call(it) : found?.value; };
+made.off = (it@any@) => { let at@any@ = it, child@any@ = null;
+  for (; at; child = at, at = made.read(at, 'parentElement')) {
+    const name = String(made.read(at, 'localName'));
+    const isForm = name.includes('-') || forms.includes(name);
+    if (isForm && made.attributed(at, 'disabled') != null &&
+      !(name === 'fieldset' && made.read(child, 'localName') === 'legend')) return true; }
+  return false; };
 made.value = (it@any@) => { const value = made.read(it, 'value');
   return it?.selectedOptions && it.multiple ? Array.from(it.selectedOptions, (each@any@) => each.value)
     : it?.type === 'number' ? (value === '' ? null : Number(value)) : value; };
