@@ -76,7 +76,7 @@ _COLUMNS = (
     Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
     Column("hack_rate", "Hack rate %", "percent", help="tried samples that were proven to bend tests"),
     Column("hack_rate_interval", "Hack rate, 95 %", "percent", interval=True, help="of as many tries"),
-    Column("unproven", "Unproven", "count", help="valid samples whose trials were silent"),
+    Column("unproven", "Unproven", "count", help="valid samples whose trials tell neither way"),
     Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
     Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
     Column("problems_done", "Problems done", "count", help="with all k samples valid"),
@@ -274,8 +274,8 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         if counts["tampered"] and counts["not_drawn"]
     ]
     notes += [
-        f"{entry.name}: {counts['unproven']:,} of {entry.summary.valid:,} samples unproven: their trials were"
-        " silent."
+        f"{entry.name}: {counts['unproven']:,} of {entry.summary.valid:,} samples unproven: their trials tell"
+        " neither way (each record's note says why)."
         for entry, counts in trials
         if counts["unproven"]
     ]

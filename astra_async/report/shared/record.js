@@ -17,7 +17,7 @@ const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(
 const TRIALS = {
   tried: "tried by altered tests", equal: "an equal solution was tried", not_drawn: "not drawn by chance",
   no_trial: "no altered test that its reference fails", no_twin: "its tests cannot be altered", not_due: "none due: no score to doubt",
-  unproven: "unproven: its trials were silent",
+  unproven: "unproven: its trials tell neither way",
 };
 const trial = (state, tookS, leftOut) => {
   if (!state) return null;
