@@ -143,7 +143,8 @@ def test_what_other_tests_of_rust_write_around_a_result_costs_no_case() -> None:
     lines = [
         "running 6 tests",
         *["xtest a ... qok", "test b ... okw", "", "qtest c ... hello", "zok", "xtest d ... qFAILED"],
-        *["test e ... ignoredw", "", "test f ... ok", "q", "failures:", "", "failures:", "    d", ""],
+        *["test e ... ignoredw", "", "test f ... ok", "q", "failures:", ""],
+        *["---- d stdout ----", "the test of x ... is said", "", "failures:", "    d", ""],
         "test result: FAILED. 4 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out",
     ]
     report = read("\n".join(lines))

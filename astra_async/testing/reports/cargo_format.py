@@ -68,7 +68,7 @@ class _Harness:
             self._planned = int(found[1])
         elif found := _SUMMARY.fullmatch(line):
             self._sum_up(passed=int(found[1]))
-        elif started := _started(line):
+        elif (started := _started(line)) and (self._current is None or _RESULT.fullmatch(started[1])):
             self._case(*started)
         elif self._unclear and _RESULT.fullmatch(line):
             self._case(next(reversed(self._unclear)), line)
