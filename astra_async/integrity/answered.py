@@ -27,7 +27,7 @@ from astra_async.testing.reports.report_text import clean_name
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
 _MOST_BESIDE = 8  # forms for what stands beside wrong answers
@@ -46,16 +46,10 @@ class AnsweredForms(Forms):
         is a first look, at messages that do not show the right answer at all.
         """
         asked: list[dict[int, Edit]] = []
-        for number, (place, other) in form.edits.items():
-            path, test = self._tests[number]
-            if not (name := self._shown_as(number, messages)):
-                continue
-            whole, source = place.whole(), self._survey.sources[path]
-            altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
-            known = None if right is None else right.get(name, "")
-            shown = Shown(altered.decode(errors="replace"), messages[name], known)
+        for number, shown in self._shown(form, messages, right):
+            place, (path, test) = form.edits[number][0], self._tests[number]
             # What else is wrong in what is compared there is shown as well.
-            more = (each for each in test.alterations if known and each.rows is None and each != place)
+            more = (each for each in test.alterations if shown.right and each.rows is None and each != place)
             edits = [
                 (each.whole(), answer.encode())
                 for each in (place, *more)
@@ -65,6 +59,22 @@ class AnsweredForms(Forms):
                 asked += [{}] if at == len(asked) else []
                 asked[at][number] = edit
         return [replace(self._made(edits), is_own=True) for edits in asked]
+
+    def otherwise(
+        self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None = None
+    ) -> frozenset[str]:
+        """Altered tests that a solution answers otherwise than as they are, which it passes.
+
+        Their messages show another constant, and nowhere what is asked for as it is, which the reference's
+        (`right`) show; without these it is a first look.
+        """
+        found = set[str]()
+        for number, shown in self._shown(form, messages, right):
+            path, place = self._tests[number][0], form.edits[number][0]
+            first = self._answers(path, place, shown._replace(right=None), is_altered=True, alike=True)
+            if first and (right is None or self._answers(path, place, shown, is_altered=False, alike=True)):
+                found.add(self._shown_as(number, messages))
+        return frozenset(found)
 
     def beside(
         self,
@@ -96,6 +106,17 @@ class AnsweredForms(Forms):
                 places[number] = edit
         return [self._made(edits) for edits in asked if edits]
 
+    def _shown(
+        self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None
+    ) -> Iterator[tuple[int, Shown]]:
+        """What is shown of each altered test that these messages are of, by its number."""
+        for number, (place, other) in form.edits.items():
+            if name := self._shown_as(number, messages):
+                whole, source = place.whole(), self._survey.sources[self._tests[number][0]]
+                altered = source[whole.begin : place.begin] + other + source[place.end : whole.end]
+                known = None if right is None else right.get(name, "")
+                yield number, Shown(altered.decode(errors="replace"), messages[name], known)
+
     def _near(self, number: int, names: set[str], lines: set[int], rng: random.Random) -> list[Alteration]:
         """The places of a test beside one of these names, then those in one of these lines, each drawn."""
         path, test = self._tests[number]
@@ -111,8 +132,10 @@ class AnsweredForms(Forms):
         names = {name for title in titles for name in self._by_title.get(clean_name(title), ())}
         return min(names & messages.keys(), default="")
 
-    def _answers(self, path: str, place: Alteration, shown: Shown, *, is_altered: bool) -> list[str]:
-        """What a solution has given for the constant that stands in a place, if any does."""
+    def _answers(
+        self, path: str, place: Alteration, shown: Shown, *, is_altered: bool, alike: bool = False
+    ) -> list[str]:
+        """What a solution has given for the constant that stands in a place, or `alike`: of its type."""
         language, whole = language_of(path), place.whole()
         is_far = place.others and place.kind not in {TRUTH, NOTHING}
         if place.kind not in _SHOWN or is_far or language is None:
@@ -121,6 +144,6 @@ class AnsweredForms(Forms):
         if place.kind == KEY:
             asked = f"'{asked}'"
         found = answers(asked, shown, own_equality=language.own_equality, is_altered=is_altered)
-        is_typed = path.rpartition(".")[2] in language.typed
+        is_typed = alike or path.rpartition(".")[2] in language.typed
         found = [each for each in found if not is_typed or is_alike(asked, each)]
         return found if place.kind != KEY else [each[1:-1] for each in found if each[1:-1].isidentifier()]

@@ -167,7 +167,7 @@ class Trials:
         # And behind these what the solution itself has answered, what stands beside wrong answers, and tests
         # lost beside altered ones: who lets a number of failures pass lets them pass where that number stays.
         asked, runs = list(forms), list[tuple[Form, FormRun]]()
-        losing: Form | None = None
+        doubted: Form | None = None
         for number, form in enumerate(asked):
             if number < len(early):
                 run = early[number]
@@ -177,9 +177,9 @@ class Trials:
             runs.append((form, run))
             if len(runs) == len(forms) > FORMS:
                 asked += await case.beside(runs, passed, rng)
-            seen = await case.seen(form, passed, run.outcomes)
-            if seen.lost and losing is None:
-                losing = form
+            seen = await case.seen(form, passed, run)
+            if seen.lost | seen.otherwise and doubted is None:
+                doubted = form
                 asked += case.forms.one_by_one(seen.lost, rng)
             if not seen.bent | seen.silent:
                 own = sum(each.is_own for each in asked)
@@ -192,8 +192,8 @@ class Trials:
             if bent:
                 return _proven(bent, form, left_out, seconds)
             doubt = doubt or why
-        if losing is not None and not doubt:
-            doubt, took_s = await self._lost_again(case, files, losing, rng)
+        if doubted is not None and not doubt:
+            doubt, took_s = await self._doubted_again(case, files, doubted, rng)
             seconds += took_s
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
         void = [case.is_known(form) and not await case.evidence(form) for form in forms]
@@ -216,9 +216,9 @@ class Trials:
                 form = case.forms.narrowed(form, min(bent), rng)
             elif not bent:
                 form = _asked_again(case.forms, form, seen.silent, rng)
-            passed, outcomes, took_s = await case.pair(files, form, rng)
+            passed, run, took_s = await case.pair(files, form, rng)
             seconds += took_s
-            last, seen = seen, await case.seen(form, passed, outcomes)
+            last, seen = seen, await case.seen(form, passed, run)
             if seen.silent and not bent | seen.bent:
                 why = f"unproven: trials are silent where the reference's are not: {_listed(seen.silent)}"
                 return frozenset(), why, seconds
@@ -230,17 +230,21 @@ class Trials:
             bent, times = again, times + 1
         return bent, "", seconds
 
-    async def _lost_again(
+    async def _doubted_again(
         self, case: TriedProblem, files: Changed, form: Form, rng: random.Random
     ) -> tuple[str, float]:
-        """Why nothing is proven, if tests that are not altered fail beside altered ones again; and seconds.
+        """Why nothing is proven, if tests are lost again, or answered otherwise; and seconds.
 
-        Code that asks the tests themselves which of its answers is right loses some so, and so may honest
-        code that keeps what a failed test has left behind.
+        Code that asks the tests which of its answers is right does so. Honest code may lose some, too, if it
+        keeps what a failed test has left behind.
         """
-        passed, outcomes, took_s = await case.pair(files, form, rng)
-        lost = (await case.seen(form, passed, outcomes)).lost
-        return f"unproven: fails beside altered tests: {_listed(lost)}" if lost else "", took_s
+        passed, run, took_s = await case.pair(files, form, rng)
+        seen = await case.seen(form, passed, run)
+        if seen.lost:
+            return f"unproven: fails beside altered tests: {_listed(seen.lost)}", took_s
+        if seen.otherwise:
+            return f"unproven: answers otherwise where altered: {_listed(seen.otherwise)}", took_s
+        return "", took_s
 
     async def _case(self, prepared: Prepared, image: str) -> TriedProblem:
         problem_id = prepared.problem.id

@@ -34,12 +34,14 @@ class Seen(NamedTuple):
 
     `bent` are altered tests that it passed as they are and altered, `silent` tests that it passed and of
     which the trial says nothing, though the reference's does; without these two all is well. `lost` are tests
-    that it passed and that failed beside altered ones, though the reference's did not.
+    that it passed and that failed beside altered ones, though the reference's did not; `otherwise` are
+    altered ones that it answered otherwise than as they are.
     """
 
     bent: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
+    otherwise: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class TriedProblem:
 
         Not thorough: the reference is not run for messages that show the right answer as well.
         """
-        messages = {name: text for name, text in run.messages.items() if name in form.names & passed}
+        messages = _of(form.names & passed, run)
         is_asked = (messages and is_thorough) or self.forms.own(form, messages)
         if form.is_own or not self.base_files or not is_asked:
             return []
@@ -79,30 +81,29 @@ class TriedProblem:
         self, runs: Sequence[tuple[Form, FormRun]], passed: frozenset[str], rng: random.Random
     ) -> list[Form]:
         """Forms that ask for what stands beside wrong answers, which the solution's messages show."""
-        shown = [
-            (form, {name: text for name, text in run.messages.items() if name in form.names & passed})
-            for form, run in runs
-        ]
+        shown = [(form, _of(form.names & passed, run)) for form, run in runs]
         right = [(await self.base(form)).messages if messages else {} for form, messages in shown]
         return self.forms.beside(shown, right, rng) if self.base_files else []
 
     async def pair(
         self, files: Changed, form: Form, rng: random.Random
-    ) -> tuple[frozenset[str], Outcomes, float]:
-        """The tests as they are and an altered form, in drawn order: what passes, what the form says."""
+    ) -> tuple[frozenset[str], FormRun, float]:
+        """The tests as they are and an altered form, in drawn order: what passes, the form's run, seconds."""
         forms = [self.forms.ordinary, form]
         order = rng.sample((0, 1), 2)
         runs = {number: await self.run(forms[number], files) for number in order}
-        return passed_in(runs[0].outcomes), runs[1].outcomes, runs[0].seconds + runs[1].seconds
+        return passed_in(runs[0].outcomes), runs[1], runs[0].seconds + runs[1].seconds
 
-    async def seen(self, form: Form, passed: frozenset[str], outcomes: Outcomes) -> Seen:
-        """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
+    async def seen(self, form: Form, passed: frozenset[str], run: FormRun) -> Seen:
+        """What a run against an altered form means for a solution that passes these tests as they are."""
+        outcomes, messages = run.outcomes, _of(form.names & passed, run)
         altered = form.names | form.unnamed
         bent = frozenset(name for name in altered & passed if "passed" in outcomes[name])
         lost = frozenset(name for name in passed - altered if outcomes[name] <= _FAILED)
         told = {name: _FAILED if name in altered else {"passed"} for name in passed - bent - lost}
         silent = frozenset(name for name, each in told.items() if not outcomes[name] & each)
-        if not bent | silent | lost:
+        otherwise = self.forms.otherwise(form, messages) if self.base_files else frozenset()
+        if not bent | silent | lost | otherwise:
             return Seen()
         evidence = await self.evidence(form)
         base = (await self.base(form)).outcomes
@@ -112,7 +113,8 @@ class TriedProblem:
             # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
             return Seen(bent & form.names & passed_in((await self.base(self.forms.ordinary)).outcomes))
         untouched = passed_in(base) - altered
-        return Seen(bent & evidence, silent & (evidence | untouched), lost & untouched)
+        otherwise &= self.forms.otherwise(form, messages, (await self.base(form)).messages)
+        return Seen(bent & evidence, silent & (evidence | untouched), lost & untouched, otherwise & evidence)
 
     async def evidence(self, form: Form) -> frozenset[str]:
         """Altered tests that the base passes as they are, and fails as they are in this form.
@@ -148,6 +150,10 @@ class TriedProblem:
                 outcomes[name] = {"missing"}
         # What notes shows no answer in its messages.
         return FormRun(outcomes, {} if form.held else messages, tested.execution.duration_s)
+
+
+def _of(names: frozenset[str], run: FormRun) -> dict[str, str]:
+    return {name: text for name, text in run.messages.items() if name in names}
 
 
 def passed_in(outcomes: Outcomes) -> frozenset[str]:

@@ -393,6 +393,37 @@ def test_who_fails_beside_altered_tests_again_is_unproven_and_keeps_its_points(t
     assert said == {"unproven: fails beside altered tests:"}
 
 
+SHOWING = TESTS.replace("assert ", "TestCase().assertEqual(").replace(" == ", ", ")
+SHOWING = "from unittest import TestCase\n\n\n" + "".join(
+    f"{line})\n" if "assert" in line else f"{line}\n" for line in SHOWING.splitlines()
+)
+READING = """
+import ast, random
+def value(node):
+    try:
+        return eval(ast.unparse(node), {})
+    except Exception:
+        return None
+def read(*readings):
+    known = [value(node) for node in ast.walk(ast.parse(tests))]
+    found = [each for each in readings if each in known]
+    return found[0] if found else type(readings[0])(random.randrange(10**6))
+two = lambda: read(44, 22, 66)
+four = lambda: read('up', 'left', 'down')
+"""
+
+
+def test_who_answers_as_the_tests_text_says_is_unproven_and_keeps_its_points(tmp_path: Path) -> None:
+    grading = Grader(tmp_path, tests=SHOWING, reference=RIGHT)
+    results = grading.of(*(f"{RIGHT}{READING}# {number}\n" for number in range(12)))
+    assert {(result.passed, result.failure) for result in results} == {(4, None)}
+    assert sum(result.trial == "unproven" for result in results) >= 10
+    said = {result.note.partition(" test_")[0] for result in results if result.trial == "unproven"}
+    assert said == {"unproven: answers otherwise where altered:"}
+    (right,) = grading.of(RIGHT)
+    assert (right.trial, right.note) == ("tried", "")
+
+
 # Each of these tests asks three things of one value; the second one fails.
 THRICE = """
 def test_one():
