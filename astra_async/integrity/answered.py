@@ -23,7 +23,7 @@ from astra_async.languages.altering import (
     TURNED,
     Alteration,
 )
-from astra_async.testing.reports.report_text import clean_name
+from astra_async.testing.reports.report_text import MAX_MESSAGE, clean_name
 
 if TYPE_CHECKING:
     import random
@@ -66,10 +66,11 @@ class AnsweredForms(Forms):
         """Altered tests that a solution answers otherwise than as they are, which it passes.
 
         Their messages show another constant, and nowhere what is asked for as it is, which the reference's
-        (`right`) show; without these it is a first look.
+        (`right`) show; without these it is a first look. A message that was cut may have shown anything.
         """
         found = set[str]()
-        for number, shown in self._shown(form, messages, right):
+        whole = {name: text for name, text in messages.items() if len(text) < MAX_MESSAGE}
+        for number, shown in self._shown(form, whole, right):
             path, place = self._tests[number][0], form.edits[number][0]
             first = self._answers(path, place, shown._replace(right=None), is_altered=True, alike=True)
             if first and (right is None or self._answers(path, place, shown, is_altered=False, alike=True)):
