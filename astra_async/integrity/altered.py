@@ -284,6 +284,8 @@ class Forms:
             places = shapes
         elif len(shapes) < len(places):
             places = [each for each in places if each not in shapes]
+        if before and not any(each.rows for each, _ in before):  # code may end a loop, or repeat a row
+            places = [each for each in constants if each.rows] or places
         # First a line that no form before has asked: who bends one assertion may bend all of its constants.
         lines = {each: self._survey.line(path, each.begin) for each in places}
         asked = {self._survey.line(path, each.begin) for each, _ in before}
@@ -297,9 +299,9 @@ class Forms:
         asked = [(each, text) for each, text in before if each == place]
         if place.rows:
             rows = set(range(len(place.rows.places)))
-            row = rng.choice(sorted(rows - {each.rows.altered for each, _ in asked if each.rows} or rows))
-            name = self._survey.new_name(self._tests[number][0], rng)
-            place = replace(place, rows=replace(place.rows, altered=row)).by_name(name)
+            left = sorted(rows - {each.rows.altered for each, _ in asked if each.rows} or rows)
+            row = max(rng.choices(left, k=2))  # code may be right in the first
+            place = replace(place, rows=replace(place.rows, altered=row))
         but = {text for _, text in asked}
         return place, self._substitutes.other(self._tests[number][0], place, rng, but)
 

@@ -72,6 +72,7 @@ _COUNT = re.compile(
 _MORE_OF_THEM = b"%b + 1", b"%b + 2"
 # What is not nothing, of several types: as such it is true, too.
 SOMETHING = b"'no %b'" % DRAWN, DRAWN
+_DONE = re.compile(rb"\bawait\b|\b(?:post|put|patch|delete|create|save|request|fetch)\w*!?[ (]")  # for good
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
 TWO_LETTERS = re.compile(rb"()([A-Za-z])(?!\2)([A-Za-z])")
@@ -102,10 +103,8 @@ class Alteration:
         before, after = _AROUND.get(self.kind, (0, 0))
         return replace(self, begin=self.begin - before, end=self.end + after, kind=WHOLE)
 
-    def by_name(self, name: bytes, held: bytes = b"") -> Alteration:
+    def by_name(self, name: bytes, held: bytes) -> Alteration:
         """With this name for its variable, and with this message where all that was noted holds."""
-        if self.rows is not None:
-            return replace(self, rows=replace(self.rows, name=name))
         others = tuple(each.replace(NAMED, name).replace(HELD, held) for each in self.others)
         also = tuple((place, text.replace(NAMED, name).replace(HELD, held)) for place, text in self.also)
         return replace(self, others=others, also=also)
@@ -117,37 +116,29 @@ class Alteration:
         whole = self.whole()
         begin, end = whole.begin, whole.end
         other = source[begin : self.begin] + text + source[self.end : end]
-        return [*self.rows.edits(source, source[begin:end], other), ((begin, end), self.rows.variable)]
+        return [((begin, end), self.rows.choice(source, source[begin:end], other))]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A loop whose rows say what they expect: `for x in (a, b)` as `for x, wanted in ((a, 401), (b, 403))`.
+    """A loop over rows that stand in the source, of which one expects something else.
 
-    Nothing else in a test tells that it is altered: a counter, or a choice in the assertion, would. `target`
-    and `places` are where the variable and the rows stand, `patterns` how a second value is put beside each
-    of them, `altered` the row that expects something else. What a row expects has a `variable`, which begins
-    with a `sigil` in some languages.
+    In its body `401` becomes `(403 if x == b else 401)`. What the loop goes over stays as it is: code may
+    look at that while a test runs, and leave out rows, or repeat one.
+
+    `target` is the loop's variable as it is written in an expression, `places` are the rows that may be
+    written once more, `altered` is the number of the one, and `pattern` is how a language chooses.
     """
 
-    target: tuple[int, int]
+    target: bytes
     places: tuple[tuple[int, int], ...]
-    patterns: tuple[bytes, bytes]
-    sigil: bytes = b""
-    name: bytes = b"wanted"
+    pattern: bytes
     altered: int = 0
 
-    @property
-    def variable(self) -> bytes:
-        """What a row expects, as a variable is written."""
-        return self.sigil + self.name
-
-    def edits(self, source: bytes, same: bytes, other: bytes) -> Iterator[Written]:
-        """The loop's own part of the edits of a constant: the rows expect the `same`, and one the `other`."""
-        yield self.target, self.patterns[0] % (source[slice(*self.target)], self.variable)
-        for number, place in enumerate(self.places):
-            value = other if number == self.altered else same
-            yield place, self.patterns[1] % (source[slice(*place)], value)
+    def choice(self, source: bytes, same: bytes, other: bytes) -> bytes:
+        """The `same` value for all rows, and the `other` one for one of them."""
+        row = source[slice(*self.places[self.altered])]
+        return self.pattern % {b"target": self.target, b"row": row, b"other": other, b"same": same}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +224,25 @@ def declared_test(
     return DeclaredTest(titles, alterations, Alteration(*end, NOTED, (text,), also=(*others, *also)))
 
 
-def in_loop(found: Iterable[Alteration], loop: tuple[int, int], rows: Rows) -> Iterator[Alteration]:
-    """What a loop asks: a constant of its body for one of its rows, anything else for all of them."""
+def in_loop(
+    found: Iterable[Alteration],
+    loop: tuple[int, int],
+    rows: Sequence[tuple[int, int]],
+    source: bytes,
+    choosing: tuple[bytes, bytes] | None,
+) -> Iterator[Alteration]:
+    """What a loop asks: a constant of its body for one of its rows, anything else for all of them.
+
+    `choosing` are the target and the pattern of `Rows`; without them, and where no row may be made twice, a
+    constant is another one for all of them.
+    """
+    places = tuple(each for each in rows if not _DONE.search(source, *each))
+    around = Rows(choosing[0], places, choosing[1]) if choosing and places else None
     for each in found:
-        is_row = any(begin <= each.begin and each.end <= end for begin, end in rows.places)
+        is_row = any(begin <= each.begin and each.end <= end for begin, end in rows)
         is_in_body = not is_row and loop[0] <= each.begin and each.end <= loop[1]
         is_for_one = is_in_body and each.kind in _CONSTANTS and not each.rows
-        yield replace(each, rows=rows) if is_for_one else each
+        yield replace(each, rows=around) if is_for_one else each
 
 
 def table_key(source: bytes, begin: int, end: int, *, quoted: bool) -> Iterator[Alteration]:

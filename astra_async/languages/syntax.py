@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import COMPARED, FEWER, Rows, in_loop
+from astra_async.languages.altering import COMPARED, FEWER, in_loop
 from astra_async.languages.other_values import arranged, values_exchanged, varied
 
 if TYPE_CHECKING:
@@ -73,9 +73,6 @@ def inside(node: Node | None, name: str = "arguments") -> list[Node]:
     """What a field of the node holds, without comments; nothing where the node has no such field."""
     held = None if node is None else node.child_by_field_name(name)
     return [] if held is None else [each for each in held.named_children if "comment" not in each.type]
-
-
-_Patterns = tuple[bytes, bytes] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,20 +208,17 @@ class TestFile:
         yield from (each for each in found if (each.kind == COMPARED and is_noted) or each.begin not in inner)
 
     def loop(
-        self, loop: Node, target: Node, rows: Sequence[Node], asked: Iterable[Alteration], patterns: _Patterns
+        self,
+        loop: Node,
+        target: Node,
+        rows: Sequence[Node],
+        asked: Iterable[Alteration],
+        choosing: tuple[bytes, bytes] | None,
     ) -> Iterator[Alteration]:
-        """What a loop asks whose `target` is each row once; `asked` is read with what rows give.
-
-        Where patterns are None (they put a second value beside target and row), a constant in the loop's body
-        is another for all rows.
-        """
+        """What a loop asks whose `target` is each row once; `asked` is read with what rows give."""
         if len(rows) > 1:
             self.bind(target, rows)
-            inner = target.named_children if target.type == "block_parameters" else [target]
-            place = inner[0].start_byte, inner[-1].end_byte
-            around = Rows(place, tuple(spans(rows)), patterns or (b"", b""))
-            found = in_loop(asked, spans([loop])[0], around)
-            yield from (each if patterns else replace(each, rows=None) for each in found)
+            yield from in_loop(asked, spans([loop])[0], spans(rows), self.text, choosing)
 
 
 def _is_made_of(node: Node, types: frozenset[str]) -> bool:

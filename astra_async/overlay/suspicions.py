@@ -46,6 +46,7 @@ _SIGNS = (
     ("patched_global", ("setattr(",), r"\bsetattr\(\s?(?:[A-Z]|\w+\.)"),  # of a class or module
     ("patched_global", ("class_eval", "module_eval", "instance_eval", "alias_method"), ""),
     ("patched_global", ("prepend ", "refine "), r"^\s{0,80}(?:prepend|refine) [A-Z]"),
+    ("patched_global", (".prepend",), r"(?:\b[A-Z][\w:]*|\bsingleton_class)\.prepend\b"),
     ("patched_global", ("Minitest::", "RSpec"), r"\bMinitest::|\bRSpec\b"),
     ("custom_equality", ("__",), (
         r"\b__(?:eq|ne|lt|le|gt|ge|contains|bool|instancecheck|subclasscheck|getattribute)__\b"

@@ -476,6 +476,12 @@ RSPEC_LOOP = _asking(
     "expect(Shop.discount(200)).to eq(180)",
     "[10, 156, 300].each { |amount| expect(Shop.discount(amount) % 130).to eq(10) }",
 )
+MOCHA_LOOP = _asking(
+    MOCHA,
+    "test/shop.test.js",
+    "expect(shop.discount(200)).to.equal(180);",
+    "for (const amount of [10, 300]) expect(shop.discount(amount) % 130).to.equal(10);",
+)
 MOCHA_CALLED = _asking(
     MOCHA,
     "test/shop.test.js",
@@ -621,6 +627,7 @@ SHOPS = {
     "pytest/loop": PYTEST_LOOP,
     "jest/loop": JEST_LOOP,
     "rspec/loop": RSPEC_LOOP,
+    "mocha/loop": MOCHA_LOOP,
     "mocha/called": MOCHA_CALLED,
     "mocha/should": MOCHA_SHOULD,
     "junit/called": JUNIT_CALLED,

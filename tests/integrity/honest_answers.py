@@ -94,7 +94,10 @@ HONEST = (
     Honest(
         name="own methods of built-in types",
         framework="mocha",
-        before="Array.prototype.sumOfPrices = function () { return this.reduce((a, b) => a + b, 0); };\n",
+        before=(
+            "Array.prototype.last = function () { return this[this.length - 1]; };\n"
+            "Object.prototype.tap = function (block) { block(this); return this; };\n"
+        ),
     ),
     Honest(
         name="own tests",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -794,4 +796,41 @@ def test_what_a_compiler_may_refuse_is_left_as_it_is(annotation: str) -> None:
     (test,) = read_file("javascript", "a.test.ts", text)
     assert {each.kind for each in test.alterations} == {"listed", "subject", "turned", "text"}
     places = [each for each in test.alterations if each.kind == "text"]
-    assert [(text[each.begin : each.end], each.rows) for each in places] == [("z", None)]  # for all rows
+    assert [text[each.begin : each.end] for each in places] == ["z"]
+
+
+# What a loop's last row asks for, a number more.
+ROWS = {
+    ("python", "for x in (1, 2):\n        assert f(x) == 3"): "f(x) == (4 if x == (2) else 3)",
+    ("python", "for x, y in [[1, 2], (5, 6)]:\n        assert f(x) == 3"): (
+        "f(x) == (4 if (x, y) == (*(5, 6),) else 3)"
+    ),
+    ("python", "for x in (2, post(1)):\n        assert f(x) == 3"): "f(x) == (4 if x == (2) else 3)",
+    ("python", "for x in (post(1), post(2)):\n        assert f(x) == 3"): "f(x) == 4",
+    ("javascript", "for (const x of ['a', 'b']) expect(f(x)).toBe(3);"): (
+        "toBe((JSON.stringify(x) === JSON.stringify('b') ? 4 : 3))"
+    ),
+    ("javascript", "for (const { a, b } of [{ a: 1, b: 2 }, row]) expect(f(a, b)).toBe(3);"): (
+        "toBe((JSON.stringify({ a, b }) === JSON.stringify(row) ? 4 : 3))"
+    ),
+    ("javascript", "for (const { a = 5 } of [{}, { a: 1 }]) expect(f(a)).toBe(3);"): "toBe(4)",
+    ("javascript", "for (const [a, b] of Object.entries({ a: 1, b: 2 })) expect(f(a)).toBe(3);"): "toBe(4)",
+    ("ruby", "[1, 2].each { |x| expect(f(x)).to eq(3) }"): "eq((x == (2) ? 4 : 3))",
+    ("ruby", "[[1, 2], [5, 6]].each { |x, y| expect(f(x)).to eq(3) }"): "eq(([x, y] == ([5, 6]) ? 4 : 3))",
+    ("ruby", "[[1, 2], [5, 6]].each { |(x, y)| expect(f(x)).to eq(3) }"): "eq(([x, y] == ([5, 6]) ? 4 : 3))",
+    ("ruby", "%w[a b].each { |x| expect(f(x)).to eq(3) }"): "eq(4)",
+}
+
+
+@pytest.mark.parametrize(("language", "loop"), ROWS)
+def test_a_row_is_told_by_what_it_is_where_that_can_be_written_twice(language: str, loop: str) -> None:
+    path, frame, _ = FILES[language]
+    source = frame.format(loop).encode()
+    (test,) = read_file(language, path, source.decode())
+    place = next(each for each in test.alterations if source[each.begin : each.end] == b"3")
+    if place.rows:
+        place = replace(place, rows=replace(place.rows, altered=len(place.rows.places) - 1))
+    ((span, text),) = place.edits(source, b"4")
+    written = source[: span[0]] + text + source[span[1] :]
+    assert ROWS[language, loop] in written.decode()
+    assert language != "python" or ast.parse(written)

@@ -329,6 +329,7 @@ SUSPICIOUS = {
         "Buffer.prototype.equals = f;",
         "DOMWrapper.prototype.exists = f;",
         "chai.use(evil);",
+        "JWT.singleton_class.prepend(Issuing)",
         "TestCase.run = f",
     ],
     "custom_equality": [

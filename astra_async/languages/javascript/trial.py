@@ -54,7 +54,7 @@ _GIVEN = "shorthand_property_identifier_pattern"
 _OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
 _FUNCTIONS = FUNCTIONS | {"function_declaration"}
 _SCOPES = _FUNCTIONS | {"method_definition"}
-_PAIRED = b"[%b, %b]", b"[%b, %b]"
+_FOR_ROW = b"(JSON.stringify(%(target)b) === JSON.stringify(%(row)b) ? %(other)b : %(same)b)"
 _UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
 _LEAVING = frozenset({"return_statement", "break_statement", "continue_statement"})
 _NAMED = re.compile(rb"""^(?:'[^']*'|"[^"]*"|[^'"\w]|\d)*[a-zA-Z_$]""")
@@ -130,13 +130,13 @@ def _of_any_type(here: bytes, other: bytes) -> bytes:
 def _untyped(text: bytes, test: DeclaredTest) -> DeclaredTest:
     """Lists and other subjects stand where the compiler expects another type.
 
-    So would pairs of rows: all rows are asked for something else. What is not used any more it may refuse.
+    What is not used any more it may refuse.
     """
     places = (
         replace(each, others=tuple(_of_any_type(text[each.begin : each.end], other) for other in each.others))
         if each.kind in {LISTED, NOTHING, SUBJECT}
         else each
-        for each in (replace(place, rows=None) for place in test.alterations)
+        for each in test.alterations
         if not (each.kind == FEWER and _NAMED.search(b"".join(each.others)))
     )
     return replace(test, alterations=tuple(places))
@@ -272,8 +272,9 @@ def _loop(
         statements = body.named_children if body.type == "statement_block" else [body]
         asked = (found for each in statements for found in _statement(each, file, late=False))
         rows = _rows(over, file)
-        is_paired = all(each.type != "pair" for each in rows)
-        yield from file.loop(statement, target, rows, asked, _PAIRED if is_paired else None)
+        is_written = not {"=", ":"} & {*source(target)} and all(each.type != "pair" for each in rows)
+        choosing = (source(target).encode(), _FOR_ROW) if is_written else None
+        yield from file.loop(statement, target, rows, asked, choosing)
 
 
 def _rows(over: Node, file: TestFile) -> list[Node]:

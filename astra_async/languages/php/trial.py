@@ -19,7 +19,6 @@ from astra_async.languages.altering import (
     TEXT,
     Alteration,
     DeclaredTest,
-    Rows,
     both_ways,
     compared,
     constant,
@@ -45,6 +44,7 @@ _FUNCTION = re.compile(r"\bfunction\b[^;{]*\{")
 _LEAVES = re.compile(r"\breturn\b")
 _FOREACH = re.compile(r"\bforeach\s*\(\s*\[")
 _TARGET = re.compile(r"\s*as\s+(\$\w+|\[[\s\w$,]*\])\s*")
+_FOR_ROW = b"(%(target)b === %(row)b ? %(other)b : %(same)b)"
 _BRACE = re.compile(r"\s*\{")
 _SKIPS = re.compile(r"\b(?:return|break|continue)\b")
 _CLASS = re.compile(r"\\?(?:\w+\\)*(\w+)::class")
@@ -174,8 +174,10 @@ def _in_loop(source: bytes, code: str, loop: re.Match[str]) -> Iterator[Alterati
     target, body = _TARGET.fullmatch(code, listed + 1, head), _BRACE.match(code, head + 1)
     rows, end = parts_of(code, opening), closing(code, body.end() - 1) if body else head
     if target and body and len(rows) > 1 and not _SKIPS.search(code, body.end(), end):
-        around = Rows(target.span(1), tuple(rows), (b"[%b, %b]", b"[%b, %b]"), b"$")
-        yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), around)
+        is_keyed = any("=>" in code[slice(*each)].partition("[")[0] for each in rows)
+        choosing = None if is_keyed else (target[1].encode(), _FOR_ROW)
+        asked = _asked_by(source, code, body.end(), end)
+        yield from in_loop(asked, (body.end(), end), rows, source, choosing)
 
 
 def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:

@@ -17,7 +17,6 @@ from astra_async.languages.altering import (
     SUBJECT,
     Alteration,
     DeclaredTest,
-    Rows,
     both_ways,
     compared,
     constant,
@@ -92,6 +91,9 @@ _MANAGERS = {
     "freeze_time", "travel", "override_settings", "modify_settings", "settings", "localcontext", "context",
     "captureOnCommitCallbacks", "assertNumQueries", "override", "client",
 }  # fmt: skip
+# What a loop's one row expects, by its variable or by several.
+_FOR_ROW = b"(%(other)b if %(target)b == (%(row)b) else %(same)b)"
+_FOR_PARTS = b"(%(other)b if (%(target)b) == (*%(row)b,) else %(same)b)"
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 
 
@@ -237,11 +239,10 @@ class _Reader(Values):
         for each, column in zip(targets, columns, strict=False):
             if isinstance(each, ast.Name) and each.id in self.once:
                 self.given[each.id] = column
-        place = self.span(target)
-        is_bare = isinstance(target, ast.Tuple) and self.source[place[0]] != ord("(")
-        patterns = b"(%b), %b" if is_bare else b"%b, %b", b"(%b, %b)"
-        rows_around = Rows(place, tuple(map(self.span, rows)), patterns)
-        yield from in_loop(self.alterations(loop.body), self.span(loop), rows_around)
+        begin, end = self.span(target)
+        choosing = self.source[begin:end], _FOR_ROW if targets == [target] else _FOR_PARTS
+        asked, places = self.alterations(loop.body), [self.span(each) for each in rows]
+        yield from in_loop(asked, self.span(loop), places, self.source, choosing)
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:
         begin, _ = self.span(test)

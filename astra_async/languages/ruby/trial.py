@@ -23,7 +23,8 @@ _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "te
 _CALLING = frozenset({"assert_difference", "assert_no_difference", "assert_changes", "assert_no_changes"})
 _SCOPES = frozenset({"method", "block", "do_block"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
-_UNPAIRED = frozenset({"pair", "bare_string", "bare_symbol"})
+_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # as they stand in another place
+_FOR_ROW = b"(%(target)b == (%(row)b) ? %(other)b : %(same)b)"
 _BODIES = frozenset({"body_statement", "block_body"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
@@ -119,8 +120,9 @@ def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
         rows = [row for each in file.meant(over) for row in elements(each)]
         given = block.child_by_field_name("parameters")
         if given is not None and {each.type for each in given.named_children} <= _TARGETS:
-            is_one = len(given.named_children) == 1
-            patterns = b"%b, %b" if is_one else b"(%b), %b", b"[%b, %b]"
-            is_paired = not any(each.type in _UNPAIRED for each in rows)
-            target, asked = given.named_children[0] if is_one else given, _statements(body, file)
-            yield from file.loop(call, target, rows, asked, patterns if is_paired else None)
+            first, *others = given.named_children
+            names = source(given).strip("|") if others else source(first).strip("()")
+            target = f"[{names}]" if others or first.type != "identifier" else names
+            is_written = "(" not in target and not any(each.type in _UNWRITTEN for each in rows)
+            choosing = (target.encode(), _FOR_ROW) if is_written else None
+            yield from file.loop(call, given if others else first, rows, _statements(body, file), choosing)

@@ -13,7 +13,6 @@ from astra_async.languages.altering import (
     SHAPES,
     Alteration,
     DeclaredTest,
-    Rows,
     constant,
     in_loop,
 )
@@ -30,6 +29,10 @@ _TEST = re.compile(
 _ASSERTION = re.compile(r"\b(?:assert_eq|assert_ne|assert)!\s*\(")
 _LEAVES = re.compile(r"\breturn\b")
 _FOR = re.compile(r"\bfor\s+(?P<row>\w+|\([\w\s,]*\))\s+in\s+\[")
+_FOR_ROW = b"(if %(target)b == %(row)b { %(other)b } else { %(same)b })"
+_PLAIN_ROW = re.compile(
+    rb"""(?:[\s(),-]|\d[\w.]*|true|false|"[^"\\]*"|'[^'\\]')+"""
+)  # can be copied and compared
 _BRACE = re.compile(r"\s*\{")
 _SKIPS = re.compile(r"\b(?:break|continue)\b")
 _WRAPPED = re.compile(r"(?:Some|Ok|Err)\(\s*(.*?)\s*\)", re.DOTALL)
@@ -77,8 +80,11 @@ def _in_loop(source: bytes, code: str, row: tuple[int, int], at: int) -> Iterato
     rows, body = tuple(parts_of(code, at)), _BRACE.match(code, closing(code, at) + 1)
     if body and len(rows) > 1 and not _SKIPS.search(code, body.end(), closing(code, body.end() - 1)):
         end = closing(code, body.end() - 1)
-        around = Rows(row, rows, (b"(%b, %b)", b"(%b, %b)"))
-        yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), around)
+        is_plain = all(_PLAIN_ROW.fullmatch(source, *each) for each in rows)
+        choosing = (source[slice(*row)], _FOR_ROW) if is_plain else None
+        yield from in_loop(
+            _asked_by(source, code, body.end(), end), (body.end(), end), rows, source, choosing
+        )
 
 
 def _compared(
