@@ -301,7 +301,8 @@ class Forms:
             rows = set(range(len(place.rows.places)))
             left = sorted(rows - {each.rows.altered for each, _ in asked if each.rows} or rows)
             row = max(rng.choices(left, k=2))  # code may be right in the first
-            place = replace(place, rows=replace(place.rows, altered=row))
+            name = self._survey.new_name(self._tests[number][0], rng)
+            place = replace(place, rows=replace(place.rows, altered=row)).by_name(name)
         but = {text for _, text in asked}
         return place, self._substitutes.other(self._tests[number][0], place, rng, but)
 

@@ -43,6 +43,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
@@ -72,7 +73,6 @@ _COUNT = re.compile(
 _MORE_OF_THEM = b"%b + 1", b"%b + 2"
 # What is not nothing, of several types: as such it is true, too.
 SOMETHING = b"'no %b'" % DRAWN, DRAWN
-_DONE = re.compile(rb"\bawait\b|\b(?:post|put|patch|delete|create|save|request|fetch)\w*!?[ (]")  # for good
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
 TWO_LETTERS = re.compile(rb"()([A-Za-z])(?!\2)([A-Za-z])")
@@ -103,8 +103,10 @@ class Alteration:
         before, after = _AROUND.get(self.kind, (0, 0))
         return replace(self, begin=self.begin - before, end=self.end + after, kind=WHOLE)
 
-    def by_name(self, name: bytes, held: bytes) -> Alteration:
+    def by_name(self, name: bytes, held: bytes = b"") -> Alteration:
         """With this name for its variable, and with this message where all that was noted holds."""
+        if self.rows is not None:
+            return replace(self, rows=replace(self.rows, name=name))
         others = tuple(each.replace(NAMED, name).replace(HELD, held) for each in self.others)
         also = tuple((place, text.replace(NAMED, name).replace(HELD, held)) for place, text in self.also)
         return replace(self, others=others, also=also)
@@ -114,31 +116,44 @@ class Alteration:
         if self.rows is None:
             return [((self.begin, self.end), text), *self.also]
         whole = self.whole()
-        begin, end = whole.begin, whole.end
-        other = source[begin : self.begin] + text + source[self.end : end]
-        return [((begin, end), self.rows.choice(source, source[begin:end], other))]
+        other = source[whole.begin : self.begin] + text + source[self.end : whole.end]
+        return [*self.rows.edits(source, (whole.begin, whole.end), other)]
+
+
+class Choosing(NamedTuple):
+    """How a language keeps what stands in a row, chooses by it, and declares its variable, if it has to."""
+
+    keeping: bytes
+    choice: bytes
+    declaration: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """A loop over rows that stand in the source, of which one expects something else.
 
-    In its body `401` becomes `(403 if x == b else 401)`. What the loop goes over stays as it is: code may
-    look at that while a test runs, and leave out rows, or repeat one.
+    `for x in (a, b)` becomes `for x in (a, (wanted := b))`, and in its body `401` becomes
+    `(403 if x is wanted else 401)`. What the loop goes over is as it was: code may look at that while a test
+    runs, and leave out rows, or repeat one. Nor is an answer asked what its objects equal.
 
-    `target` is the loop's variable as it is written in an expression, `places` are the rows that may be
-    written once more, `altered` is the number of the one, and `pattern` is how a language chooses.
+    `variable` is the loop's, or one of several, `places` are what each row gives it, `altered` is the number
+    of the one that expects something else, and `name` is the variable that keeps it.
     """
 
-    target: bytes
+    variable: bytes
     places: tuple[tuple[int, int], ...]
-    pattern: bytes
+    choosing: Choosing
+    name: bytes = b"wanted"
     altered: int = 0
 
-    def choice(self, source: bytes, same: bytes, other: bytes) -> bytes:
-        """The `same` value for all rows, and the `other` one for one of them."""
-        row = source[slice(*self.places[self.altered])]
-        return self.pattern % {b"target": self.target, b"row": row, b"other": other, b"same": same}
+    def edits(self, source: bytes, place: tuple[int, int], other: bytes) -> Iterator[Written]:
+        """The edits of a constant that stands in a place of the body."""
+        row = self.places[self.altered]
+        words = {b"variable": self.variable, b"name": self.name, b"row": source[slice(*row)]}
+        yield row, self.choosing.keeping % words
+        yield place, self.choosing.choice % {**words, b"other": other, b"same": source[slice(*place)]}
+        if self.choosing.declaration:
+            yield (len(source), len(source)), self.choosing.declaration % words
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,21 +243,25 @@ def in_loop(
     found: Iterable[Alteration],
     loop: tuple[int, int],
     rows: Sequence[tuple[int, int]],
-    source: bytes,
-    choosing: tuple[bytes, bytes] | None,
+    told: Rows | None,
 ) -> Iterator[Alteration]:
     """What a loop asks: a constant of its body for one of its rows, anything else for all of them.
 
-    `choosing` are the target and the pattern of `Rows`; without them, and where no row may be made twice, a
-    constant is another one for all of them.
+    Where rows are not `told` from each other, a constant is another one for all of them.
     """
-    places = tuple(each for each in rows if not _DONE.search(source, *each))
-    around = Rows(choosing[0], places, choosing[1]) if choosing and places else None
     for each in found:
         is_row = any(begin <= each.begin and each.end <= end for begin, end in rows)
         is_in_body = not is_row and loop[0] <= each.begin and each.end <= loop[1]
         is_for_one = is_in_body and each.kind in _CONSTANTS and not each.rows
-        yield replace(each, rows=around) if is_for_one else each
+        yield replace(each, rows=told) if is_for_one else each
+
+
+def telling(
+    source: bytes, columns: Iterable[tuple[bytes, Sequence[tuple[int, int]]]], choosing: Choosing
+) -> Rows | None:
+    """How to tell rows by the variable that differs most between them, if there is any."""
+    told = (Rows(name, tuple(places), choosing) for name, places in columns)
+    return max(told, key=lambda each: len({source[slice(*at)] for at in each.places}), default=None)
 
 
 def table_key(source: bytes, begin: int, end: int, *, quoted: bool) -> Iterator[Alteration]:

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import COMPARED, FEWER, in_loop
+from astra_async.languages.altering import COMPARED, FEWER, in_loop, telling
 from astra_async.languages.other_values import arranged, values_exchanged, varied
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node, Parser
 
-    from astra_async.languages.altering import Alteration
+    from astra_async.languages.altering import Alteration, Choosing
 
 _NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"})
 _PLAIN_TYPES = frozenset({"string", "number", "boolean", "any", "unknown"})
@@ -184,6 +184,11 @@ class TestFile:
             rows = [elements(each) for each in given]
             for number, each in enumerate(inner) if min(map(len, rows), default=0) >= len(inner) else ():
                 self.bind(each, [row[number] for row in rows])
+        elif target.type == "object_pattern" and all(each.type == "object" for each in given):
+            for name in (each for each in inner if each.type in _NAMES):
+                pairs = [each for row in given for each in elements(row) if each.type == "pair"]
+                values = [value for key, value in map(elements, pairs) if source(key) == source(name)]
+                self.bind(name, values if len(values) == len(given) else ())
 
     def called(
         self, call: Node, function: Node, read: Callable[[], Iterable[Alteration]]
@@ -213,12 +218,15 @@ class TestFile:
         target: Node,
         rows: Sequence[Node],
         asked: Iterable[Alteration],
-        choosing: tuple[bytes, bytes] | None,
+        how: Choosing | None,
     ) -> Iterator[Alteration]:
         """What a loop asks whose `target` is each row once; `asked` is read with what rows give."""
         if len(rows) > 1:
             self.bind(target, rows)
-            yield from in_loop(asked, spans([loop])[0], spans(rows), self.text, choosing)
+            names = [each for each in walk(target) if len(self.bound.get(each.id, ())) == len(rows)]
+            columns = [(each.text or b"", spans(self.bound[each.id])) for each in names]
+            told = telling(self.text, columns, how) if how else None
+            yield from in_loop(asked, spans([loop])[0], spans(rows), told)
 
 
 def _is_made_of(node: Node, types: frozenset[str]) -> bool:

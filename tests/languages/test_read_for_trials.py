@@ -286,7 +286,7 @@ def test_a_number_that_is_compared_loosely_becomes_zero_which_true_is_not() -> N
     ("name", "title", "asked"),
     [
         ("rust", "loops", 'Some((if (name, size) == ("b", 2) { 18 } else { 17 }))'),
-        ("php", "testLoop", "assertSame(($name === 'b' ? '18' : 'x'), "),
+        ("php", "testLoop", "assertSame(($name === $wanted ? '18' : 'x'), "),
     ],
 )
 def test_a_loop_asks_for_something_else_where_it_has_come_to_one_of_its_rows(
@@ -296,8 +296,7 @@ def test_a_loop_asks_for_something_else_where_it_has_come_to_one_of_its_rows(
     place, _ = next(each.alterations for each in READERS[name]("x", source) if each.titles == (title,))
     assert place.rows
     place = replace(place, rows=replace(place.rows, altered=1))
-    ((span, text),) = place.edits(source, b"18")
-    assert asked in rewritten(source, [(span, text)]).decode()
+    assert asked in rewritten(source, place.edits(source, b"18")).decode()
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -17,6 +17,7 @@ from astra_async.languages.altering import (
     NOTHING,
     SUBJECT,
     Alteration,
+    Choosing,
     DeclaredTest,
     declared_test,
 )
@@ -54,7 +55,12 @@ _GIVEN = "shorthand_property_identifier_pattern"
 _OTHER_RUNNERS = frozenset({"vitest", "@jest/globals", "node:test"})
 _FUNCTIONS = FUNCTIONS | {"function_declaration"}
 _SCOPES = _FUNCTIONS | {"method_definition"}
-_FOR_ROW = b"(JSON.stringify(%(target)b) === JSON.stringify(%(row)b) ? %(other)b : %(same)b)"
+_FOR_ROW = Choosing(
+    b"(%(name)b = %(row)b)",
+    b"(%(variable)b === %(name)b ? %(other)b : %(same)b)",
+    b"\n;var %(name)b;\n",
+)
+_FOR_TYPED_ROW = _FOR_ROW._replace(declaration=b"\n;var %(name)b: any;\n")
 _UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
 _LEAVING = frozenset({"return_statement", "break_statement", "continue_statement"})
 _NAMED = re.compile(rb"""^(?:'[^']*'|"[^"]*"|[^'"\w]|\d)*[a-zA-Z_$]""")
@@ -136,10 +142,15 @@ def _untyped(text: bytes, test: DeclaredTest) -> DeclaredTest:
         replace(each, others=tuple(_of_any_type(text[each.begin : each.end], other) for other in each.others))
         if each.kind in {LISTED, NOTHING, SUBJECT}
         else each
-        for each in test.alterations
+        for each in map(_typed, test.alterations)
         if not (each.kind == FEWER and _NAMED.search(b"".join(each.others)))
     )
     return replace(test, alterations=tuple(places))
+
+
+def _typed(place: Alteration) -> Alteration:
+    rows = replace(place.rows, choosing=_FOR_TYPED_ROW) if place.rows else None
+    return replace(place, rows=rows)
 
 
 def _tree(path: str, text: bytes) -> Node | None:
@@ -272,9 +283,8 @@ def _loop(
         statements = body.named_children if body.type == "statement_block" else [body]
         asked = (found for each in statements for found in _statement(each, file, late=False))
         rows = _rows(over, file)
-        is_written = not {"=", ":"} & {*source(target)} and all(each.type != "pair" for each in rows)
-        choosing = (source(target).encode(), _FOR_ROW) if is_written else None
-        yield from file.loop(statement, target, rows, asked, choosing)
+        how = _FOR_ROW if all(each.type != "pair" for each in rows) else None
+        yield from file.loop(statement, target, rows, asked, how)
 
 
 def _rows(over: Node, file: TestFile) -> list[Node]:

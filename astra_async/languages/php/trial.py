@@ -5,6 +5,7 @@ See `languages.altering`.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from astra_async.languages.altering import (
     SUBJECT,
     TEXT,
     Alteration,
+    Choosing,
     DeclaredTest,
     both_ways,
     compared,
@@ -28,6 +30,7 @@ from astra_async.languages.altering import (
     listed,
     renamed,
     table_key,
+    telling,
     within,
 )
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
@@ -44,7 +47,7 @@ _FUNCTION = re.compile(r"\bfunction\b[^;{]*\{")
 _LEAVES = re.compile(r"\breturn\b")
 _FOREACH = re.compile(r"\bforeach\s*\(\s*\[")
 _TARGET = re.compile(r"\s*as\s+(\$\w+|\[[\s\w$,]*\])\s*")
-_FOR_ROW = b"(%(target)b === %(row)b ? %(other)b : %(same)b)"
+_FOR_ROW = Choosing(b"($%(name)b = %(row)b)", b"(%(variable)b === $%(name)b ? %(other)b : %(same)b)")
 _BRACE = re.compile(r"\s*\{")
 _SKIPS = re.compile(r"\b(?:return|break|continue)\b")
 _CLASS = re.compile(r"\\?(?:\w+\\)*(\w+)::class")
@@ -174,10 +177,15 @@ def _in_loop(source: bytes, code: str, loop: re.Match[str]) -> Iterator[Alterati
     target, body = _TARGET.fullmatch(code, listed + 1, head), _BRACE.match(code, head + 1)
     rows, end = parts_of(code, opening), closing(code, body.end() - 1) if body else head
     if target and body and len(rows) > 1 and not _SKIPS.search(code, body.end(), end):
-        is_keyed = any("=>" in code[slice(*each)].partition("[")[0] for each in rows)
-        choosing = None if is_keyed else (target[1].encode(), _FOR_ROW)
-        asked = _asked_by(source, code, body.end(), end)
-        yield from in_loop(asked, (body.end(), end), rows, source, choosing)
+        names = [each.encode() for each in re.findall(r"\$\w+", target[1])]
+        cells = [parts_of(code, each[0]) if code[each[0]] == "[" else [] for each in rows]
+        is_whole, has_all = target[1][0] == "$", all(len(row) == len(names) for row in cells)
+        columns = [rows] if is_whole else [*zip(*cells, strict=True)] if has_all else []
+        is_keyed = any(
+            "=>" in code[slice(*each)].partition("[")[0] for each in [*rows, *itertools.chain(*columns)]
+        )
+        told = telling(source, zip(names, columns, strict=False), _FOR_ROW) if not is_keyed else None
+        yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), rows, told)
 
 
 def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:

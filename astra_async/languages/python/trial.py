@@ -16,6 +16,7 @@ from astra_async.languages.altering import (
     SOMETHING,
     SUBJECT,
     Alteration,
+    Choosing,
     DeclaredTest,
     both_ways,
     compared,
@@ -26,6 +27,7 @@ from astra_async.languages.altering import (
     listed,
     not_held,
     other_subject,
+    telling,
     within,
 )
 from astra_async.languages.other_values import named
@@ -91,9 +93,7 @@ _MANAGERS = {
     "freeze_time", "travel", "override_settings", "modify_settings", "settings", "localcontext", "context",
     "captureOnCommitCallbacks", "assertNumQueries", "override", "client",
 }  # fmt: skip
-# What a loop's one row expects, by its variable or by several.
-_FOR_ROW = b"(%(other)b if %(target)b == (%(row)b) else %(same)b)"
-_FOR_PARTS = b"(%(other)b if (%(target)b) == (*%(row)b,) else %(same)b)"
+_FOR_ROW = Choosing(b"(%(name)b := %(row)b)", b"(%(other)b if %(variable)b is %(name)b else %(same)b)")
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 
 
@@ -236,13 +236,15 @@ class _Reader(Values):
         columns = (
             [rows] if targets == [target] else zip(*(getattr(row, "elts", ()) for row in rows), strict=False)
         )
-        for each, column in zip(targets, columns, strict=False):
-            if isinstance(each, ast.Name) and each.id in self.once:
-                self.given[each.id] = column
-        begin, end = self.span(target)
-        choosing = self.source[begin:end], _FOR_ROW if targets == [target] else _FOR_PARTS
+        named = [
+            (name, each) for name, each in zip(targets, columns, strict=False) if isinstance(name, ast.Name)
+        ]
+        for name, column in named:
+            if name.id in self.once:
+                self.given[name.id] = column
+        by_name = ((name.id.encode(), [self.span(each) for each in column]) for name, column in named)
         asked, places = self.alterations(loop.body), [self.span(each) for each in rows]
-        yield from in_loop(asked, self.span(loop), places, self.source, choosing)
+        yield from in_loop(asked, self.span(loop), places, telling(self.source, by_name, _FOR_ROW))
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:
         begin, _ = self.span(test)

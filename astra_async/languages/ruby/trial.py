@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, declared_test
+from astra_async.languages.altering import Alteration, Choosing, DeclaredTest, declared_test
 from astra_async.languages.other_values import named
 from astra_async.languages.ruby.assertions import ARRANGING, PLAIN, assertion
 from astra_async.languages.ruby.noting import around
@@ -23,8 +23,8 @@ _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "te
 _CALLING = frozenset({"assert_difference", "assert_no_difference", "assert_changes", "assert_no_changes"})
 _SCOPES = frozenset({"method", "block", "do_block"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
-_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # as they stand in another place
-_FOR_ROW = b"(%(target)b == (%(row)b) ? %(other)b : %(same)b)"
+_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # in brackets
+_FOR_ROW = Choosing(b"($%(name)b = %(row)b)", b"(%(variable)b.equal?($%(name)b) ? %(other)b : %(same)b)")
 _BODIES = frozenset({"body_statement", "block_body"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
@@ -120,9 +120,6 @@ def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
         rows = [row for each in file.meant(over) for row in elements(each)]
         given = block.child_by_field_name("parameters")
         if given is not None and {each.type for each in given.named_children} <= _TARGETS:
-            first, *others = given.named_children
-            names = source(given).strip("|") if others else source(first).strip("()")
-            target = f"[{names}]" if others or first.type != "identifier" else names
-            is_written = "(" not in target and not any(each.type in _UNWRITTEN for each in rows)
-            choosing = (target.encode(), _FOR_ROW) if is_written else None
-            yield from file.loop(call, given if others else first, rows, _statements(body, file), choosing)
+            target = given.named_children[0] if len(given.named_children) == 1 else given
+            how = _FOR_ROW if not any(each.type in _UNWRITTEN for each in rows) else None
+            yield from file.loop(call, target, rows, _statements(body, file), how)

@@ -12,7 +12,9 @@ from astra_async.languages.altering import (
     ORDER,
     SHAPES,
     Alteration,
+    Choosing,
     DeclaredTest,
+    Rows,
     constant,
     in_loop,
 )
@@ -29,7 +31,7 @@ _TEST = re.compile(
 _ASSERTION = re.compile(r"\b(?:assert_eq|assert_ne|assert)!\s*\(")
 _LEAVES = re.compile(r"\breturn\b")
 _FOR = re.compile(r"\bfor\s+(?P<row>\w+|\([\w\s,]*\))\s+in\s+\[")
-_FOR_ROW = b"(if %(target)b == %(row)b { %(other)b } else { %(same)b })"
+_FOR_ROW = Choosing(b"%(row)b", b"(if %(variable)b == %(row)b { %(other)b } else { %(same)b })")
 _PLAIN_ROW = re.compile(
     rb"""(?:[\s(),-]|\d[\w.]*|true|false|"[^"\\]*"|'[^'\\]')+"""
 )  # can be copied and compared
@@ -81,10 +83,8 @@ def _in_loop(source: bytes, code: str, row: tuple[int, int], at: int) -> Iterato
     if body and len(rows) > 1 and not _SKIPS.search(code, body.end(), closing(code, body.end() - 1)):
         end = closing(code, body.end() - 1)
         is_plain = all(_PLAIN_ROW.fullmatch(source, *each) for each in rows)
-        choosing = (source[slice(*row)], _FOR_ROW) if is_plain else None
-        yield from in_loop(
-            _asked_by(source, code, body.end(), end), (body.end(), end), rows, source, choosing
-        )
+        told = Rows(source[slice(*row)], rows, _FOR_ROW) if is_plain else None
+        yield from in_loop(_asked_by(source, code, body.end(), end), (body.end(), end), rows, told)
 
 
 def _compared(
