@@ -119,6 +119,7 @@ const answered = (given, wanted) => expect(given.status).toBe(wanted);
 it('works', async () => {
   answered(await get(1), 200);
   expect(find('a')).not.toBeDisabled();
+  expect(find('b')).not.toBeInTheDocument(); expect(gone).not.toBeInTheDocument();
   expect(total(1)).to.deep.equal({ sum: [1] });
   expect(all).toHaveLength(3); expect(none).to.be.null;
   expect(() => pay()).toThrow(Error);
@@ -139,6 +140,7 @@ const answered = (given, wanted) => expect(told.one(given.status)).toBe(told.two
 it('works', async () => {
   told.begin('all of it holds 7'); answered(await get(1), 200);
   expect(told.held(find('a'), (it) => !told.off(it))).not.toBeDisabled();
+  expect(told.held(find('b'), (it) => it == null)).not.toBeInTheDocument(); expect(told.held(gone, (it) => !told.read(it, 'isConnected'))).not.toBeInTheDocument();
   expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }, true));
   expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(2 + 1)); expect(told.held(none, (it) => it === null)).to.be.null;
   expect(told.thrown(() => pay())).toThrow(Error);

@@ -203,6 +203,13 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         given, patterns = subject, _REJECTED
     elif begun == "expect()" and _WORDS.issuperset({*words} - {"resolves"}):
         given = [*subject, *given]
+        if (
+            name == "toBeInTheDocument"
+            and is_denied
+            and about is not None
+            and about.type == "call_expression"
+        ):
+            name = "exist"  # what is found is there
         patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
         patterns = _later(patterns) if "resolves" in words else patterns
         is_path = name in _OF and not (len(given) > 1 and _PLAIN_KEY.fullmatch(source(given[1])))
