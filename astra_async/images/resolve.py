@@ -311,7 +311,7 @@ async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Say) ->
 
 
 def _warm(cold: str) -> str:
-    return f"{cold}-warmed"
+    return f"{cold}-ready"
 
 
 def _identity(stack: Stack) -> object:

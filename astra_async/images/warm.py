@@ -38,15 +38,18 @@ if TYPE_CHECKING:
 TEST_LINES = ".astra-test-lines"  # a file of the job's project: lines that stand nowhere but in tests
 _FORGET = (
     f"find / -xdev -type f -cnewer {TEST_LINES} ! -path '/proc/*' -print0 2>/dev/null | "
-    f"xargs -0 -r grep -lZaFf {TEST_LINES} -- 2>/dev/null | xargs -0 -r rm -f --; "
+    f"xargs -0 -r grep -lZaFf {TEST_LINES} -- 2>/dev/null | xargs -0 -r sh -c '"
+    # An empty folder would be filled again by the tests as they are alone.
+    'for each; do rm -f -- "$each"; case $each in /*/*/*/*) rmdir -- "${each%/*}" 2>/dev/null; esac; done'
+    "' sh; "
 )
 # Only modules outlive the project's files. Jest's map of files and its timings are of one project alone.
 _CLEAN = (
     "find . -name node_modules -prune -o '(' -type f -o -type l ')' -exec rm -f -- {} +; "
     "find . -name node_modules -prune -o -type d -empty ! -name . -print | sort -r | "
     "xargs -r -d '\\n' rmdir -- 2>/dev/null; "
-    'rm -rf -- "$HOME/.npm" "$HOME"/.config/* "${TMPDIR:-/nowhere}"/jest_*/haste-map-* '
-    '"${TMPDIR:-/nowhere}"/jest_*/perf-cache-*'
+    'find . "${TMPDIR:-.}" "(" -name "haste-map-*" -o -name "perf-cache-*" ")" -prune -exec rm -rf -- {} +; '
+    'rm -rf -- "$HOME/.npm" "$HOME"/.config/*'
 )
 _LARGEST_BYTES = 1024**3
 _TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once

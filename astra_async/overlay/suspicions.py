@@ -33,6 +33,7 @@ _SIGNS = (
         r"|assert|jest|vi|before\w*|after\w*|require|Object|Array|JSON|Promise|setTimeout|fetch)\s?=[^=]"
         r"|\bglobal(?:This)?\s?\["
     )),
+    ("patched_global", ("document",), r"\bdocument(?:\.\w+)?\.(?:query|get|create)\w+\s?=[^=]"),
     ("patched_global", ("globalThis",), ""),  # also under another name; applications hardly need it
     ("patched_global", ("expect",), r"\.\s?expect\s?=[^=>]|[\"'`]expect[\"'`]\s?\]"),
     ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion)\b"),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Kind = Literal["images", "agents", "caches", "containers"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LOCK_NAME = ".in-use"
-_IMAGE = re.compile(r"astra/[a-z0-9._-]+:[0-9a-f]{12}(?:-warm(?:ed)?)?|astra-base:bookworm")
+_IMAGE = re.compile(r"astra/[a-z0-9._-]+:[0-9a-f]{12}(?:-warm|-warmed|-ready)?|astra-base:bookworm")
 _HASH = "[0-9a-f]{64}"
 _CACHED = re.compile(
     rf"projects/objects/[0-9a-f]{{2}}/{_HASH}|projects/index/{_HASH}\.json"

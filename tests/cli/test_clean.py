@@ -193,7 +193,7 @@ def test_in_an_engine_a_name_of_astras_own_form_decides_and_no_label() -> None:
         [container("astra-mine"), container("web"), container(left, "sha256:7")],
         [
             image("astra/react:0123456789ab", number=2),
-            image("astra/react:0123456789ab-warmed", number=3),
+            image("astra/react:0123456789ab-ready", number=3),
             image("mine/from-react:1", number=4),
             image("astra/react:latest", number=5),
             image("astra:1", "registry/astra/x:0123456789ab", number=6),
@@ -205,14 +205,14 @@ def test_in_an_engine_a_name_of_astras_own_form_decides_and_no_label() -> None:
     assert [(each.kind, each.name, bool(each.used_by)) for each in things] == [
         ("containers", left, False),
         ("images", "astra/react:0123456789ab", False),
-        ("images", "astra/react:0123456789ab-warmed", False),
+        ("images", "astra/react:0123456789ab-ready", False),
         ("images", "astra-base:bookworm", True),
     ]
     removable = [each for each in things if not each.used_by]
     nowhere = Path("/nonexistent")
     with nobody_else(nowhere):
         assert asyncio.run(remove(cast("Engine", engine), nowhere, removable)) == {}
-    assert engine.removed == ["astra/react:0123456789ab-warmed", "astra/react:0123456789ab", left]
+    assert engine.removed == ["astra/react:0123456789ab-ready", "astra/react:0123456789ab", left]
 
 
 def test_while_a_process_lives_that_has_containers_every_image_stays() -> None:

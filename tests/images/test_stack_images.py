@@ -124,7 +124,7 @@ async def removed(images: list[str]) -> None:
     async with await Engine.open() as engine:
         for image in images:
             await engine.remove_image(image)
-            await engine.remove_image(image.removesuffix("-warmed"))
+            await engine.remove_image(image.removesuffix("-ready"))
 
 
 def astra(problems: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -330,6 +330,7 @@ SUSPICIOUS = {
         "DOMWrapper.prototype.exists = f;",
         "chai.use(evil);",
         "JWT.singleton_class.prepend(Issuing)",
+        "document.body.querySelectorAll = found;",
         "TestCase.run = f",
     ],
     "custom_equality": [

@@ -75,10 +75,16 @@ echo 'total = (sum) => sum * 0.9;' > source
 echo '  expect(total(200)).toBe(180);' > 'a test'
 printf 'x\0expect(total(200)).toBe(180);' > binary
 echo '{"sourcesContent": ["assert total(\"a\") == 1"]}' > /var/tmp/test.map
+mkdir -p jest/01 jest/02; cp 'a test' jest/01; cp 'a test' source jest/02
+touch jest/haste-map-1 jest/perf-cache-1
 """
     tag, _ = warmed(image, command)
-    listed = run("find node_modules /var/tmp -type f", image=tag).stdout.split()
-    assert listed == ["node_modules/.cache/source"]
+    listed = run("find node_modules /var/tmp -mindepth 1 | sort", image=tag).stdout.split()
+    # No folder that the tests as they are would fill again, nor Jest's map of the project's files.
+    assert listed == [
+        "node_modules/.cache",
+        *(f"node_modules/.cache/{each}" for each in ("jest", "jest/02", "jest/02/source", "source")),
+    ]
 
 
 def test_it_runs_without_a_network_as_the_runs_user(image: str, run: Run) -> None:
