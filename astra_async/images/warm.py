@@ -39,7 +39,7 @@ TEST_LINES = ".astra-test-lines"  # a file of the job's project: lines that stan
 _FORGET = (
     f"find / -xdev -type f -cnewer {TEST_LINES} ! -path '/proc/*' -print0 2>/dev/null | "
     f"xargs -0 -r grep -lZaFf {TEST_LINES} -- 2>/dev/null | xargs -0 -r sh -c '"
-    # An empty folder would be filled again by the tests as they are alone.
+    # An empty folder would be filled again by the tests as they are alone; not one of the system's own.
     'for each; do rm -f -- "$each"; case $each in /*/*/*/*) rmdir -- "${each%/*}" 2>/dev/null; esac; done'
     "' sh; "
 )

@@ -220,7 +220,10 @@ class TestFile:
         asked: Iterable[Alteration],
         how: Choosing | None,
     ) -> Iterator[Alteration]:
-        """What a loop asks whose `target` is each row once; `asked` is read with what rows give."""
+        """What a loop asks whose `target` is each row once; `asked` is read with what rows give.
+
+        Without a way (`how`) to choose by a row a constant of its body is another one for all of them.
+        """
         if len(rows) > 1:
             self.bind(target, rows)
             names = [each for each in walk(target) if len(self.bound.get(each.id, ())) == len(rows)]

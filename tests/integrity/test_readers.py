@@ -797,6 +797,8 @@ def test_what_a_compiler_may_refuse_is_left_as_it_is(annotation: str) -> None:
     assert {each.kind for each in test.alterations} == {"listed", "subject", "turned", "text"}
     places = [each for each in test.alterations if each.kind == "text"]
     assert [text[each.begin : each.end] for each in places] == ["z"]
+    assert places[0].rows is not None
+    assert places[0].rows.choosing.declaration == b"\n;var %(name)b: any;\n"
 
 
 # A loop with a last row that asks for something else.

@@ -149,6 +149,7 @@ def _untyped(text: bytes, test: DeclaredTest) -> DeclaredTest:
 
 
 def _typed(place: Alteration) -> Alteration:
+    """With the type that a compiler wants for the variable that keeps a row."""
     rows = replace(place.rows, choosing=_FOR_TYPED_ROW) if place.rows else None
     return replace(place, rows=rows)
 

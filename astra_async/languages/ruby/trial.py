@@ -23,7 +23,7 @@ _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "te
 _CALLING = frozenset({"assert_difference", "assert_no_difference", "assert_changes", "assert_no_changes"})
 _SCOPES = frozenset({"method", "block", "do_block"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
-_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # in brackets
+_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # which nothing can stand around
 _FOR_ROW = Choosing(b"($%(name)b = %(row)b)", b"(%(variable)b.equal?($%(name)b) ? %(other)b : %(same)b)")
 _BODIES = frozenset({"body_statement", "block_body"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
