@@ -25,6 +25,7 @@ _NEAR = 1e-3
 _NUMBER = r"-?(?:\d{1,3}(?:,\d{3})+|\d{1,20})(?:\.\d{1,6})?"
 _QUOTES = "\"'"
 _BEFORE = 10  # characters before an answer, by which its place is found in another message
+_NEEDLESS = re.compile(r"\b0+(?=\d)|(\.\d*?)0+\b")  # zeros of numbers
 _NOTHING = frozenset({"nil", "None", "null", "undefined"})
 _WORDS = _NOTHING | {"true", "false", "True", "False"}
 _CONSTANT = re.compile(
@@ -145,12 +146,12 @@ def _found_in(message: str) -> Iterator[tuple[int, str]]:
 def _differs(wanted: str, other: str) -> bool:
     """Whether no honest answer equals both, as it may two ways of writing a value.
 
-    It may show cents as dollars, or a text without its accents, case, hyphens or zeros before a number.
+    It may show cents as dollars, or a text without its accents, case, hyphens or a number's needless zeros.
     """
     if wanted in _NOTHING or {wanted, other} & _WORDS:
         return wanted in _NOTHING or other in _WORDS
     if wanted[0] == '"' or other[0] == '"':
-        short, other_short = (re.sub(r"\b0+(?=\d)", "", each) for each in (wanted, other))
+        short, other_short = (_NEEDLESS.sub(r"\1", each) for each in (wanted, other))
         is_same = _letters(wanted) == _letters(other) or _letters(short) == _letters(other_short)
         return wanted[0] == other[0] and not is_same
     one, two = float(wanted), float(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +60,7 @@ def test_a_wrong_answer_is_found_as_the_source_writes_it(
         ("900", "assert 9.00 EUR == 120", "cents, shown as euros"),
         ("0.1", "assert 10% == 120", "a share, shown in per cent"),
         ("'002-0001'", "got '2-1', not '120'", "zeros"),
+        ("'10.5'", "assert Decimal('10.50') == Decimal('120')", "zeros behind a point"),
         ("'978-0-14'", "got '978014', not '120'", "hyphens"),
         ("'Émile'", "got 'Emile', not '120'", "accents"),
         ("180", "assert '200' == 120", "a text is no number"),
@@ -119,6 +121,28 @@ def test_what_else_is_wrong_in_what_is_compared_is_asked_for_where_it_stands() -
     shown = Shown("'old'", "{'id': 3, 'by': 'Ada'}", "{'id': 3, 'by': None}")
     assert answers("None", shown, is_altered=False) == ['"Ada"']
     assert answers("3", shown, is_altered=False) == []
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "assert {'a': 14, ...} == {'a': {other}, ...}",
+        "Lists differ: [[41 chars]: 14] != [[41 chars]: {other}]",
+        "assert 14 == {other} and much m…",
+        "assert datetime(2024, 5, 4, 14, tzinfo=EET) == datetime(2024, 5, 4, {other}, tzinfo=UTC)",
+        "expected: 2024-05-04 {other}:00:00 UTC, got: 2024-05-04 14:00:00 +0200",
+    ],
+)
+def test_what_was_cut_or_is_a_moment_does_not_say_that_an_answer_is_another(shown: str) -> None:
+    forms = shop_of("def test_it():\n    assert due() == 12\n")
+    form = forms.altering(forms.names, random.Random(1))
+    assert form is not None
+    ((_, other),) = form.edits.values()
+    for text, found in (("assert 14 == {other}", {"test_it"}), (shown, set())):
+        message = text.replace("{other}", other.decode())
+        right = message.replace("14", "12")
+        assert forms.otherwise(form, {"test_it": message}, {"test_it": right}) == found
+        assert forms.otherwise(form, {"test_it": right}, {"test_it": right}) == set()
 
 
 def shop_of(tests: str) -> AnsweredForms:
