@@ -6,13 +6,12 @@ passes the test as it is with another answer than the reference's is lenient som
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Edit, Form, Forms, edited
-from astra_async.integrity.shown import Shown, answers, differing, is_alike
+from astra_async.integrity.shown import Shown, answers, differing, is_alike, is_comparable
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEY,
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
 _MOST_BESIDE = 8  # forms for what stands beside wrong answers
-# What was cut may have been anything, and a moment may be shown in any time zone.
-_OPEN = re.compile(r"…|\.\.\.|\[\d+ chars\]|tzinfo=|\d:\d\d\S* ?(?:[+-]\d\d:?\d\d|UTC|Z)\b")
 _TIMES = 2  # is a place asked there, in different ways
 
 
@@ -69,14 +66,15 @@ class AnsweredForms(Forms):
         """Altered tests that a solution answers otherwise than as they are, which it passes.
 
         Their messages show another constant, and nowhere what is asked for as it is, which the reference's
-        (`right`) show; without these it is a first look. Of some messages that is not known.
+        (`right`) show; without these it is a first look.
         """
         found = set[str]()
-        whole = {name: text for name, text in messages.items() if not _OPEN.search(text)}
-        for number, shown in self._shown(form, whole, right):
+        for number, shown in self._shown(form, messages, right):
             path, place = self._tests[number][0], form.edits[number][0]
             first = self._answers(path, place, shown._replace(right=None), is_altered=True, alike=True)
-            if first and (right is None or self._answers(path, place, shown, is_altered=False, alike=True)):
+            if not first or not is_comparable(shown):
+                continue
+            if right is None or self._answers(path, place, shown, is_altered=False, alike=True):
                 found.add(self._shown_as(number, messages))
         return frozenset(found)
 

@@ -35,8 +35,10 @@ _CONSTANT = re.compile(
     rf"""|(?P<word>\b(?:{"|".join(sorted(_WORDS))})\b)"""
     r"""|<(?P<angled>[^<>\r\n]{1,200})>"""  # JUnit's, without quotes
 )
-# Places in a source (`a.js:15:42`) and lengths, which are no answer.
 _NAMED = re.compile(r"""(\w+)["']?\s*(?::|=>)""")
+# What was cut may have been anything, and a moment may be shown in any time zone.
+_OPEN = re.compile(r"…|\.\.\.|\[\d+ chars\]|tzinfo=|\d:\d\d\S* ?(?:[+-]\d\d:?\d\d|UTC|Z)\b")
+# Places in a source (`a.js:15:42`) and lengths, which are no answer.
 _PLACES = re.compile(r"\.\w{1,5}:\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
 
 
@@ -105,6 +107,17 @@ def differing(message: str, right: str) -> set[str] | None:
         if each in others
         for name in _NAMED.findall(_PLACES.sub(" ", text)[:at])[-1:]
     }
+
+
+def is_comparable(shown: Shown) -> bool:
+    """Whether a message shows what was answered, if the right one does.
+
+    Not if it hides what the altered test asked for, as an object may, was cut, or shows a moment.
+    """
+    altered, message, right = shown
+    texts = altered, message, message if right is None else right
+    failed, given, known = ({each for _, each in _constants(text)} for text in texts)
+    return not _OPEN.search(message) and failed & given == failed & known
 
 
 def is_alike(one: str, other: str) -> bool:

@@ -143,6 +143,8 @@ def test_what_was_cut_or_is_a_moment_does_not_say_that_an_answer_is_another(show
         right = message.replace("14", "12")
         assert forms.otherwise(form, {"test_it": message}, {"test_it": right}) == found
         assert forms.otherwise(form, {"test_it": right}, {"test_it": right}) == set()
+    hidden = {"test_it": "assert <Room 14> == <Room 14>"}
+    assert forms.otherwise(form, hidden, {"test_it": f"assert Room(12) == Room({other.decode()})"}) == set()
 
 
 def shop_of(tests: str) -> AnsweredForms:
