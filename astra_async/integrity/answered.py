@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Edit, Form, Forms, edited
-from astra_async.integrity.shown import Shown, answers, differing, is_alike, is_comparable
+from astra_async.integrity.shown import Shown, answers, differing, is_alike, is_otherwise
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEY,
@@ -28,6 +28,8 @@ from astra_async.testing.reports.report_text import clean_name
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Mapping, Sequence
+
+    from astra_async.languages.language import Language
 
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
 _MOST_BESIDE = 8  # forms for what stands beside wrong answers
@@ -65,16 +67,12 @@ class AnsweredForms(Forms):
     ) -> frozenset[str]:
         """Altered tests that a solution answers otherwise than as they are, which it passes.
 
-        Their messages show another constant, and nowhere what is asked for as it is, which the reference's
-        (`right`) show; without these it is a first look.
+        `right` are the reference's messages; without these it is a first look.
         """
         found = set[str]()
         for number, shown in self._shown(form, messages, right):
-            path, place = self._tests[number][0], form.edits[number][0]
-            first = self._answers(path, place, shown._replace(right=None), is_altered=True, alike=True)
-            if not first or not is_comparable(shown):
-                continue
-            if right is None or self._answers(path, place, shown, is_altered=False, alike=True):
+            language, asked = self._constant(self._tests[number][0], form.edits[number][0])
+            if language and is_otherwise(asked, shown, own_equality=language.own_equality):
                 found.add(self._shown_as(number, messages))
         return frozenset(found)
 
@@ -134,18 +132,20 @@ class AnsweredForms(Forms):
         names = {name for title in titles for name in self._by_title.get(clean_name(title), ())}
         return min(names & messages.keys(), default="")
 
-    def _answers(
-        self, path: str, place: Alteration, shown: Shown, *, is_altered: bool, alike: bool = False
-    ) -> list[str]:
-        """What a solution has given for the constant that stands in a place, or `alike`: of its type."""
-        language, whole = language_of(path), place.whole()
-        is_far = place.others and place.kind not in {TRUTH, NOTHING}
-        if place.kind not in _SHOWN or is_far or language is None:
+    def _answers(self, path: str, place: Alteration, shown: Shown, *, is_altered: bool) -> list[str]:
+        """What a solution has given for the constant that stands in a place."""
+        language, asked = self._constant(path, place)
+        if language is None:
             return []
-        asked = self._survey.sources[path][whole.begin : whole.end].decode(errors="replace")
-        if place.kind == KEY:
-            asked = f"'{asked}'"
         found = answers(asked, shown, own_equality=language.own_equality, is_altered=is_altered)
-        is_typed = alike or path.rpartition(".")[2] in language.typed
-        found = [each for each in found if not is_typed or is_alike(asked, each)]
+        if path.rpartition(".")[2] in language.typed:
+            found = [each for each in found if is_alike(asked, each)]
         return found if place.kind != KEY else [each[1:-1] for each in found if each[1:-1].isidentifier()]
+
+    def _constant(self, path: str, place: Alteration) -> tuple[Language | None, str]:
+        """The language and the constant of a place, with quotes; neither where messages do not show it so."""
+        whole, is_far = place.whole(), place.others and place.kind not in {TRUTH, NOTHING}
+        if place.kind not in _SHOWN or is_far:
+            return None, ""
+        asked = self._survey.sources[path][whole.begin : whole.end].decode(errors="replace")
+        return language_of(path), f"'{asked}'" if place.kind == KEY else asked

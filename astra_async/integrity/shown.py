@@ -25,6 +25,7 @@ _NEAR = 1e-3
 _NUMBER = r"-?(?:\d{1,3}(?:,\d{3})+|\d{1,20})(?:\.\d{1,6})?"
 _QUOTES = "\"'"
 _BEFORE = 10  # characters before an answer, by which its place is found in another message
+_JUST_BEFORE = 4
 _NEEDLESS = re.compile(r"\b0+(?=\d)|(\.\d*?)0+\b")  # zeros of numbers
 _NOTHING = frozenset({"nil", "None", "null", "undefined"})
 _WORDS = _NOTHING | {"true", "false", "True", "False"}
@@ -109,15 +110,31 @@ def differing(message: str, right: str) -> set[str] | None:
     }
 
 
-def is_comparable(shown: Shown) -> bool:
-    """Whether a message shows what was answered, if the right one does.
+def is_otherwise(asked: str, shown: Shown, *, own_equality: bool) -> bool:
+    """Whether a message nowhere shows what is asked for, but another constant where the right one shows it.
 
-    Not if it hides what the altered test asked for, as an object may, was cut, or shows a moment.
+    An object that equals what is asked for may be shown as anything, and seldom is as a plain constant.
     """
     altered, message, right = shown
-    texts = altered, message, message if right is None else right
-    failed, given, known = ({each for _, each in _constants(text)} for text in texts)
-    return not _OPEN.search(message) and failed & given == failed & known
+    message, reference = _PLACES.sub(" ", message), _PLACES.sub(" ", right or "")
+    wanted = next((each for _, each in _constants(asked)), "")
+    given, known = _constants(message), _constants(reference)
+    if not wanted or _OPEN.search(shown.message) or any(each == wanted for _, each in given):
+        return False
+    places = {_before(reference, at) for at, each in known if each == wanted}
+    others = {each for _, each in (*known, *_constants(altered))}
+    return any(
+        each not in others
+        and is_alike(wanted, each)
+        and not (own_equality and not _differs(wanted, each))
+        and (right is None or _before(message, at) in places)
+        for at, each in given
+    )
+
+
+def _before(message: str, at: int) -> str:
+    """What stands before a constant, with its own first sign if that is none of it."""
+    return message[max(at - _JUST_BEFORE, 0) : at] + ("" if message[at].isalnum() else message[at])
 
 
 def is_alike(one: str, other: str) -> bool:
