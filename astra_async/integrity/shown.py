@@ -25,7 +25,6 @@ _NEAR = 1e-3
 _NUMBER = r"-?(?:\d{1,3}(?:,\d{3})+|\d{1,20})(?:\.\d{1,6})?"
 _QUOTES = "\"'"
 _BEFORE = 10  # characters before an answer, by which its place is found in another message
-_JUST_BEFORE = 4
 _NEEDLESS = re.compile(r"\b0+(?=\d)|(\.\d*?)0+\b")  # zeros of numbers
 _NOTHING = frozenset({"nil", "None", "null", "undefined"})
 _WORDS = _NOTHING | {"true", "false", "True", "False"}
@@ -37,8 +36,8 @@ _CONSTANT = re.compile(
     r"""|<(?P<angled>[^<>\r\n]{1,200})>"""  # JUnit's, without quotes
 )
 _NAMED = re.compile(r"""(\w+)["']?\s*(?::|=>)""")
-# What was cut may have been anything, and a moment may be shown in any time zone.
-_OPEN = re.compile(r"…|\.\.\.|\[\d+ chars\]|tzinfo=|\d:\d\d\S* ?(?:[+-]\d\d:?\d\d|UTC|Z)\b")
+# What was cut off may have been anything, and a moment may be shown in any time zone.
+_OPEN = re.compile(r"…|\[\d+ chars\]|tzinfo=|\d:\d\d\S* ?(?:[+-]\d\d:?\d\d|UTC|Z)\b")
 # Places in a source (`a.js:15:42`) and lengths, which are no answer.
 _PLACES = re.compile(r"\.\w{1,5}:\d+(?::\d+)?\b|\((?:\d+|line \d+)\)|\[\d+ \w+\]|\bline \d+")
 
@@ -125,6 +124,7 @@ def is_otherwise(asked: str, shown: Shown, *, own_equality: bool) -> bool:
     others = {each for _, each in (*known, *_constants(altered))}
     return any(
         each not in others
+        and "..." not in each
         and is_alike(wanted, each)
         and not (own_equality and not _differs(wanted, each))
         and (right is None or _before(message, at) in places)
@@ -134,7 +134,7 @@ def is_otherwise(asked: str, shown: Shown, *, own_equality: bool) -> bool:
 
 def _before(message: str, at: int) -> str:
     """What stands before a constant, with its own first sign if that is none of it."""
-    return message[max(at - _JUST_BEFORE, 0) : at] + ("" if message[at].isalnum() else message[at])
+    return message[max(at - _BEFORE, 0) : at] + ("" if message[at].isalnum() else message[at])
 
 
 def is_alike(one: str, other: str) -> bool:

@@ -126,7 +126,6 @@ def test_what_else_is_wrong_in_what_is_compared_is_asked_for_where_it_stands() -
 @pytest.mark.parametrize(
     "shown",
     [
-        "assert {'a': 14, ...} == {'a': {other}, ...}",
         "Lists differ: [[41 chars]: 14] != [[41 chars]: {other}]",
         "assert 14 == {other} and much m…",
         "assert datetime(2024, 5, 4, 14, tzinfo=EET) == datetime(2024, 5, 4, {other}, tzinfo=UTC)",
@@ -146,7 +145,7 @@ def test_what_was_cut_or_is_a_moment_does_not_say_that_an_answer_is_another(show
 
 
 @pytest.mark.parametrize(
-    "shown", ["<Room 14>", "Pieces #14", "<shop.Pieces at 0x14>", "{14}", "<OAK or Elm>"]
+    "shown", ["<Room 14>", "Pieces #14", "<shop.Pieces at 0x14>", "{14}", "<OAK or Elm>", "'O...k'"]
 )
 @pytest.mark.parametrize(("asked", "other"), [("12", "17"), ("'Oak'", "'Elm'")])
 def test_how_an_object_shows_itself_does_not_say_that_an_answer_is_another(
