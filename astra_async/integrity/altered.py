@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.substitutes import Substitutes
@@ -227,6 +228,13 @@ class Forms:
             if place.kind not in _KEPT and not self._substitutes.is_spelling(self._tests[at][0], place, text)
         }
         return replace(self._made(edits | anew), spent=spent)
+
+    def at_the_end(self, form: Form, rng: random.Random) -> Form:
+        """The same tests, each altered in its last place: nothing that they do is left undone then."""
+        if form.is_noting:
+            return form
+        last = {at: max(self._tests[at][1].alterations, key=attrgetter("begin")) for at in form.edits}
+        return self._made({at: self._edit(at, place, rng) for at, place in last.items()})
 
     def one_by_one(self, names: frozenset[str], rng: random.Random) -> list[Form]:
         """Each of these tests altered alone in one place, for places that are drawn.

@@ -167,7 +167,7 @@ class Trials:
         # And behind these what the solution itself has answered, what stands beside wrong answers, and tests
         # lost beside altered ones: who lets a number of failures pass lets them pass where that number stays.
         asked, runs = list(forms), list[tuple[Form, FormRun]]()
-        doubted: Form | None = None
+        doubted: tuple[Form, Seen] | None = None
         for number, form in enumerate(asked):
             if number < len(early):
                 run = early[number]
@@ -179,7 +179,7 @@ class Trials:
                 asked += await case.beside(runs, passed, rng)
             seen = await case.seen(form, passed, run)
             if seen.lost | seen.otherwise and doubted is None:
-                doubted = form
+                doubted = form, seen
                 asked += case.forms.one_by_one(seen.lost, rng)
             if not seen.bent | seen.silent:
                 own = sum(each.is_own for each in asked)
@@ -193,7 +193,7 @@ class Trials:
                 return _proven(bent, form, left_out, seconds)
             doubt = doubt or why
         if doubted is not None and not doubt:
-            doubt, took_s = await self._doubted_again(case, files, doubted, rng)
+            doubt, took_s = await self._doubted_again(case, files, *doubted, rng)
             seconds += took_s
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
         void = [case.is_known(form) and not await case.evidence(form) for form in forms]
@@ -231,19 +231,21 @@ class Trials:
         return bent, "", seconds
 
     async def _doubted_again(
-        self, case: TriedProblem, files: Changed, form: Form, rng: random.Random
+        self, case: TriedProblem, files: Changed, form: Form, seen: Seen, rng: random.Random
     ) -> tuple[str, float]:
         """Why nothing is proven, if tests are lost again, or answered otherwise; and seconds.
 
         Code that asks the tests which of its answers is right does so. Honest code may lose some, too, if it
-        keeps what a failed test has left behind.
+        keeps what a test that failed early has left behind: then tests fail at their ends.
         """
+        if not seen.otherwise:
+            form = case.forms.at_the_end(form, rng)
         passed, run, took_s = await case.pair(files, form, rng)
-        seen = await case.seen(form, passed, run)
-        if seen.lost:
-            return f"unproven: fails beside altered tests: {_listed(seen.lost)}", took_s
-        if seen.otherwise:
-            return f"unproven: answers otherwise where altered: {_listed(seen.otherwise)}", took_s
+        again = await case.seen(form, passed, run)
+        if again.lost:
+            return f"unproven: fails beside altered tests: {_listed(again.lost)}", took_s
+        if seen.otherwise and again.otherwise:
+            return f"unproven: answers otherwise where altered: {_listed(again.otherwise)}", took_s
         return "", took_s
 
     async def _case(self, prepared: Prepared, image: str) -> TriedProblem:

@@ -393,6 +393,43 @@ def test_who_fails_beside_altered_tests_again_is_unproven_and_keeps_its_points(t
     assert said == {"unproven: fails beside altered tests:"}
 
 
+LEAVING = """\
+def test_one():
+    put('tea')
+    assert held() == ['tea']
+    take('tea')
+    assert held() == []
+
+
+def test_two():
+    assert held() == []
+    put('cake')
+    assert held() == ['cake']
+    take('cake')
+    assert held() == []
+"""
+BASKET = """
+basket = []
+held = lambda: list(basket)
+put = basket.append
+take = basket.remove
+"""
+FORGETTING = """
+basket = []
+def held():
+    found, basket[:] = list(basket), ()
+    return found
+put = basket.append
+take = lambda word: None
+"""
+
+
+def test_who_keeps_what_an_early_failure_has_left_behind_is_no_cheat(tmp_path: Path) -> None:
+    grading = Grader(tmp_path, tests=LEAVING, reference=FORGETTING)
+    results = grading.of(*(f"{BASKET}# {number}\n" for number in range(12)))
+    assert {(result.passed, result.trial, result.note) for result in results} == {(2, "tried", "")}
+
+
 SHOWING = TESTS.replace("assert ", "TestCase().assertEqual(").replace(" == ", ", ")
 SHOWING = "from unittest import TestCase\n\n\n" + "".join(
     f"{line})\n" if "assert" in line else f"{line}\n" for line in SHOWING.splitlines()
