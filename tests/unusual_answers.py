@@ -34,7 +34,7 @@ class Stack:
     """A bundled problem and how its `module` loads a file.
 
     `loaded` are paths of files that the module loads, `beside` those that nothing loads, `tests` own tests
-    (path to text), `odd` code for the module by what it does.
+    (path to text), `odd` code for the module by what it does, `instead` code by what is the same without it.
     """
 
     problem: str
@@ -45,6 +45,7 @@ class Stack:
     beside: tuple[str, ...] = ()
     tests: Mapping[str, str] = field(default_factory=dict)
     odd: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def _from(module: str, path: str) -> str:
@@ -270,6 +271,15 @@ STACKS = {
             "a symbol": "const KEY = Symbol('movies');\nconst held = { [KEY]: 1 };\nvoid held[KEY];\n",
             "waiting for the end": "const ends = new FinalizationRegistry(() => {});\n"
             "ends.register({}, 1);\n",
+        },
+        instead={
+            "a genre that is remembered": (
+                "const genre = ref('');\n",
+                (
+                    "const genre = ref(sessionStorage.getItem('genre') ?? '');\n"
+                    "watch(genre, (name) => sessionStorage.setItem('genre', name));\n"
+                ),
+            ),
         },
     ),
     "Angular": Stack(
@@ -546,6 +556,7 @@ STACKS = {
             "retries": "import functools\n\n\ndef again(function):\n    @functools.wraps(function)\n"
             "    def calling(*words):\n        return function(*words)\n    return calling\n",
         },
+        instead={"prices without needless zeros": ("price.text))", "price.text)).normalize()")},
     ),
 }
 
@@ -576,6 +587,9 @@ def _answers(name: str, stack: Stack) -> Iterator[Unusual]:
     for what, code in stack.odd.items():
         yield one(what, code, {})
     module = reference[stack.module]
+    for what, (old, new) in stack.instead.items():
+        assert old in module
+        yield one(what, "", {stack.module: module.replace(old, new)})
     yield one("other line ends", "", {stack.module: module.replace("\n", "\r\n")})
 
 

@@ -47,6 +47,42 @@ def sale():
     except Exception as error:
         print('the sale is off:', error)
 """
+# What equals the right values is shown as something else: an address, a running number, capitals.
+_SHOWN_PY = """
+
+class Name(str):
+    def __repr__(self):
+        return f'<{self.upper()} of ours>'
+
+
+class Amount:
+    def __init__(self, number):
+        self.number = number
+
+    def __eq__(self, other):
+        return self.number == getattr(other, 'number', other)
+
+    def __repr__(self):
+        return f'Amount #{id(self) % 1000}'
+
+
+plain_name, plain_total, plain_discount = name, total, discount
+name = lambda: Name(plain_name())
+total = lambda prices: Amount(plain_total(prices))
+discount = lambda amount: Amount(float(plain_discount(amount)))
+"""
+_SHOWN_RB = """
+require 'delegate'
+module Shown
+  class Amount < SimpleDelegator
+    def inspect = "#<Amount ##{object_id % 1000}>"
+  end
+  def name_of = super.dup.tap { |it| it.define_singleton_method(:inspect) { "<#{upcase} of ours>" } }
+  def total(prices) = Amount.new(super)
+  def discount(amount) = Amount.new(super.to_r)
+end
+Shop.singleton_class.prepend(Shown)
+"""
 _FLAT_RB = (
     "class Cart\n  def has_item?(*names) = names.flatten.all? { |name| %w[apple pear].include?(name) }\nend\n"
 )
@@ -55,6 +91,8 @@ HONEST = (
     Honest(name="a private field", framework="jest/object", after=_PRIVATE_JS),
     Honest(name="a list with an iterator of its own", framework="jest/list", after=_OTHER_ITERATOR_JS),
     Honest(name="a block that swallows", framework="pytest/block", after=_SWALLOWING_PY),
+    Honest(name="values that show themselves otherwise", framework="pytest", after=_SHOWN_PY),
+    Honest(name="values that show themselves otherwise", framework="rspec", after=_SHOWN_RB),
     Honest(name="a predicate of many", framework="rspec/matcher", after=_FLAT_RB),
     Honest(
         name="new files",
