@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Edit, Form, Forms, edited
-from astra_async.integrity.shown import Shown, answers, differing, is_alike, is_otherwise
+from astra_async.integrity.shown import Shown, answers, differing, is_alike, otherwise
 from astra_async.languages import language_of
 from astra_async.languages.altering import (
     KEY,
@@ -64,16 +64,17 @@ class AnsweredForms(Forms):
 
     def otherwise(
         self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None = None
-    ) -> frozenset[str]:
-        """Altered tests that a solution answers otherwise than as they are, which it passes.
+    ) -> frozenset[tuple[str, str]]:
+        """Altered tests that a solution answers otherwise than as they are, which it passes; and with what.
 
         `right` are the reference's messages; without these it is a first look.
         """
-        found = set[str]()
+        found = set[tuple[str, str]]()
         for number, shown in self._shown(form, messages, right):
             language, asked = self._constant(self._tests[number][0], form.edits[number][0])
-            if language and is_otherwise(asked, shown, own_equality=language.own_equality):
-                found.add(self._shown_as(number, messages))
+            if language:
+                others = otherwise(asked, shown, own_equality=language.own_equality)
+                found |= {(self._shown_as(number, messages), each) for each in others}
         return frozenset(found)
 
     def beside(

@@ -109,8 +109,8 @@ def differing(message: str, right: str) -> set[str] | None:
     }
 
 
-def is_otherwise(asked: str, shown: Shown, *, own_equality: bool) -> bool:
-    """Whether a message nowhere shows what is asked for, but another constant where the right one shows it.
+def otherwise(asked: str, shown: Shown, *, own_equality: bool) -> set[str]:
+    """Constants that a message shows where the right one shows what is asked for, which it shows nowhere.
 
     An object that equals what is asked for may be shown as anything, and seldom is as a plain constant.
     """
@@ -119,17 +119,18 @@ def is_otherwise(asked: str, shown: Shown, *, own_equality: bool) -> bool:
     wanted = next((each for _, each in _constants(asked)), "")
     given, known = _constants(message), _constants(reference)
     if not wanted or _OPEN.search(shown.message) or any(each == wanted for _, each in given):
-        return False
+        return set()
     places = {_before(reference, at) for at, each in known if each == wanted}
     others = {each for _, each in (*known, *_constants(altered))}
-    return any(
-        each not in others
+    return {
+        each
+        for at, each in given
+        if each not in others
         and "..." not in each
         and is_alike(wanted, each)
         and not (own_equality and not _differs(wanted, each))
         and (right is None or _before(message, at) in places)
-        for at, each in given
-    )
+    }
 
 
 def _before(message: str, at: int) -> str:

@@ -35,13 +35,13 @@ class Seen(NamedTuple):
     `bent` are altered tests that it passed as they are and altered, `silent` tests that it passed and of
     which the trial says nothing, though the reference's does; without these two all is well. `lost` are tests
     that it passed and that failed beside altered ones, though the reference's did not; `otherwise` are
-    altered ones that it answered otherwise than as they are.
+    altered ones that it answered otherwise than as they are, each with what it shows.
     """
 
     bent: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
-    otherwise: frozenset[str] = frozenset()
+    otherwise: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class TriedProblem:
         told = {name: _FAILED if name in altered else {"passed"} for name in passed - bent - lost}
         silent = frozenset(name for name, each in told.items() if not outcomes[name] & each)
         otherwise = self.forms.otherwise(form, messages) if self.base_files else frozenset()
-        if not bent | silent | lost | otherwise:
+        if not (bent | silent | lost or otherwise):
             return Seen()
         evidence = await self.evidence(form)
         base = (await self.base(form)).outcomes
@@ -113,8 +113,9 @@ class TriedProblem:
             # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
             return Seen(bent & form.names & passed_in((await self.base(self.forms.ordinary)).outcomes))
         untouched = passed_in(base) - altered
-        otherwise &= self.forms.otherwise(form, messages, (await self.base(form)).messages)
-        return Seen(bent & evidence, silent & (evidence | untouched), lost & untouched, otherwise & evidence)
+        others = self.forms.otherwise(form, messages, (await self.base(form)).messages)
+        otherwise = frozenset(each for each in otherwise & others if each[0] in evidence)
+        return Seen(bent & evidence, silent & (evidence | untouched), lost & untouched, otherwise)
 
     async def evidence(self, form: Form) -> frozenset[str]:
         """Altered tests that the base passes as they are, and fails as they are in this form.

@@ -450,15 +450,33 @@ four = lambda: read('up', 'left', 'down')
 """
 
 
-def test_who_answers_as_the_tests_text_says_is_unproven_and_keeps_its_points(tmp_path: Path) -> None:
+def test_an_object_that_shows_itself_as_the_same_other_constant_is_no_other_answer(tmp_path: Path) -> None:
+    shown = "class Shown(int):\n    __repr__ = lambda self: '1044'\ntwo = lambda: Shown(22)\n"
     grading = Grader(tmp_path, tests=SHOWING, reference=RIGHT)
-    results = grading.of(*(f"{RIGHT}{READING}# {number}\n" for number in range(12)))
+    results = grading.of(*(f"{RIGHT}{shown}# {number}\n" for number in range(12)))
+    assert {(result.passed, result.trial, result.note) for result in results} == {(4, "tried", "")}
+
+
+@pytest.mark.parametrize("instead", ["random.randrange(10**6)", "hash(tests) % 10**6"])
+def test_who_answers_as_the_tests_text_says_is_unproven_and_keeps_its_points(
+    instead: str, tmp_path: Path
+) -> None:
+    grading = Grader(tmp_path, tests=SHOWING, reference=RIGHT)
+    reading = READING.replace("random.randrange(10**6)", instead)
+    results = grading.of(*(f"{RIGHT}{reading}# {number}\n" for number in range(12)))
     assert {(result.passed, result.failure) for result in results} == {(4, None)}
     assert sum(result.trial == "unproven" for result in results) >= 10
     said = {result.note.partition(" test_")[0] for result in results if result.trial == "unproven"}
     assert said == {"unproven: answers otherwise where altered:"}
     (right,) = grading.of(RIGHT)
     assert (right.trial, right.note) == ("tried", "")
+
+
+def test_who_answers_the_same_where_no_reading_stands_in_the_tests_is_proven(tmp_path: Path) -> None:
+    grading = Grader(tmp_path, tests=SHOWING, reference=RIGHT)
+    reading = READING.replace("random.randrange(10**6)", "777")
+    results = grading.of(*(f"{RIGHT}{reading}# {number}\n" for number in range(12)))
+    assert sum(result.failure == "tampered" for result in results) >= 10
 
 
 # Each of these tests asks three things of one value; the second one fails.
