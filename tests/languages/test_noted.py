@@ -133,6 +133,7 @@ it('works', async () => {
   await expect(buy()).resolves.toHaveLength(1);
   expect(paid).toHaveBeenCalled(); expect(paid).not.toHaveBeenCalled();
   expect(kinds).not.toContain('a');
+  expect(half).toBeCloseTo(0.5); expect(third).toBeCloseTo(0.333, 3); expect(all).toBeCloseTo(1, digits);
 });
 """
 NOTED_JAVASCRIPT = """\
@@ -154,6 +155,7 @@ it('works', async () => {
   await expect(buy()).resolves.toHaveLength(1);
   expect(told.held(paid, (it) => ((it?.mock?.calls.length ?? it?.calls?.count?.()) ?? 1) > 0)).toHaveBeenCalled(); expect(told.held(paid, (it) => !(it?.mock?.calls.length ?? it?.calls?.count?.()))).not.toHaveBeenCalled();
   expect(told.one(kinds)).not.toContain(told.both('a', (one, two) => typeof one === 'string' ? typeof two !== 'string' || !one.includes(two) : !Array.isArray(one) || !Array.prototype.includes.call(one, two)));
+  expect(told.one(half)).toBeCloseTo(told.both(0.5, (one, two) => one === two || Math.abs(one - two) < 5.5e-3)); expect(told.one(third)).toBeCloseTo(told.both(0.333, (one, two) => one === two || Math.abs(one - two) < 5.5e-4), 3); expect(all).toBeCloseTo(1, digits);
 told.end('all of it holds 7')();
 });
 """  # noqa: E501

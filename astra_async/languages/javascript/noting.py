@@ -43,7 +43,6 @@ _BOTH = {
     "one < two": ("toBeLessThan", "below", "lt", "lessThan"),
     "one <= two": ("toBeLessThanOrEqual", "most", "lte"),
     "one instanceof two": ("toBeInstanceOf", "instanceOf", "instanceof"),
-    "one === two || Math.abs(one - two) < 0.5": ("toBeCloseTo",),
     "typeof two !== 'string' "
     "|| two.split(' ').every((name@any@) => !name || one?.classList?.contains(name))": ("toHaveClass",),
 }  # fmt: skip
@@ -188,6 +187,13 @@ def _later(patterns: Patterns) -> Patterns:
     return (first, *rest) if first == _ONE else ()
 
 
+def _close_to(digits: str) -> Patterns:
+    """What a number is close to, to so many digits behind the point, as jest and jasmine round."""
+    if not (digits.isdecimal() and len(digits) == 1):
+        return ()
+    return _ONE, _both(f"one === two || Math.abs(one - two) < 5.5e-{int(digits) + 1}")
+
+
 def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
     """What a call or a property compares, if it is an assertion that says all by itself."""
     is_call = assertion.type == "call_expression"
@@ -211,6 +217,8 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         ):
             name = "exist"  # what is found is there
         patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
+        if name == "toBeCloseTo" and not is_denied:
+            patterns = _close_to(source(given[2]) if len(given) > 2 else "2")  # noqa: PLR2004 - a third one
         patterns = _later(patterns) if "resolves" in words else patterns
         is_path = name in _OF and not (len(given) > 1 and _PLAIN_KEY.fullmatch(source(given[1])))
         if is_path or (name in _HOLDING and "deep" in words):
