@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.substitutes import Substitutes
@@ -48,7 +47,6 @@ _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have ano
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _KEPT = frozenset({NOTED, SUBJECT, VARIED, *SHAPES})  # what a repetition asks again as it is
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
-_MOST_PLACES = 8  # in which tests are altered one by one
 _MESSAGES = 10**9  # of tests that note: who copies another's has not failed at its own end
 _MESSAGE = re.compile(rf"{ALL_HELD} \d+(?:{EACH_TIME})?".encode())
 Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
@@ -228,28 +226,6 @@ class Forms:
             if place.kind not in _KEPT and not self._substitutes.is_spelling(self._tests[at][0], place, text)
         }
         return replace(self._made(edits | anew), spent=spent)
-
-    def at_the_end(self, form: Form, rng: random.Random) -> Form:
-        """The same tests, each altered in its last place: nothing that they do is left undone then."""
-        if form.is_noting:
-            return form
-        last = {at: max(self._tests[at][1].alterations, key=attrgetter("begin")) for at in form.edits}
-        return self._made({at: self._edit(at, place, rng) for at, place in last.items()})
-
-    def one_by_one(self, names: frozenset[str], rng: random.Random) -> list[Form]:
-        """Each of these tests altered alone in one place, for places that are drawn.
-
-        No form of tests of computed names: which of them is altered would be known by nobody.
-        """
-        places = [
-            (number, place)
-            for number, (_, test) in enumerate(self._tests)
-            if test.titles and self._is(test, names)
-            for place in test.alterations
-            if place.kind != TURNED
-        ]
-        drawn = rng.sample(places, min(_MOST_PLACES, len(places)))
-        return [self._made({number: self._edit(number, place, rng)}) for number, place in drawn]
 
     def outcomes(self, report: TestReport) -> tuple[dict[str, set[str]], dict[str, str]]:
         """Expected tests by name, with what a report says of each of their occurrences, and messages."""

@@ -1,4 +1,4 @@
-"""Altered tests that a solution's own messages lead to: what it answered, and what stands beside that.
+"""Altered tests that earlier trials lead to: what a solution answered, what stands beside that, what it lost.
 
 A test that is altered fails honestly for most solutions, and its message shows what the solution gave. Who
 passes the test as it is with another answer than the reference's is lenient somewhere in it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.altered import Edit, Form, Forms, edited
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 
 _SHOWN = frozenset({NUMBER, TEXT, TRUTH, NOTHING, *KEYS})  # what a message shows as the source writes it
 _MOST_BESIDE = 8  # forms for what stands beside wrong answers
+_MOST_PLACES = 8  # in which tests are altered one by one
 _TIMES = 2  # is a place asked there, in different ways
 
 
 class AnsweredForms(Forms):
-    """The altered forms of one problem's tests, also those that a solution's messages lead to."""
+    """The altered forms of one problem's tests, also those that its trials lead to."""
 
     def own(
         self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None = None
@@ -106,6 +108,28 @@ class AnsweredForms(Forms):
             for places, edit in zip(asked, dict.fromkeys(edits[known_edits:]), strict=False):
                 places[number] = edit
         return [self._made(edits) for edits in asked if edits]
+
+    def at_the_end(self, form: Form, rng: random.Random) -> Form:
+        """The same tests, each altered in its last place: nothing that they do is left undone then."""
+        if form.is_noting:
+            return form
+        last = {at: max(self._tests[at][1].alterations, key=attrgetter("begin")) for at in form.edits}
+        return self._made({at: self._edit(at, place, rng) for at, place in last.items()})
+
+    def one_by_one(self, names: frozenset[str], rng: random.Random) -> list[Form]:
+        """Each of these tests altered alone in one place, for places that are drawn.
+
+        No form of tests of computed names: which of them is altered would be known by nobody.
+        """
+        places = [
+            (number, place)
+            for number, (_, test) in enumerate(self._tests)
+            if test.titles and self._is(test, names)
+            for place in test.alterations
+            if place.kind != TURNED
+        ]
+        drawn = rng.sample(places, min(_MOST_PLACES, len(places)))
+        return [self._made({number: self._edit(number, place, rng)}) for number, place in drawn]
 
     def _shown(
         self, form: Form, messages: Mapping[str, str], right: Mapping[str, str] | None

@@ -218,7 +218,7 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
             name = "exist"  # what is found is there
         patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
         if name == "toBeCloseTo" and not is_denied:
-            patterns = _close_to(source(given[2]) if len(given) > 2 else "2")  # noqa: PLR2004 - a third one
+            patterns = _close_to(source(given[2]) if given[2:] else "2")
         patterns = _later(patterns) if "resolves" in words else patterns
         is_path = name in _OF and not (len(given) > 1 and _PLAIN_KEY.fullmatch(source(given[1])))
         if is_path or (name in _HOLDING and "deep" in words):
