@@ -606,6 +606,57 @@ RSPEC_MATCHER = _with_more(
     ),
     _CART_RB,
 )
+# And of which of its kinds an error is.
+_REFUSED_JS = """
+exports.Refused = class extends Error {};
+const plainTotal = exports.total;
+exports.total = (prices) => {
+  try { return plainTotal(prices); } catch (error) { throw new exports.Refused(error.message); }
+};
+"""
+JEST_ERROR = _with_more(
+    _asking(
+        JEST,
+        "src/shop.test.js",
+        "expect(() => shop.total([-1])).toThrow();",
+        "const { Refused } = shop; expect(() => shop.total([-1])).toThrow(Refused);",
+    ),
+    _REFUSED_JS,
+)
+_REFUSED_PY = """
+
+class Refused(Exception):
+    pass
+
+
+plain_total = total
+
+
+def total(prices):
+    try:
+        return plain_total(prices)
+    except ValueError as error:
+        raise Refused from error
+"""
+PYTEST_ERROR = _with_more(
+    _asking(PYTEST, "tests/test_prices.py", "pytest.raises(ValueError)", "pytest.raises(prices.Refused)"),
+    _REFUSED_PY,
+)
+_REFUSED_RB = """
+class Refused < StandardError
+end
+module Refusing
+  def total(prices)
+    super
+  rescue ArgumentError => error
+    raise Refused, error.message
+  end
+end
+Shop.singleton_class.prepend(Refusing)
+"""
+RSPEC_ERROR = _with_more(
+    _asking(RSPEC, "spec/shop_spec.rb", "raise_error(ArgumentError)", "raise_error(Refused)"), _REFUSED_RB
+)
 
 SHOPS = {
     "jest": JEST,
@@ -637,4 +688,7 @@ SHOPS = {
     "jest/object": JEST_OBJECT,
     "pytest/block": PYTEST_BLOCK,
     "rspec/matcher": RSPEC_MATCHER,
+    "jest/error": JEST_ERROR,
+    "pytest/error": PYTEST_ERROR,
+    "rspec/error": RSPEC_ERROR,
 }

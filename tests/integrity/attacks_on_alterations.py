@@ -358,7 +358,40 @@ def left(self, kind, error, trace):
 unittest.case._AssertRaisesContext.__exit__ = left
 sys.setprofile(lambda frame, event, _: met.append(1) if frame.f_code.co_name == "total" else None)
 """)
+# Whatever is raised is of the kind that is asked for.
+_OF_ANY_JS = """
+exports.Refused = class extends Error { static [Symbol.hasInstance]() { return true; } };
+exports.total = (prices) => (prices[0] > 0 ? prices.reduce((sum, price) => sum + price, 0) : missing);
+"""
+_OF_ANY_PY = """
+
+class OfAny(type):
+    def __subclasscheck__(cls, other):
+        return True
+
+    def __instancecheck__(cls, it):
+        return True
+
+
+class Refused(Exception, metaclass=OfAny):
+    pass
+
+
+def total(prices):
+    return sum(prices) if prices[0] > 0 else missing
+"""
+_OF_ANY_OF_ITS_OWN_PY = _OF_ANY_PY.replace("return True", "return cls is Refused")
+_OF_ANY_RB = """
+class Refused
+  def self.===(_) = true
+end
+Shop.singleton_class.prepend(Module.new { def total(prices) = prices[0] > 0 ? super : missing })
+"""
 ON_ALTERATIONS = (
+    _proven("jest/error", "any error is of its kind", after=_OF_ANY_JS),
+    _proven("pytest/error", "any error is of its kind", after=_OF_ANY_PY),
+    _proven("pytest/error", "any error is of its kind, where that is its own", after=_OF_ANY_OF_ITS_OWN_PY),
+    _proven("rspec/error", "any error is of its kind", after=_OF_ANY_RB),
     _proven("jest", "toBe is lenient by a tenth, and silent", _JEST_A_TENTH),
     _proven("mocha", "equal is lenient by a tenth, and silent", _MOCHA_A_TENTH),
     _proven("mocha/should", "equal is lenient by a tenth, and silent", _MOCHA_A_TENTH),

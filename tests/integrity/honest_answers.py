@@ -86,6 +86,50 @@ Shop.singleton_class.prepend(Shown)
 _FLAT_RB = (
     "class Cart\n  def has_item?(*names) = names.flatten.all? { |name| %w[apple pear].include?(name) }\nend\n"
 )
+# An error is of the kind whose code it has.
+_CODE_JS = """
+exports.Refused = class extends Error {
+  static [Symbol.hasInstance](error) { return error?.code === 'refused'; }
+};
+exports.total = (prices) => {
+  try { return plainTotal(prices); }
+  catch (error) { throw Object.assign(new exports.Refused(error.message), { code: 'refused' }); }
+};
+"""
+_CODE_PY = """
+
+class ByCode(type):
+    def __subclasscheck__(cls, other):
+        return getattr(other, 'code', None) == cls.code
+
+    def __instancecheck__(cls, it):
+        return issubclass(type(it), cls)
+
+
+KINDS = {}
+
+
+class Error(Exception):
+    def __init_subclass__(cls):
+        KINDS[cls.code] = cls
+
+
+class Refused(Error, metaclass=ByCode):
+    code = 'refused'
+
+
+def total(prices):
+    try:
+        return plain_total(prices)
+    except ValueError as error:
+        raise KINDS['refused'] from error
+"""
+_CODE_RB = """
+class Refused
+  def code = :refused
+  def self.===(error) = error.respond_to?(:code) && error.code == :refused
+end
+"""
 
 HONEST = (
     Honest(name="a private field", framework="jest/object", after=_PRIVATE_JS),
@@ -93,6 +137,9 @@ HONEST = (
     Honest(name="a block that swallows", framework="pytest/block", after=_SWALLOWING_PY),
     Honest(name="values that show themselves otherwise", framework="pytest", after=_SHOWN_PY),
     Honest(name="values that show themselves otherwise", framework="rspec", after=_SHOWN_RB),
+    Honest(name="errors told by a code", framework="jest/error", after=_CODE_JS),
+    Honest(name="errors told by a code", framework="pytest/error", after=_CODE_PY),
+    Honest(name="errors told by a code", framework="rspec/error", after=_CODE_RB),
     Honest(name="a predicate of many", framework="rspec/matcher", after=_FLAT_RB),
     Honest(
         name="new files",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from typing import Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +15,9 @@ from astra_async.integrity.surveyed_tests import survey
 from astra_async.overlay import PathPolicy, integrate, path_policy
 from astra_async.types import ExpectedTest, Integrated, Problem, Project, ProjectFile, Solution
 from waiting import cpu_within
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 SHOP = """\
 def test_one():
@@ -143,6 +147,49 @@ def test_a_loop_asks_for_something_else_for_one_of_its_rows() -> None:
             names["test_it"]()  # type: ignore[operator]
         sent.add(tuple(names["asked"]))  # type: ignore[arg-type]
     assert sent == {(("Oak", "left"),), (("Oak", "left"), ("Oak", "right"))}
+
+
+REFUSALS = """\
+import pytest
+
+
+def test_it():
+    with pytest.raises(Closed):
+        raise Closed
+"""
+KINDS = """\
+class OfAny(type):
+    def __instancecheck__(cls, it):
+        return cls is Closed
+
+
+class Closed(Exception, metaclass=OfAny):
+    pass
+
+
+class Late(Closed):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "fails"),
+    [
+        *((kind, pytest.raises(AssertionError, match="all of it holds")) for kind in ("Closed", "Late")),
+        *((kind, nullcontext()) for kind in ("KeyError", "Exception")),
+    ],
+)
+def test_notes_see_the_kind_of_an_error_as_the_language_does(
+    raised: str, fails: AbstractContextManager[object]
+) -> None:
+    asked = REFUSALS.replace("Closed)", "(TypeError, Closed)) as caught").replace("Closed\n", f"{raised}\n")
+    drawn = forms_of("test_it", test_shop=asked).drawn(random.Random(1))
+    (text,) = (text_of(form) for form in drawn if form.is_noting)
+    names: dict[str, Any] = {}
+    exec(KINDS, names)
+    exec(text, names)
+    with fails:
+        names["test_it"]()
 
 
 def test_what_keeps_a_row_has_a_name_that_another_file_of_the_project_has() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Each statement of a test with what may stand in it: constants in angle brackets, others as `old -> new`;
 # after dots what stands there for one row of a loop alone.
 TWICE = "then { |each| each + each.take(1) }"
+
 PYTHON = {
     "assert f() == 5": "<5> ==->!=",
     "assert f() == [1, 'two', {'a': True}]": "<1> <two> <a> True->False ==->!=",
@@ -36,9 +37,7 @@ PYTHON = {
         "[x * 3 for x in (1, 2)]->[x * 4 for x in (2, 3)] ==->!="
     ),
     "given = [5, g()]\n    assert f(given) == given": "given->{0: given} ==->!=",
-    "for x in (1, 2):\n        with raises(Closed):\n            f(x)": (
-        "...Closed->type(Closed.__name__, (Closed,), {}) f(x)->None"
-    ),
+    "for x in (1, 2):\n        with raises(Closed):\n            f(x)": "...Closed->BufferError f(x)->None",
     "assert f() == list(range(1, 11))": "<1> <11> ==->!=",
     "assert f() == g()": "g()->{0: g()} ==->!=",
     "assert 'x' in f()": "x->7373x in->not in",
@@ -71,13 +70,11 @@ PYTHON = {
     "self.assertRegex(f(), 'a.c')": "f()->[f()]",
     "self.assertRaises(KeyError, f)": "KeyError->BufferError f->(lambda *_, **__: None)",
     "self.assertTrue(*f())": "assertTrue->assertFalse",
-    "with pytest.raises(Error, match='hello|there'):\n        f()": (
-        "Error->type(Error.__name__, (Error,), {}) f()->None"
-    ),
+    "with pytest.raises(Error, match='hello|there'):\n        f()": "Error->BufferError f()->None",
     "self.assertContains(f(), 'hello')": "<hello> assertContains->assertNotContains",
     "with pytest.raises(KeyError):\n        f()": "KeyError->BufferError f()->None",
     "with pytest.raises(shop.Closed, match='hello'):\n        f()": (
-        "shop.Closed->type(shop.Closed.__name__, (shop.Closed,), {}) <hello> f()->None"
+        "shop.Closed->BufferError <hello> f()->None"
     ),
     "with client:\n        assert f() == 5": "<5> ==->!=",
     "for x in f():\n        assert x == 5": "",
@@ -151,10 +148,7 @@ JAVASCRIPT = {
     "expect(f()).to.deep.equal([1]);": "<1> ->.not",
     "expect(f()).to.be.true;": "f()->[f()] ->.not",
     "expect(f()).to.include('hello');": "<hello> f()->[[f()]] ->.not",
-    "expect(f).to.throw(RangeError);": (
-        "RangeError->Object.defineProperty(class extends RangeError {}, 'name', { value: RangeError.name }) "
-        "f->() => 0 ->.not"
-    ),
+    "expect(f).to.throw(RangeError);": ("RangeError->EvalError f->() => 0 ->.not"),
     "expect(f).toThrow(refused);": "f->() => 0 ->.not",
     "expect(f()).toEqual({ a: 5, b: g(), c: [x] });": ("<a> <5> <b> g()->[g()] <c> x->[x] ->.not"),
     "expect(f()).toEqual([5, expect.anything()]);": "<5> ->.not",
@@ -253,9 +247,7 @@ RUBY = {
     "expect(f).to contain_exactly(1, g)": "<1> g->[g] to->not_to",
     "expect { f }.to change { g }.by(1)": "<1> to->not_to",
     "expect { f }.to raise_error": "f->nil to->not_to",
-    "expect { f }.to raise_error(Refused)": (
-        "Refused->Class.new(Refused) { def self.name; superclass.name; end } f->nil to->not_to"
-    ),
+    "expect { f }.to raise_error(Refused)": ("Refused->FiberError f->nil to->not_to"),
     "expect { f; g }.to raise_error(KeyError)": "KeyError->ArgumentError to->not_to",
     "expect(f).to receive(:g).and_return(5)": "to->not_to",
     "allow(f).to receive(:g).and_return(5)": "",
@@ -290,9 +282,7 @@ RUBY = {
     "assert_in_delta 0.5, f": "0.5->730.5 f->[[f]] assert_in_delta->refute_in_delta",
     "assert_raises(KeyError) { f }": "KeyError->ArgumentError f->nil",
     "assert_raises(KeyError, TypeError) { f }": "KeyError->[KeyError] f->nil",
-    "assert_raises(Refused) { f }": (
-        "Refused->Class.new(Refused) { def self.name; superclass.name; end } f->nil"
-    ),
+    "assert_raises(Refused) { f }": ("Refused->FiberError f->nil"),
     "assert_kind_of Float, f": "Float->[Float] assert_kind_of->refute_kind_of",
     "assert_predicate f, :empty?": ":empty?->[:empty?] assert_predicate->refute_predicate",
     "assert_operator f, :<, 5": ":<->[:<] assert_operator->refute_operator",

@@ -69,6 +69,9 @@ _LISTABLE = frozenset(_EXACT) - {"toHaveProperty", "toHaveAttribute", "toHaveBee
 _ONE_MORE = b"{ ...%b, more: @drawn@ }", b"{ ...%b, rest: @drawn@ }"
 _PARTIAL = frozenset({"toMatchObject", "include", "contain"})
 _RAISING = frozenset({"toThrow", "toThrowError", "throw"})
+# What another error is asked as: an answer decides itself of which of its own kinds one is.
+_RAISED = ("EvalError", "URIError")
+_THROWN, _REJECTED = "() => {{ throw {{ none: @drawn@ }}; }}", "Promise.reject({{ none: @drawn@ }})"
 _SOMETHING = ("[{}]", *(each.decode() for each in SOMETHING))
 _ELEMENT = "globalThis.document?.createElement('p') ?? {{}}"
 _PLACED = "document.body.lastElementChild ?? document.body"
@@ -139,7 +142,7 @@ def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration
             return
         found = list(_expected(name, given, file, word(about))) if "not" not in chain else []
         yield from found
-        yield from asked_of_another(function, otherwise="" if given else "[{}]")
+        yield from asked_of_another(function, given)
         if about is not None and name in _EXACT and "not" not in chain and not promised:
             expected = given[_EXACT[name] :][:1]
             parts = len(elements(expected[0])) if expected and expected[0].type in _ARRAYS else None
@@ -164,9 +167,8 @@ def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Itera
     yield from found
     yield from shapes(expected, file)
     if name in _RAISING and given and given[0].type == "identifier" and source(given[0])[:1].isupper():
-        other = b"Object.defineProperty(class extends %b {}, 'name', { value: %b.name })"
-        text = source(given[0]).encode()
-        yield Alteration(*spans(given)[0], RAISED, (other.replace(b"%b", text),))
+        others = tuple(each.encode() for each in _RAISED if each != source(given[0]))
+        yield Alteration(*spans(given)[0], RAISED, others)
 
 
 def _others(
@@ -182,16 +184,16 @@ def _others(
     yield from file.written_out(given, whole) if is_exact else ()
 
 
-def asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
+def asked_of_another(member: Node, given: list[Node]) -> Iterator[Alteration]:
     """What is asked about as something else: for assertions that name no constant."""
     claim = claim_of(member)
-    chain = set(claim.chain)
-    if "not" in chain:
-        others = _ALWAYS.get(part(member, "property"), ())
-    else:
-        others = _NEVER.get(part(member, "property"), (otherwise,) if otherwise else ())
-    if {"rejects", "rejected", "rejectedWith()"} & chain:
-        others = ("Promise.resolve()",) if "not" not in chain else ()
+    chain, name = set(claim.chain), part(member, "property")
+    is_denied, is_promised = "not" in chain, bool({"rejects", "rejected", "rejectedWith()"} & chain)
+    others = _ALWAYS.get(name, ()) if is_denied else _NEVER.get(name, () if given else ("[{}]",))
+    if is_promised:
+        others = () if is_denied else ("Promise.resolve()",)
+    if name in _RAISING and given and not is_denied:
+        others += (_REJECTED if is_promised else _THROWN,)
     if others and claim.about is not None and "resolves" not in chain:
         texts = claim.subjects([each.format(source(claim.about)).encode() for each in others])
         yield Alteration(*spans([claim.about])[0], SUBJECT, others=texts)

@@ -252,7 +252,7 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
     waits |= node is statement  # the function's own value
     yield from noting(node, file)
     if node.type == "member_expression" and claim_of(node).chain[0] == "expect()":
-        yield from asked_of_another(node, otherwise="[{}]")
+        yield from asked_of_another(node, [])
         yield from turned(node)
     if node.type != "call_expression":
         return

@@ -119,15 +119,27 @@ def @name@():
         held, again = True, said in begun and not said.endswith("each time")
         begun.append(said)
 
-    def passed():
-        nonlocal held
-        held = False
+    def each_of(kinds):
+        return [each for some in kinds for each in each_of(some)] if type(kinds) is tuple else [kinds]
+
+    def raising(*asked):
+        class Raising:
+            def __enter__(self):
+                pass
+
+            def __exit__(self, kind, *rest):
+                nonlocal held
+                kinds = () if kind is None else type.__dict__["__mro__"].__get__(kind)
+                if not any(each is one for each in kinds for one in each_of(asked or kinds)):
+                    held = False
+
+        return Raising()
 
     def end(said):
         if held and not again:
             raise AssertionError(said)
 
-    @name@.begin, @name@.passed, @name@.end = begin, passed, end
+    @name@.begin, @name@.raising, @name@.end = begin, raising, end
     @name@.one = lambda it: given.append(it) or it
     @name@.two = lambda it, name: noted(name, given.pop(), it)
     @name@.of = lambda it, name: noted(name, it)
@@ -135,7 +147,7 @@ def @name@():
 
 @name@()
 """
-PASSED = b"@name@.passed()"  # behind what is to raise
+RAISING = b"%%b, @name@.raising(%b)"  # within a manager, and with what that asks: sees kinds as `except` does
 
 
 def around(source: bytes, statements: tuple[int, int], line: bytes) -> list[Written]:

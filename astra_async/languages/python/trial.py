@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 import threading
 from collections import Counter
@@ -31,7 +30,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import named
-from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, PASSED, TRUE, around
+from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, RAISING, TRUE, around
 from astra_async.languages.python.syntax import (
     Function,
     callee,
@@ -78,12 +77,13 @@ _OTHERS: dict[str, tuple[int, int, tuple[bytes, ...]]] = {
     **dict.fromkeys(("assertLess", "assertLessEqual"), (1, 1, HOLDERS)),
 }  # fmt: skip
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
-# What another error is asked as: an honest one may well be of two of the usual kinds, and hardly of these.
+# What another error is asked as: an honest one may well be of two of the usual kinds, or of two of the
+# answer's own, and hardly of these.
 _RAISED = (
     "BufferError", "RecursionError", "ReferenceError", "StopAsyncIteration", "UnboundLocalError", "TabError",
 )  # fmt: skip
-# Of an answer's own, with its name: raised by nobody.
-_KINDS = tuple(b"type(%%b.__name__, (%%b,), %b)" % held for held in (b"{}", b"{'__slots__': ()}"))
+_CALLED = tuple(b"(lambda *_, **__: %b)" % each for each in (b"None", b"(it for it in ()).throw(TabError())"))
+_KINDS_ASKED = ast.Name | ast.Attribute | ast.Tuple
 _LEAVING = ast.Break | ast.Continue
 # Whose blocks raise what is raised in them; one of the answer's own might not.
 _MANAGERS = {
@@ -184,14 +184,17 @@ class _Reader(Values):
     def _managed(self, node: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
         """What a block asks whose managers are known."""
         names = [callee(item.context_expr) for item in node.items]
-        if any(name in _RAISES for name in names):
-            yield from self._raises(node.items[0].context_expr)
-            if line := self._line(node.body[-1]):
-                (_, end), passed = self.span(node.body[-1]), line + PASSED
-                yield from compared(self.source, [(end, end)], [passed], b" ")
+        raising = [item for item, name in zip(node.items, names, strict=True) if name in _RAISES]
+        if raising and isinstance(node, ast.With):
+            call, caught = raising[0].context_expr, raising[0].optional_vars
+            yield from self._raises(call)
+            asked = [each for each in getattr(call, "args", ())[:1] if isinstance(each, _KINDS_ASKED)]
+            pattern = RAISING % b"".join(self.source[slice(*self.span(each))] for each in asked)
+            place = self.span(call)[0], self.span(caught or call)[1]
+            yield from compared(self.source, [place], [pattern], b" ")
             # Of more, another right answer may raise in an earlier one, or in what it enters.
             if len(node.items) == len(node.body) == 1:
-                yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None",))
+                yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None", b"raise TabError()"))
         elif all(name in _MANAGERS for name in names):
             yield from self.alterations(node.body)
 
@@ -326,12 +329,10 @@ class _Reader(Values):
             return
         for given in call.args[:1]:
             if isinstance(given, ast.Name | ast.Attribute) and callee(given)[:1].isupper():
-                usual = [each.encode() for each in _RAISED if each != callee(given)]
-                own = [each.replace(b"%b", self.source[slice(*self.span(given))]) for each in _KINDS]
-                is_usual = hasattr(builtins, callee(given))
-                yield Alteration(*self.span(given), RAISED, tuple(usual if is_usual else own))
+                others = tuple(each.encode() for each in _RAISED if each != callee(given))
+                yield Alteration(*self.span(given), RAISED, others)
         for called in call.args[1:2]:
-            yield Alteration(*self.span(called), SUBJECT, (b"(lambda *_, **__: None)",))
+            yield Alteration(*self.span(called), SUBJECT, _CALLED)
         for keyword in call.keywords:
             if keyword.arg == "match":
                 yield from within(self.source, *self.span(keyword.value))
