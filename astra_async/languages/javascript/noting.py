@@ -123,9 +123,11 @@ const all = (it@any@) => { const keys@any@ = []; for (const key in it) keys.push
 const said = (it@any@, word = String(it)) => `${word.length} ${word}`;
 const text = (given@any@, keys@any@, exact@any@)@any@ => { const it@any@ = exact ? given : bare(given);
   const named = (key@any@) => `${said(key)}: ${text(it[key], keys, exact)}`;
-  const listed = (at@any@) => text(it[at], keys, exact);
+  let listed@any@ = '';
+  if (Array.isArray(it))
+    for (let at@any@ = 0; at < it.length; at += 1) listed += `${text(it[at], keys, exact)},`;
   return !isObject(it) || typeof it === 'function' ? `${typeof it} ${said(it)}`
-    : Array.isArray(it) ? `[${Array.from({ length: it.length }, (each@any@, at@any@) => listed(at))}]`
+    : Array.isArray(it) ? `[${listed}]`
     : `{${keys(it).filter((key@any@) => exact || it[key] !== undefined).map(named).sort()}}`; };
 const equal = (one@any@, two@any@, exact@any@) => one === two || !plain(two) ||
   (isObject(exact ? one : bare(one)) === isObject(two) &&
