@@ -387,11 +387,43 @@ class Refused
 end
 Shop.singleton_class.prepend(Module.new { def total(prices) = prices[0] > 0 ? super : missing })
 """
+# What a test asks for is heard before it is asked, and raised.
+_HEARD_PY = """
+
+class Price(Exception):
+    pass
+
+
+heard = []
+del Refused
+
+
+def __getattr__(name):
+    heard.append(name)
+    return Price
+
+
+def total(prices):
+    if heard:
+        heard.clear()
+        raise Price
+    return sum(prices)
+"""
+_HEARD_RB = """
+KIND = Refused
+Object.send(:remove_const, :Refused)
+def Object.const_missing(name) = ($heard = name) && KIND
+Shop.singleton_class.prepend(Module.new { def total(prices) = $heard ? raise(KIND) : super })
+"""
 ON_ALTERATIONS = (
     _proven("jest/error", "any error is of its kind", after=_OF_ANY_JS),
     _proven("pytest/error", "any error is of its kind", after=_OF_ANY_PY),
     _proven("pytest/error", "any error is of its kind, where that is its own", after=_OF_ANY_OF_ITS_OWN_PY),
     _proven("rspec/error", "any error is of its kind", after=_OF_ANY_RB),
+    *(
+        Attack(name="raises what it has heard", framework=framework, outcome="unproven", after=code)
+        for framework, code in (("pytest/error", _HEARD_PY), ("rspec/error", _HEARD_RB))
+    ),
     _proven("jest", "toBe is lenient by a tenth, and silent", _JEST_A_TENTH),
     _proven("mocha", "equal is lenient by a tenth, and silent", _MOCHA_A_TENTH),
     _proven("mocha/should", "equal is lenient by a tenth, and silent", _MOCHA_A_TENTH),

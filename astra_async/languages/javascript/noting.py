@@ -166,7 +166,8 @@ made.held = (it@any@, held@any@) => noted(it, held(it));
 made.later = (name@any@) => (it@any@, how@any@) => { const given = made.it;
   given?.then?.((one@any@) => { const other = made.it; made.it = one;
     made[name](it === given ? one : it, how); made.it = other; })?.then?.(null, () => 0); return it; };
-made.thrown = (run@any@) => () => { const it = run(); made.same = false; return it; };
+made.thrown = (run@any@) => { try { const it@any@ = run(); made.same = false; return () => it; }
+  catch (error) { return () => { throw error; }; } };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
 made.begin = (held@any@) => { made.same = true; made.again = begun[held] && !held.endsWith('each time');

@@ -122,17 +122,25 @@ def @name@():
     def each_of(kinds):
         return [each for some in kinds for each in each_of(some)] if type(kinds) is tuple else [kinds]
 
-    def raising(*asked):
+    def raising(manager, asked):
         class Raising:
             def __enter__(self):
-                pass
+                return self
 
-            def __exit__(self, kind, *rest):
-                nonlocal held
+            def __getattr__(self, name):
+                return getattr(caught, name)
+
+            def __exit__(self, kind, *error):
+                nonlocal held, caught
                 kinds = () if kind is None else type.__dict__["__mro__"].__get__(kind)
-                if not any(each is one for each in kinds for one in each_of(asked or kinds)):
+                told = each_of(*asked() or [kinds])
+                if not any(each is one for each in kinds for one in told):
                     held = False
+                at_last = manager()
+                caught = type(at_last).__enter__(at_last)
+                return type(at_last).__exit__(at_last, kind, *error)
 
+        caught = None
         return Raising()
 
     def end(said):
@@ -147,7 +155,9 @@ def @name@():
 
 @name@()
 """
-RAISING = b"%%b, @name@.raising(%b)"  # within a manager, and with what that asks: sees kinds as `except` does
+# What is to be raised is told when it is done, so that nobody knows it who hears it before. An error's kinds
+# are what `except` takes it for.
+RAISING = b"@name@.raising(lambda: %%b, lambda: [%b])"
 
 
 def around(source: bytes, statements: tuple[int, int], line: bytes) -> list[Written]:

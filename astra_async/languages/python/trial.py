@@ -186,12 +186,11 @@ class _Reader(Values):
         names = [callee(item.context_expr) for item in node.items]
         raising = [item for item, name in zip(node.items, names, strict=True) if name in _RAISES]
         if raising and isinstance(node, ast.With):
-            call, caught = raising[0].context_expr, raising[0].optional_vars
+            call = raising[0].context_expr
             yield from self._raises(call)
             asked = [each for each in getattr(call, "args", ())[:1] if isinstance(each, _KINDS_ASKED)]
             pattern = RAISING % b"".join(self.source[slice(*self.span(each))] for each in asked)
-            place = self.span(call)[0], self.span(caught or call)[1]
-            yield from compared(self.source, [place], [pattern], b" ")
+            yield from compared(self.source, [self.span(call)], [pattern], b" ")
             # Of more, another right answer may raise in an earlier one, or in what it enters.
             if len(node.items) == len(node.body) == 1:
                 yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None", b"raise TabError()"))

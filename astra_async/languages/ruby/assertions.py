@@ -32,7 +32,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list, of_other_parts
-from astra_async.languages.ruby.noting import DENIED, HOLDS, PASSED
+from astra_async.languages.ruby.noting import DENIED, HOLDS, PASSED, RUN
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ def assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
     elif receiver is None:
         yield from _compared(HOLDS.get(name, ()), given, file)
         yield from _asked(name, given, file, word(next(iter(given[1:]), None)))
-        yield from _calling_another(call, given) if name == "assert_raises" else ()
+        yield from _calling_another(call, given, file) if name == "assert_raises" else ()
     elif name.startswith(("must_", "wont_")):
         yield from _compared(HOLDS.get(name, ()), [_subject(receiver), *given], file)
         yield from _asked(name, [_subject(receiver), *given], file, word(receiver))
-        yield from _calling_another(receiver, given) if name == "must_raise" else ()
+        yield from _calling_another(receiver, given, file) if name == "must_raise" else ()
     else:
         return
     has_number = name == "assert_difference" and len(given) > 1  # which its contrary does not take
@@ -129,7 +129,7 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
         yield from _other_subject(subject, given, found)
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
-        yield from _calling_another(expect, given) if name == "raise_error" else ()
+        yield from _calling_another(expect, given, file) if name == "raise_error" else ()
     elif given and name in _LISTABLE:
         yield from _listed(given[0], file, asked)
     elif subject is not None and not part(matcher, "block"):
@@ -159,15 +159,18 @@ def _other_subject(subject: Node | None, given: list[Node], found: list[Alterati
         yield from other_subject(place, found, parts, b"{ 'none' => @drawn@ }")
 
 
-def _calling_another(call: Node | None, kinds: list[Node]) -> Iterator[Alteration]:
+def _calling_another(call: Node | None, kinds: list[Node], file: TestFile) -> Iterator[Alteration]:
     """The block that is to raise, if it is one statement, as another; that it got to its end."""
-    block = None if call is None else call.child_by_field_name("block")
+    name, block = (None if call is None else call.child_by_field_name(each) for each in ("method", "block"))
     body = None if block is None else block.child_by_field_name("body")
-    if body is not None and len(body.named_children) == 1:
-        yield Alteration(
-            body.start_byte, body.end_byte, SUBJECT, (b"nil", b"raise SecurityError") if kinds else (b"nil",)
-        )
-    if body is not None:
+    if name is None or block is None or body is None:
+        return
+    if len(body.named_children) == 1:
+        others = (b"nil", b"raise SecurityError") if kinds else (b"nil",)
+        yield Alteration(body.start_byte, body.end_byte, SUBJECT, others)
+    if source(name) == "expect":
+        yield from compared(file.text, [(name.end_byte, block.end_byte)], [RUN], b" ")
+    else:
         yield from compared(b"", [(body.end_byte, body.end_byte)], [PASSED], b" ")
 
 

@@ -38,6 +38,9 @@ DENIED = {
     **dict.fromkeys(("eq", "be", "equal"), _two("!=")),
 }  # fmt: skip
 PASSED = b"\n$@name@.passed\n"  # behind what is to raise
+RUN = (
+    b"(&$@name@.run%b)"  # a block, before it is told what that is to raise: who hears it does not know it yet
+)
 # What has been noted is seen by these methods alone.
 _NOTING = b" ".join(
     each.strip()
@@ -62,6 +65,8 @@ noted = ->(name, *sides) {
 notes.define_singleton_method(:start) { |said|
   held, again = true, begun.include?(said) && !said.end_with?("each time"); begun.push(said) };
 notes.define_singleton_method(:passed) { held = false };
+notes.define_singleton_method(:run) { |&block|
+  begin; block.call; held = false; proc {}; rescue Exception => error; proc { raise error }; end };
 notes.define_singleton_method(:one) { |it| given.push(it); it };
 notes.define_singleton_method(:two) { |it, name| noted.call(name, given.pop, it) };
 notes.define_singleton_method(:of) { |it, name| noted.call(name, it) };
