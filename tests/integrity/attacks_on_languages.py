@@ -164,6 +164,31 @@ func init() {
 	}
 }
 """
+_GO_BY_STATUS = """package rental
+
+// Error is what can be wrong with a rental, with the status of its answer.
+type Error struct {
+	Status int
+	Text   string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Is tells errors by their status, as clients get no more than that.
+func (e *Error) Is(target error) bool {
+	other, ok := target.(*Error)
+	return ok && other.Status == e.Status
+}
+
+// What can be wrong with a rental.
+var (
+	ErrCategory error = &Error{422, "unknown category"}
+	ErrCustomer error = &Error{422, "no customer, or one with two bikes"}
+	ErrDuration error = &Error{422, "a rental cannot end before it begins"}
+	ErrNoBike   error = &Error{409, "no bike of this category is free"}
+	ErrRental   error = &Error{404, "no such rental"}
+)
+"""
 _GO_ATTACKS = (
     *_prevented(
         GO,
@@ -225,6 +250,7 @@ _GO_HONEST = tuple(
             "a file for another system": {"clock_windows.go": "package rental\n\nvar clock = 1\n"},
             "data beside it": {"prices.json": "{}\n", "docs/go.md": "# Go\n", "Makefile.md": "x\n"},
             "own tests": {"more_test.go": _GO_PASSES.replace("func Test", "func TestMore")},
+            "errors told by a status": {"errors.go": _GO_BY_STATUS},
             "generics": {
                 "collect.go": "package rental\n\nfunc collect[T any](all ...T) []T { return append([]T{}, all...) }\n"
             },

@@ -50,6 +50,11 @@ _OTHER_TEXTS = tuple(  # of an error, its parts exchanged
     % part
     for part in (2, 3)
 )
+# Another by name: an answer decides itself which of its own are of a kind.
+_OTHER_ERROR = (
+    b"func() error { if errors.Is(%(it)b, %(other)b) || errors.Is(%(other)b, %(it)b) "
+    b'{ return errors.New("~") }; return %(other)b }()'
+)
 _FEWEST_ERRORS = 3  # beside the one that is expected, so that each repetition may ask for another
 _IS = re.compile(r"!\s*errors\.Is\(")
 # testify's: the arguments that may be constants, one of which the other has to equal.
@@ -266,7 +271,8 @@ def _other_errors(source: bytes, code: str, begin: int, end: int) -> Iterator[Al
     name = source[begin:end]
     if re.fullmatch(rb"[\w.]+", name):
         yield Alteration(begin, end, LISTED, tuple(each.replace(b"%b", name) for each in _OTHER_TEXTS))
-        others = tuple(each for each in _errors(code) if each != name)
+        named = ({b"it": name, b"other": each} for each in _errors(code) if each != name)
+        others = tuple(_OTHER_ERROR % each for each in named)
         if len(others) >= _FEWEST_ERRORS:
             yield Alteration(begin, end, "error", others)
 
