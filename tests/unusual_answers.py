@@ -312,6 +312,8 @@ STACKS = {
             "sealed(Unit.Metre);\n",
             "what happens at the end": "window.addEventListener('unload', () => undefined);\n",
             "a global of the page": "(window as unknown as { converter: string }).converter = 'ready';\n",
+            "errors shown by their name": "(Error as unknown as { prepareStackTrace: (it: Error) => string })"
+            ".prepareStackTrace = (it) => it.name;\n",
         },
     ),
     "AngularJS": Stack(

@@ -172,8 +172,12 @@ made.rejected = async (run@any@) => { const it = await (typeof run === 'function
   made.same = false; return it; };
 made.begin = (held@any@) => { made.same = true; made.again = begun[held] && !held.endsWith('each time');
   begun[held] = true; };
+const isBlind = () => { for (let size = 0; size < 6; size += 1) {
+  const one@any@ = [], two@any@ = []; one[size] = { a: 1 }; two[size] = { a: 2 };
+  if (equal(one, two) || equal(one, two, true)) return true; } return false; };
 made.end = (held@any@) => (it@any@) => { if (!made.same || made.again) return it;
-  throw Error(equal([{ a: 1 }], [{ a: 2 }], true) ? 'nothing is told apart' : held); };
+  const error = Error(isBlind() ? 'nothing is told apart' : held);
+  error.stack = `Error: ${error.message}`; throw error; };
 return made; })();
 """.splitlines()
 )
