@@ -102,10 +102,10 @@ _WORDS = frozenset({
     "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "at", "deep", "not", "also",
 })  # fmt: skip
 # What is expected is compared where it is plain: what an object of the tests or of a library equals is not
-# known. `bare` takes the value out of an object of the language's that holds one, as jasmine does; `text`
-# reads the keys that jest compares, or else those that chai does. What an element is, is read from the class
-# at the root of its own that knows it; `off` is what jest-dom takes for disabled. Where nothing is told
-# apart, code has got at that.
+# known. `bare` takes the value out of an object of the language's that holds one, as jasmine does; `has` are
+# the keys that jest compares, or else those that chai does. What an element is, is read from the class at the
+# root of its own that knows it; `off` is what jest-dom takes for disabled. Where nothing is told apart, code
+# has got at that.
 NOTING = b"\n" + b"".join(
     each.strip() + b" "
     for each in b"""\
@@ -114,24 +114,29 @@ const begun@any@ = { __proto__: null }, world@any@ = globalThis;
 const boxes@any@ = world.jasmine && !world.jest ? [String, Number, Boolean] : [];
 const forms = ['fieldset', 'input', 'select', 'optgroup', 'option', 'button', 'textarea'];
 const isObject = (it@any@) => Object(it) === it;
-const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
-  (Array.isArray(it) || Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null) &&
-  Object.values(it).every(plain));
+const own = (it@any@, key@any@) => !!Object.getOwnPropertyDescriptor(it, key);
+const plain = (it@any@)@any@ => { if (!isObject(it)) return true;
+  if (typeof it !== 'object' || !(Array.isArray(it) ||
+    Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null)) return false;
+  for (const key in it) if (own(it, key) && !plain(it[key])) return false;
+  return true; };
 const bare = (it@any@) => { for (const box of boxes) {
   try { return box.prototype.valueOf.call(it); } catch (error) { continue; } } return it; };
-const all = (it@any@) => { const keys@any@ = []; for (const key in it) keys.push(key); return keys; };
-const said = (it@any@, word = String(it)) => `${word.length} ${word}`;
-const text = (given@any@, keys@any@, exact@any@)@any@ => { const it@any@ = exact ? given : bare(given);
-  const named = (key@any@) => `${said(key)}: ${text(it[key], keys, exact)}`;
-  let listed@any@ = '';
-  if (Array.isArray(it))
-    for (let at@any@ = 0; at < it.length; at += 1) listed += `${text(it[at], keys, exact)},`;
-  return !isObject(it) || typeof it === 'function' ? `${typeof it} ${said(it)}`
-    : Array.isArray(it) ? `[${listed}]`
-    : `{${keys(it).filter((key@any@) => exact || it[key] !== undefined).map(named).sort()}}`; };
+const same = (first@any@, second@any@, has@any@, exact@any@)@any@ => {
+  const one@any@ = exact ? first : bare(first), two@any@ = exact ? second : bare(second);
+  if (isObject(one) !== isObject(two) || typeof one !== typeof two) return false;
+  if (!isObject(one) || typeof one === 'function') return String(one) === String(two);
+  const isList = Array.isArray(one);
+  if (isList !== Array.isArray(two) || (isList && one.length !== two.length)) return false;
+  for (let at@any@ = 0; isList && at < one.length; at += 1)
+    if (!same(one[at], two[at], has, exact)) return false;
+  const holds = (it@any@, key@any@) => has(it, key) && (exact || it[key] !== undefined);
+  for (const key in isList ? {} : two)
+    if (holds(two, key) && !(holds(one, key) && same(one[key], two[key], has, exact))) return false;
+  for (const key in isList ? {} : one) if (holds(one, key) && !holds(two, key)) return false;
+  return true; };
 const equal = (one@any@, two@any@, exact@any@) => one === two || !plain(two) ||
-  (isObject(exact ? one : bare(one)) === isObject(two) &&
-  [Object.keys, all].some((keys) => text(one, keys, exact) === text(two, keys, exact)));
+  same(one, two, own, exact) || same(one, two, (it@any@, key@any@) => key in it, exact);
 const noted = (it@any@, holds@any@) => { made.same = made.same && holds; return it; };
 made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; };
 made.two = (it@any@, exact@any@) => noted(it, equal(made.it, it, exact));
@@ -173,7 +178,9 @@ made.rejected = async (run@any@) => { const it = await (typeof run === 'function
 made.begin = (held@any@) => { made.same = true; made.again = begun[held] && !held.endsWith('each time');
   begun[held] = true; };
 const isBlind = () => { for (let size = 0; size < 6; size += 1) {
-  const one@any@ = [], two@any@ = []; one[size] = { a: 1 }; two[size] = { a: 2 };
+  const one@any@ = { list: [] }, two@any@ = { list: [] };
+  for (let at = 0; at < size; at += 1) one[`a${at}`] = two[`a${at}`] = one.list[at] = two.list[at] = 'b';
+  two.list[size] = { c: 1 }; one.list[size] = { c: `${size}` };
   if (equal(one, two) || equal(one, two, true)) return true; } return false; };
 made.end = (held@any@) => (it@any@) => { if (!made.same || made.again) return it;
   const error = Error(isBlind() ? 'nothing is told apart' : held);
