@@ -38,9 +38,8 @@ DENIED = {
     **dict.fromkeys(("eq", "be", "equal"), _two("!=")),
 }  # fmt: skip
 PASSED = b"\n$@name@.passed\n"  # behind what is to raise
-RUN = (
-    b"(&$@name@.run%b)"  # a block, before it is told what that is to raise: who hears it does not know it yet
-)
+# A block, before it is told what that is to raise: who hears it does not know it yet.
+RUN = b"(&$@name@.run%b)"
 # What has been noted is seen by these methods alone.
 _NOTING = b" ".join(
     each.strip()
