@@ -50,7 +50,7 @@ _OTHER_TEXTS = tuple(  # of an error, its parts exchanged
     % part
     for part in (2, 3)
 )
-# Another by name: an answer decides itself which of its own are of a kind.
+# Another by name, where `errors.Is` tells the two apart: an answer decides itself which of its own are alike.
 _OTHER_ERROR = (
     b"func() error { if errors.Is(%(it)b, %(other)b) || errors.Is(%(other)b, %(it)b) "
     b'{ return errors.New("~") }; return %(other)b }()'

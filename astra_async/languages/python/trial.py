@@ -82,6 +82,7 @@ _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": 
 _RAISED = (
     "BufferError", "RecursionError", "ReferenceError", "StopAsyncIteration", "UnboundLocalError", "TabError",
 )  # fmt: skip
+# What is called in place of what is to raise: raises nothing, or another error.
 _CALLED = tuple(b"(lambda *_, **__: %b)" % each for each in (b"None", b"(it for it in ()).throw(TabError())"))
 _KINDS_ASKED = ast.Name | ast.Attribute | ast.Tuple
 _LEAVING = ast.Break | ast.Continue
