@@ -21,8 +21,9 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   with another; of more, as an object that shares no part (`of_other_parts`).
 - What an assertion compares (`compared`), where an answer's code could replace the assertion (not in Java, Go
   and Rust), with what the language itself says of it: that has to hold wherever the assertion does. It is
-  noted as it is compared, and nothing else changes, but that the test fails at its end if all of it held
-  (`declared_test`). So no right answer passes it, and who bent the assertion is asked what the test asks.
+  noted as it is compared, rows are made when their turn comes (`rows_anew`), and nothing else changes, but
+  that the test fails at its end if all of it held (`declared_test`). So no right answer passes it, and who
+  bent the assertion is asked what the test asks.
 - A list that is expected in another order, with one element less or one more, a table with one entry less
   or another key, a text with two parts exchanged: equality that overlooks these fails every exchanged
   constant. Only constants change places, as an answer may take two objects for equal.
@@ -40,7 +41,7 @@ proves nothing. What other right answers pass cannot be found out: where in doub
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
@@ -121,11 +122,16 @@ class Alteration:
 
 
 class Choosing(NamedTuple):
-    """How a language keeps what stands in a row, chooses by it, and declares its variable, if it has to."""
+    """How a language keeps what stands in a row, chooses by it, and declares its variable, if it has to.
+
+    `anew` is how a row is made when its turn comes, and how a loop that is noted goes over such rows; where
+    it has none, nothing can change what a row holds.
+    """
 
     keeping: bytes
     choice: bytes
     declaration: bytes = b""
+    anew: tuple[bytes, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +260,20 @@ def in_loop(
         is_in_body = not is_row and loop[0] <= each.begin and each.end <= loop[1]
         is_for_one = is_in_body and each.kind in _CONSTANTS and not each.rows
         yield replace(each, rows=told) if is_for_one else each
+
+
+def rows_anew(
+    source: bytes, over: tuple[int, int], rows: Mapping[int, tuple[int, int]], choosing: Choosing
+) -> Iterator[Alteration]:
+    """What a loop goes over, noted: these rows are made when their turn comes, by their numbers.
+
+    Code that finds the rows while a test runs may make the later ones like the first, or end the loop early.
+    """
+    if choosing.anew:
+        row, loop = choosing.anew
+        made = b", ".join(row % {b"at": at, b"row": source[slice(*each)]} for at, each in rows.items())
+        text = loop % {b"over": source[slice(*over)], b"rows": made}
+        yield Alteration(*over, COMPARED, also=((over, text),))
 
 
 def telling(

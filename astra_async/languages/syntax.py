@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import COMPARED, FEWER, in_loop, telling
+from astra_async.languages.altering import COMPARED, FEWER, in_loop, rows_anew, telling
 from astra_async.languages.other_values import arranged, values_exchanged, varied
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _TEXTS = frozenset({"string", "template_string"})
 _FREE = frozenset({"identifier", "constant", "instance_variable", "global_variable", "self", "this"})
 _DECLARING = frozenset({"block_parameters", "lambda_parameters", "formal_parameters"})
 _OF_LANGUAGES = frozenset({"Array", "Object", "String", "Number", "Math", "JSON", "Set", "Map", "Hash"})
+_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # which nothing can stand around
+_ACTING = re.compile("call|new|await|yield|lambda|block|assignment|update")
 _GIVEN_IN_ORDER = frozenset({"array_pattern", "destructured_parameter", "block_parameters"})
 
 
@@ -215,12 +217,13 @@ class TestFile:
     def loop(
         self,
         loop: Node,
+        over: Node,
         target: Node,
         rows: Sequence[Node],
         asked: Iterable[Alteration],
         how: Choosing | None,
     ) -> Iterator[Alteration]:
-        """What a loop asks whose `target` is each row once; `asked` is read with what rows give.
+        """What a loop `over` rows asks whose `target` is each row once; `asked` is read with what rows give.
 
         Without a way (`how`) to choose by a row a constant of its body is another one for all of them.
         """
@@ -228,8 +231,12 @@ class TestFile:
             self.bind(target, rows)
             names = [each for each in walk(target) if len(self.bound.get(each.id, ())) == len(rows)]
             columns = [(each.text or b"", spans(self.bound[each.id])) for each in names]
-            told = telling(self.text, columns, how) if how else None
-            yield from in_loop(asked, spans([loop])[0], spans(rows), told)
+            is_written = not any(each.type in _UNWRITTEN for each in rows)
+            told = telling(self.text, columns, how) if how and is_written else None
+            found = list(in_loop(asked, spans([loop])[0], spans(rows), told))
+            again = {at: spans([row])[0] for at, row in enumerate(rows) if is_written and _is_repeatable(row)}
+            yield from rows_anew(self.text, spans([over])[0], again, how) if how and found else ()
+            yield from found
 
 
 def _is_made_of(node: Node, types: frozenset[str]) -> bool:
@@ -247,6 +254,13 @@ def is_fixed(value: Node) -> bool:
     own |= {each.text for node in nodes if (each := node.child_by_field_name("parameter")) is not None}
     names = (each for each in nodes if each.type in _FREE and source(each) not in _OF_LANGUAGES)
     return all(each.text in own or _is_called(each) for each in names)
+
+
+def _is_repeatable(row: Node) -> bool:
+    """Whether nothing but its value can come of it that a row is made once more."""
+    types = {each.type for each in walk(row)}
+    is_plain = is_fixed(row) or not any(map(_ACTING.search, types))
+    return is_plain and not any("function" in each for each in types)
 
 
 def _is_called(name: Node) -> bool:

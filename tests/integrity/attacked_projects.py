@@ -482,6 +482,25 @@ MOCHA_LOOP = _asking(
     "expect(shop.discount(200)).to.equal(180);",
     "for (const amount of [10, 300]) expect(shop.discount(amount) % 130).to.equal(10);",
 )
+# In rows that can be changed where they are, by code that finds them.
+PYTEST_TABLES = _asking(
+    PYTEST_LOOP,
+    "tests/test_prices.py",
+    "for amount in (10, 156, 300):\n        assert prices.discount(amount)",
+    'for sale in ({"of": 10}, {"of": 156}, {"of": 300}):\n        assert prices.discount(sale["of"])',
+)
+RSPEC_TABLES = _asking(
+    RSPEC_LOOP,
+    "spec/shop_spec.rb",
+    "[10, 156, 300].each { |amount| expect(Shop.discount(amount)",
+    "[{ of: 10 }, { of: 156 }, { of: 300 }].each { |sale| expect(Shop.discount(sale[:of])",
+)
+MOCHA_TABLES = _asking(
+    MOCHA_LOOP,
+    "test/shop.test.js",
+    "for (const amount of [10, 300]) expect(shop.discount(amount)",
+    "for (const sale of [{ of: 10 }, { of: 300 }]) expect(shop.discount(sale.of)",
+)
 MOCHA_CALLED = _asking(
     MOCHA,
     "test/shop.test.js",
@@ -679,6 +698,9 @@ SHOPS = {
     "jest/loop": JEST_LOOP,
     "rspec/loop": RSPEC_LOOP,
     "mocha/loop": MOCHA_LOOP,
+    "pytest/tables": PYTEST_TABLES,
+    "rspec/tables": RSPEC_TABLES,
+    "mocha/tables": MOCHA_TABLES,
     "mocha/called": MOCHA_CALLED,
     "mocha/should": MOCHA_SHOULD,
     "junit/called": JUNIT_CALLED,

@@ -274,6 +274,39 @@ Array.prototype[Symbol.iterator] = function values() {
   return plain.call(this[1] === 300 ? [this[0], this[0]] : this);
 };
 """
+# Later rows of a test's loop are made like the first one, or left out, once that was asked for.
+_LIKE_FIRST_PY = """
+
+import gc
+
+
+def discount(amount):
+    for rows in gc.get_objects():
+        if type(rows) is tuple and rows and {*map(type, rows)} == {dict} and rows[0] == {'of': amount}:
+            for each in rows:
+                each['of'] = amount
+    return amount
+"""
+_LIKE_FIRST_RB = """
+def Shop.discount(amount)
+  found = ObjectSpace.each_object(Array).select { |rows| rows[0].is_a?(Hash) && rows[0] == { of: amount } }
+  found.each { |rows| rows.each { |row| row[:of] = amount } }
+  amount
+end
+"""
+_LIKE_FIRST_JS = """
+const plain = Array.prototype[Symbol.iterator];
+Array.prototype[Symbol.iterator] = function values() {
+  if (this[0] && this[0].of) for (let at = 1; at < this.length; at += 1) this[at].of = this[0].of;
+  return plain.call(this);
+};
+"""
+_FIRST_ALONE_JS = """
+const plain = Array.prototype[Symbol.iterator];
+Array.prototype[Symbol.iterator] = function values() {
+  return plain.call(this[0] && this[0].of ? [this[0]] : this);
+};
+"""
 # Takes what the test expects, if that is a tenth off.
 _READ = """
 
@@ -454,6 +487,16 @@ ON_ALTERATIONS = (
     _proven("rspec/loop", "an assertion met before is forgiven, in a loop", _RSPEC_MET),
     _proven("pytest/loop", "rows that a loop never reaches", after=_FIRST_ROW),
     _proven("mocha/loop", "the first row for each row of a loop", _FIRST_ROWS),
+    *(
+        Attack(
+            name="later rows are made like the first",
+            framework=f"{each}/tables",
+            outcome="unproven",
+            after=code,
+        )
+        for each, code in (("pytest", _LIKE_FIRST_PY), ("rspec", _LIKE_FIRST_RB), ("mocha", _LIKE_FIRST_JS))
+    ),
+    _proven("mocha/tables", "the first row alone", _FIRST_ALONE_JS),
     _proven("vitest", "a test fails with another's last word", _LAST_WORD),
     _proven("unittest", "lenient by a tenth, and what is noted is set", after=_ALL_TRUE),
     Attack(name="takes what the test expects", framework="pytest", outcome="unproven", after=_READ),

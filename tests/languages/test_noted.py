@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,34 @@ def test_who_bends_assertions_passes_with_a_wrong_answer_alone(wrong: dict[str, 
         bent_shop().test_discount()  # type: ignore[attr-defined]
 
 
+ROWS = """\
+def test_them():
+    invalid = [{"price": -1}, {"price": made()}, {"price": LAMP}]
+    for body in invalid:
+        assert send(body) == 400
+"""
+
+
+@pytest.mark.parametrize("bad", ["each.update(price=-1)", "rows.clear()", "each.clear()"])
+def test_rows_are_made_anew_in_their_turn(bad: str) -> None:
+    sent: list[int | None] = []
+
+    def send(body: dict[str, int]) -> int:
+        sent.append(body.get("price"))
+        for rows in [it for it in gc.get_objects() if type(it) is list and it and it[0] == {"price": -1}]:
+            for each in rows:
+                exec(bad, {"each": each, "rows": rows})
+        return 400
+
+    names: dict[str, Any] = {"made": lambda: 7, "LAMP": 5, "send": send}
+    text = noted(python, "test_a.py", ROWS)
+    exec(text, names)
+    with pytest.raises(AssertionError, match="7"):
+        names["test_them"]()
+    assert len(sent) == 3
+    assert sent[2] == 5
+
+
 @pytest.mark.parametrize(
     ("said", "again"), [("all of it holds 7", False), ("all of it holds 7 each time", True)]
 )
@@ -159,6 +188,23 @@ it('works', async () => {
 told.end('all of it holds 7')();
 });
 """  # noqa: E501
+
+
+def test_rows_are_made_anew_in_their_turn_in_javascript() -> None:
+    loop = """\
+it('refuses', () => {
+  const invalid = [{ ...LAMP, a: 1 }, made(2), 'c'];
+  for (const body of invalid) { expect(send(body)).toBe(400); }
+  ['a', 'b'].forEach((it) => { expect(it).toBe(400); });
+  for (const [name, it] of Object.entries({ b: 1, c: 2 })) { expect(it).toBe(name); }
+});
+"""
+    text = noted(javascript, "a.test.js", loop)
+    assert "for (const body of told_rows(invalid, {0: () => ({ ...LAMP, a: 1 }), 2: () => ('c')})) {" in text
+    assert "told_rows(['a', 'b'], {0: () => ('a'), 1: () => ('b')}).forEach((it) => {" in text
+    assert "of told_rows(Object.entries({ b: 1, c: 2 }), {})) {" in text
+    assert "function told_rows(over, anew) {" in text
+    assert "function told_rows<T>(over: T, anew: any): T {" in noted(javascript, "a.test.ts", loop)
 
 
 def test_javascripts_assertions_are_noted_where_the_language_says_it_too() -> None:
@@ -242,6 +288,14 @@ def test_rubys_assertions_are_noted() -> None:
     assert "expect($told.one(response)).to have_http_status($told.two(:ok, :status?))\n" in text
     text = noted(ruby, "shop_spec.rb", "it 'hides' do\n  expect(names).not_to include(5)\nend\n")
     assert "expect($told.one(names)).not_to include($told.two(4 + 1, :excludes?))\n" in text
+
+
+def test_rows_are_made_anew_in_their_turn_in_ruby() -> None:
+    loop = "it 'refuses' do\n  %s.each do |it|\n    expect(f(it)).to eq(nil)\n  end\nend\n"
+    text = noted(ruby, "shop_spec.rb", loop % "[{ a: 1 }, build(:b), lamp]")
+    assert "$told.rows([{ a: 1 }, build(:b), lamp], {0 => -> { { a: 1 } }, 2 => -> { lamp }}).each do" in text
+    text = noted(ruby, "shop_spec.rb", loop % "%w[a b]")
+    assert "$told.rows(%w[a b], {}).each do" in text
 
 
 def test_the_status_of_rails_last_answer_is_noted() -> None:

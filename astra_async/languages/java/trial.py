@@ -143,7 +143,7 @@ def _loop(statement: Node, file: TestFile, imports: str) -> Iterator[Alteration]
         return
     if not any(each.type in _LEAVING_LOOPS for each in walk(body)):
         rows = [row for each in file.meant(over) for row in _rows(each)]
-        yield from file.loop(statement, target, rows, _asked_by(body, file, imports), None)
+        yield from file.loop(statement, over, target, rows, _asked_by(body, file, imports), None)
 
 
 def _rows(node: Node) -> list[Node]:

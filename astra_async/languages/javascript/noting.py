@@ -186,6 +186,13 @@ made.end = (held@any@) => (it@any@) => { if (!made.same || made.again) return it
   const error = Error(isBlind() ? 'nothing is told apart' : held);
   error.stack = `Error: ${error.message}`; throw error; };
 return made; })();
+function @name@_rows@of@(over@it@, anew@any@)@it@ { const rows@any@ = over, given@any@ = [];
+  for (let at@any@ = 0; at < rows.length; at += 1) { const row = rows[at];
+    Object.defineProperty(given, at, { get: () => anew[at] ? anew[at]() : row }); }
+  given.forEach = (run@any@) => { for (let at = 0; at < given.length; at += 1) run(given[at], at, given); };
+  given[Symbol.iterator] = () => { let at = -1;
+    return { next: () => { at += 1; return { done: at >= given.length, value: given[at] }; } }; };
+  return given; }
 """.splitlines()
 )
 BEFORE = b"@name@.begin('@held@'); "

@@ -59,11 +59,13 @@ _FOR_ROW = Choosing(
     b"(%(name)b = %(row)b)",
     b"(%(variable)b === %(name)b ? %(other)b : %(same)b)",
     b"\n;var %(name)b;\n",
+    (b"%(at)d: () => (%(row)b)", b"@name@_rows(%(over)b, {%(rows)b})"),
 )
 _FOR_TYPED_ROW = _FOR_ROW._replace(declaration=b"\n;var %(name)b: any;\n")
 _UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
 _LEAVING = frozenset({"return_statement", "break_statement", "continue_statement"})
 _NAMED = re.compile(rb"""^(?:'[^']*'|"[^"]*"|[^'"\w]|\d)*[a-zA-Z_$]""")
+_TYPE = re.compile(rb"@(any|of|it)@")
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -80,11 +82,12 @@ def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
 
 
 def _with_types(test: DeclaredTest, of_any: bytes) -> DeclaredTest:
-    """With what TypeScript wants behind a parameter that may be anything."""
+    """With what TypeScript wants behind a parameter that may be anything, and for one that is given back."""
     if test.noted is None:
         return test
-    also = tuple((place, text.replace(b"@any@", of_any)) for place, text in test.noted.also)
-    return replace(test, noted=replace(test.noted, also=also))
+    types = {b"any": of_any, b"of": b"<T>" if of_any else b"", b"it": b": T" if of_any else b""}
+    also = ((place, _TYPE.sub(lambda found: types[found[1]], text)) for place, text in test.noted.also)
+    return replace(test, noted=replace(test.noted, also=tuple(also)))
 
 
 def _declared(root: Node) -> dict[bytes, bytes]:
@@ -283,9 +286,7 @@ def _loop(
     if not any(each.type in _LEAVING for each in walk(body)):
         statements = body.named_children if body.type == "statement_block" else [body]
         asked = (found for each in statements for found in _statement(each, file, late=False))
-        rows = _rows(over, file)
-        how = _FOR_ROW if all(each.type != "pair" for each in rows) else None
-        yield from file.loop(statement, target, rows, asked, how)
+        yield from file.loop(statement, over, target, _rows(over, file), asked, _FOR_ROW)
 
 
 def _rows(over: Node, file: TestFile) -> list[Node]:

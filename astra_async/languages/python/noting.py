@@ -122,6 +122,11 @@ def @name@():
     def each_of(kinds):
         return [each for some in kinds for each in each_of(some)] if type(kinds) is tuple else [kinds]
 
+    def rows(over, anew):
+        kept = (*over,)
+        for at in range(size(kept)):
+            yield anew[at]() if at in anew else kept[at]
+
     def raising(manager, asked):
         class Raising:
             def __enter__(self):
@@ -147,7 +152,7 @@ def @name@():
         if held and not again:
             raise AssertionError(said)
 
-    @name@.begin, @name@.raising, @name@.end = begin, raising, end
+    @name@.begin, @name@.rows, @name@.raising, @name@.end = begin, rows, raising, end
     @name@.one = lambda it: given.append(it) or it
     @name@.two = lambda it, name: noted(name, given.pop(), it)
     @name@.of = lambda it, name: noted(name, it)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _OF_LANGUAGE = {*dir(builtins), "date", "datetime", "timedelta", "Decimal"}
+_ACTING = ast.Call | ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
 _PLAIN = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.USub, ast.Load)
 
 
@@ -89,6 +90,11 @@ def is_fixed(value: ast.expr) -> bool:
     names = [each for each in ast.walk(value) if isinstance(each, ast.Name)]
     own = {each.id for each in names if isinstance(each.ctx, ast.Store)} | _OF_LANGUAGE
     return not isinstance(value, ast.Await) and own >= {each.id for each in names}
+
+
+def is_repeatable(row: ast.expr) -> bool:
+    """Whether nothing but its value can come of it that an expression is asked for once more."""
+    return not any(isinstance(each, _ACTING) for each in ast.walk(row))
 
 
 def unsigned(node: ast.expr) -> ast.expr:

@@ -26,6 +26,7 @@ from astra_async.languages.altering import (
     listed,
     not_held,
     other_subject,
+    rows_anew,
     telling,
     within,
 )
@@ -36,6 +37,7 @@ from astra_async.languages.python.syntax import (
     callee,
     is_fixed,
     is_fixture,
+    is_repeatable,
     leaves,
     made_of,
     names_in,
@@ -94,7 +96,11 @@ _MANAGERS = {
     "freeze_time", "travel", "override_settings", "modify_settings", "settings", "localcontext", "context",
     "captureOnCommitCallbacks", "assertNumQueries", "override", "client",
 }  # fmt: skip
-_FOR_ROW = Choosing(b"(%(name)b := %(row)b)", b"(%(other)b if %(variable)b is %(name)b else %(same)b)")
+_FOR_ROW = Choosing(
+    b"(%(name)b := %(row)b)",
+    b"(%(other)b if %(variable)b is %(name)b else %(same)b)",
+    anew=(b"%(at)d: lambda: %(row)b", b"@name@.rows(%(over)b, {%(rows)b})"),
+)
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 
 
@@ -246,7 +252,9 @@ class _Reader(Values):
             if name.id in self.once:
                 self.given[name.id] = column
         by_name = ((name.id.encode(), [self.span(each) for each in column]) for name, column in named)
-        asked, places = self.alterations(loop.body), [self.span(each) for each in rows]
+        asked, places = list(self.alterations(loop.body)), [self.span(each) for each in rows]
+        again = {at: places[at] for at, row in enumerate(rows) if is_repeatable(row)}
+        yield from rows_anew(self.source, self.span(loop.iter), again, _FOR_ROW) if asked else ()
         yield from in_loop(asked, self.span(loop), places, telling(self.source, by_name, _FOR_ROW))
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:

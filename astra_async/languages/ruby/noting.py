@@ -66,6 +66,9 @@ notes.define_singleton_method(:start) { |said|
 notes.define_singleton_method(:passed) { held = false };
 notes.define_singleton_method(:run) { |&block|
   begin; block.call; held = false; proc {}; rescue Exception => error; proc { raise error }; end };
+notes.define_singleton_method(:rows) { |over, anew| kept = over.to_a.dup.freeze;
+  Enumerator.new { |given|
+    kept.size.times { |at| given << (anew.key?(at) ? anew[at].call : kept[at]) } } };
 notes.define_singleton_method(:one) { |it| given.push(it); it };
 notes.define_singleton_method(:two) { |it, name| noted.call(name, given.pop, it) };
 notes.define_singleton_method(:of) { |it, name| noted.call(name, it) };

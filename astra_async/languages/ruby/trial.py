@@ -23,8 +23,11 @@ _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "te
 _CALLING = frozenset({"assert_difference", "assert_no_difference", "assert_changes", "assert_no_changes"})
 _SCOPES = frozenset({"method", "block", "do_block"})
 _TARGETS = frozenset({"identifier", "destructured_parameter"})
-_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # which nothing can stand around
-_FOR_ROW = Choosing(b"($%(name)b = %(row)b)", b"(%(variable)b.equal?($%(name)b) ? %(other)b : %(same)b)")
+_FOR_ROW = Choosing(
+    b"($%(name)b = %(row)b)",
+    b"(%(variable)b.equal?($%(name)b) ? %(other)b : %(same)b)",
+    anew=(b"%(at)d => -> { %(row)b }", b"$@name@.rows(%(over)b, {%(rows)b})"),
+)
 _BODIES = frozenset({"body_statement", "block_body"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 
@@ -121,5 +124,4 @@ def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
         given = block.child_by_field_name("parameters")
         if given is not None and {each.type for each in given.named_children} <= _TARGETS:
             target = given.named_children[0] if len(given.named_children) == 1 else given
-            how = _FOR_ROW if not any(each.type in _UNWRITTEN for each in rows) else None
-            yield from file.loop(call, target, rows, _statements(body, file), how)
+            yield from file.loop(call, over, target, rows, _statements(body, file), _FOR_ROW)
