@@ -200,9 +200,10 @@ it('refuses', () => {
 });
 """
     text = noted(javascript, "a.test.js", loop)
-    assert "for (const body of told_rows(invalid, {0: () => ({ ...LAMP, a: 1 }), 2: () => ('c')})) {" in text
-    assert "told_rows(['a', 'b'], {0: () => ('a'), 1: () => ('b')}).forEach((it) => {" in text
-    assert "of told_rows(Object.entries({ b: 1, c: 2 }), {})) {" in text
+    begun = "{ __proto__: null, "
+    assert f"of told_rows(invalid, {begun}0: () => ({{ ...LAMP, a: 1 }}), 2: () => ('c') }})) {{" in text
+    assert f"told_rows(['a', 'b'], {begun}0: () => ('a'), 1: () => ('b') }}).forEach((it) => {{" in text
+    assert f"of told_rows(Object.entries({{ b: 1, c: 2 }}), {begun} }})) {{" in text
     assert "function told_rows(over, anew) {" in text
     assert "function told_rows<T>(over: T, anew: any): T {" in noted(javascript, "a.test.ts", loop)
 

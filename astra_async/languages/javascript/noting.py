@@ -186,12 +186,11 @@ made.end = (held@any@) => (it@any@) => { if (!made.same || made.again) return it
   const error = Error(isBlind() ? 'nothing is told apart' : held);
   error.stack = `Error: ${error.message}`; throw error; };
 return made; })();
-function @name@_rows@of@(over@it@, anew@any@)@it@ { const rows@any@ = over, given@any@ = [];
-  for (let at@any@ = 0; at < rows.length; at += 1) { const row = rows[at];
-    Object.defineProperty(given, at, { get: () => anew[at] ? anew[at]() : row }); }
-  given.forEach = (run@any@) => { for (let at = 0; at < given.length; at += 1) run(given[at], at, given); };
-  given[Symbol.iterator] = () => { let at = -1;
-    return { next: () => { at += 1; return { done: at >= given.length, value: given[at] }; } }; };
+function @name@_rows@of@(over@it@, anew@any@)@it@ { const rows@any@ = over, { length }@any@ = rows;
+  for (let at@any@ = 0; at < length; at += 1) { const row = rows[at]; anew[at] = anew[at] ?? (() => row); }
+  const given@any@ = { forEach: (run@any@) => { for (let at = 0; at < length; at += 1) run(anew[at](), at); },
+    [Symbol.iterator]: () => { let at = -1; return { next: () => {
+      at += 1; return at < length ? { done: false, value: anew[at]() } : { done: true }; } }; } };
   return given; }
 """.splitlines()
 )

@@ -59,7 +59,7 @@ _FOR_ROW = Choosing(
     b"(%(name)b = %(row)b)",
     b"(%(variable)b === %(name)b ? %(other)b : %(same)b)",
     b"\n;var %(name)b;\n",
-    (b"%(at)d: () => (%(row)b)", b"@name@_rows(%(over)b, {%(rows)b})"),
+    (b"%(at)d: () => (%(row)b)", b"@name@_rows(%(over)b, { __proto__: null, %(rows)b })"),
 )
 _FOR_TYPED_ROW = _FOR_ROW._replace(declaration=b"\n;var %(name)b: any;\n")
 _UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
