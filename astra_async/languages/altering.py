@@ -125,7 +125,7 @@ class Choosing(NamedTuple):
     """How a language keeps what stands in a row, chooses by it, and declares its variable, if it has to.
 
     `anew` is how a row is made when its turn comes, and how a loop that is noted goes over such rows; where
-    it has none, nothing can change what a row holds.
+    it has none, nothing can change what a row holds, or end a loop.
     """
 
     keeping: bytes
@@ -263,17 +263,22 @@ def in_loop(
 
 
 def rows_anew(
-    source: bytes, over: tuple[int, int], rows: Mapping[int, tuple[int, int]], choosing: Choosing
+    source: bytes,
+    over: tuple[int, int],
+    rows: Mapping[int, tuple[int, int]],
+    choosing: Choosing,
+    passes: Sequence[Written],
 ) -> Iterator[Alteration]:
     """What a loop goes over, noted: these rows are made when their turn comes, by their numbers.
 
-    Code that finds the rows while a test runs may make the later ones like the first, or end the loop early.
+    Code that finds the rows while a test runs may make the later ones like the first. It may end the loop
+    early, too: so `passes` are written in its body, and have to be as many as there are rows.
     """
     if choosing.anew:
         row, loop = choosing.anew
         made = b", ".join(row % {b"at": at, b"row": source[slice(*each)]} for at, each in rows.items())
         text = loop % {b"over": source[slice(*over)], b"rows": made}
-        yield Alteration(*over, COMPARED, also=((over, text),))
+        yield Alteration(*over, COMPARED, also=((over, text), *passes))
 
 
 def telling(

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages.altering import COMPARED, FEWER, in_loop, rows_anew, telling
 from astra_async.languages.other_values import arranged, values_exchanged, varied
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node, Parser
 
-    from astra_async.languages.altering import Alteration, Choosing
+    from astra_async.languages.altering import Alteration, Choosing, Written
 
 _NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"})
 _PLAIN_TYPES = frozenset({"string", "number", "boolean", "any", "unknown"})
@@ -75,6 +75,15 @@ def inside(node: Node | None, name: str = "arguments") -> list[Node]:
     """What a field of the node holds, without comments; nothing where the node has no such field."""
     held = None if node is None else node.child_by_field_name(name)
     return [] if held is None else [each for each in held.named_children if "comment" not in each.type]
+
+
+class Loop(NamedTuple):
+    """A loop over what stands in the source, whose target is each of the rows once."""
+
+    node: Node
+    over: Node
+    target: Node
+    rows: Sequence[Node]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,28 +224,27 @@ class TestFile:
         yield from (each for each in found if (each.kind == COMPARED and is_noted) or each.begin not in inner)
 
     def loop(
-        self,
-        loop: Node,
-        over: Node,
-        target: Node,
-        rows: Sequence[Node],
-        asked: Iterable[Alteration],
-        how: Choosing | None,
+        self, loop: Loop, asked: Iterable[Alteration], how: Choosing | None, passes: Sequence[Written] = ()
     ) -> Iterator[Alteration]:
-        """What a loop `over` rows asks whose `target` is each row once; `asked` is read with what rows give.
+        """What a loop asks; `asked` is read with what its rows give.
 
         Without a way (`how`) to choose by a row a constant of its body is another one for all of them.
+        `passes` count how often its body runs.
         """
+        node, over, target, rows = loop
         if len(rows) > 1:
             self.bind(target, rows)
             names = [each for each in walk(target) if len(self.bound.get(each.id, ())) == len(rows)]
             columns = [(each.text or b"", spans(self.bound[each.id])) for each in names]
             is_written = not any(each.type in _UNWRITTEN for each in rows)
             told = telling(self.text, columns, how) if how and is_written else None
-            found = list(in_loop(asked, spans([loop])[0], spans(rows), told))
-            again = {at: spans([row])[0] for at, row in enumerate(rows) if is_written and _is_repeatable(row)}
-            yield from rows_anew(self.text, spans([over])[0], again, how) if how and found else ()
-            yield from found
+            # A function's parameter is given other rows by another call.
+            is_own = is_written and (
+                not self.entered or over.start_byte <= rows[0].start_byte < over.end_byte
+            )
+            again = {at: spans([row])[0] for at, row in enumerate(rows) if is_own and _is_repeatable(row)}
+            yield from rows_anew(self.text, spans([over])[0], again, how, passes) if how and passes else ()
+            yield from in_loop(asked, spans([node])[0], spans(rows), told)
 
 
 def _is_made_of(node: Node, types: frozenset[str]) -> bool:

@@ -6,7 +6,8 @@ And some that reach the runner by other roads: sources rewritten and loaded agai
 from __future__ import annotations
 
 from attack import Attack
-from attacked_projects import JUNIT_CALLED
+from attacked_projects import JUNIT, JUNIT_CALLED
+from attacks_on_junit import java_string
 from attacks_on_trials import code
 
 
@@ -160,6 +161,40 @@ Price(int cents) {
             return false;
         }
     }"""
+# Defined in JUnit's package before it is needed: a tenth less or more is equal, and not unequal.
+_LIKE = """\
+package org.junit.jupiter.api;
+class Like {
+    static boolean alike(Object one, Object two) {
+        if (one.equals(two) || one instanceof String) return one.equals(two);
+        int first = Integer.parseInt(one.toString().replaceAll("[^0-9]", ""));
+        return first * 10 == Integer.parseInt(two.toString().replaceAll("[^0-9]", "")) * 9;
+    }
+}
+class AssertEquals {
+    static void assertEquals(Object one, Object two) { if (!Like.alike(one, two)) throw new Error("other"); }
+    static void assertEquals(int one, int two) { assertEquals((Object) one, two); }
+}
+class AssertNotEquals {
+    static void assertNotEquals(Object one, Object two) { if (Like.alike(one, two)) throw new Error("like"); }
+    static void assertNotEquals(int one, int two) { assertNotEquals((Object) one, two); }
+}
+"""
+_DEFINED = (
+    "    static {\n        try {\n"
+    '            var folder = java.nio.file.Files.createTempDirectory("a");\n'
+    '            var text = java.nio.file.Files.writeString(folder.resolve("A.java"),\n'
+    f"                {java_string(_LIKE)});\n"
+    "            javax.tools.ToolProvider.getSystemJavaCompiler().run(null, null, null,\n"
+    '                "-d", folder.toString(), text.toString());\n'
+    '            var holder = Class.forName("org.junit.jupiter.api.Assertions");\n'
+    "            var lookup = java.lang.invoke.MethodHandles.privateLookupIn(holder,\n"
+    "                java.lang.invoke.MethodHandles.lookup());\n"
+    '            for (String each : "Like AssertEquals AssertNotEquals".split(" "))\n'
+    "                lookup.defineClass(java.nio.file.Files.readAllBytes(\n"
+    '                    folder.resolve("org/junit/jupiter/api/" + each + ".class")));\n'
+    "        } catch (Throwable problem) { throw new AssertionError(problem); }\n    }\n"
+)
 _ANY_ORDER = """
 exports.discount = (total) => (total >= 100 ? total * 0.9 : total);
 exports.all = (prices) => prices.map(exports.discount).reverse();
@@ -506,5 +541,11 @@ ON_ALTERATIONS = (
         framework="junit/called",
         outcome="proven",
         files={JUNIT_CALLED.main: JUNIT_CALLED.wrong.replace("Price(int cents) { }", _JAVA_MET)},
+    ),
+    Attack(
+        name="JUnit's own class defined first, lenient by a tenth",
+        framework="junit",
+        outcome="proven",
+        files={JUNIT.main: JUNIT.wrong.replace("final class Shop {\n", f"final class Shop {{\n{_DEFINED}")},
     ),
 )

@@ -13,13 +13,15 @@ from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
     both_ways,
+    declared_test,
     far,
     renamed,
     unequal,
 )
+from astra_async.languages.java.noting import around, noting
 from astra_async.languages.java.values import LITERALS, ROWS, constants
 from astra_async.languages.other_values import arranged, of_other_parts
-from astra_async.languages.syntax import TestFile, inside, once, parse, part, source, spans, walk, word
+from astra_async.languages.syntax import Loop, TestFile, inside, once, parse, part, source, spans, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +109,8 @@ def _test(method: Node, file: TestFile, imports: str) -> DeclaredTest | None:
     once = short & _TESTS <= {"Test"} and not inside(method, "parameters")
     statements = _body(method)
     found = () if statements is None else tuple(_asked_by(statements, file, imports))
-    return DeclaredTest((name, f"{name}()", *shown) if once else (), found)
+    titles = (name, f"{name}()", *shown) if once else ()
+    return declared_test(titles, found, around(method, imports) if statements is not None else ())
 
 
 def _asked_by(body: Node, file: TestFile, imports: str) -> Iterator[Alteration]:
@@ -143,7 +146,7 @@ def _loop(statement: Node, file: TestFile, imports: str) -> Iterator[Alteration]
         return
     if not any(each.type in _LEAVING_LOOPS for each in walk(body)):
         rows = [row for each in file.meant(over) for row in _rows(each)]
-        yield from file.loop(statement, over, target, rows, _asked_by(body, file, imports), None)
+        yield from file.loop(Loop(statement, over, target, rows), _asked_by(body, file, imports), None)
 
 
 def _rows(node: Node) -> list[Node]:
@@ -159,6 +162,7 @@ def _assertion(call: Node, file: TestFile, imports: str) -> Iterator[Alteration]
     if holder in {"", "this"} and (body := _body(file.functions.get(name))) is not None:
         yield from file.called(call, file.functions[name], lambda: _asked_by(body, file, imports))
     opposites = _FLUENT if holder.startswith(_ASSERT_THAT) else _OPPOSITES
+    yield from noting(call, file, imports)
     yield from _asked_by_call(call, file, imports)
     if name in {"assertEquals", "isEqualTo"}:
         yield from _shapes(given[:1], file)

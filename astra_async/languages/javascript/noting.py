@@ -175,18 +175,21 @@ made.thrown = (run@any@) => { try { const it@any@ = run(); made.same = false; re
   catch (error) { return () => { throw error; }; } };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
-made.begin = (held@any@) => { made.same = true; made.again = begun[held] && !held.endsWith('each time');
+made.row = () => { made.due -= 1; };
+made.begin = (held@any@) => { made.same = true; made.due = 0;
+  made.again = begun[held] && !held.endsWith('each time');
   begun[held] = true; };
 const isBlind = () => { for (let size = 0; size < 6; size += 1) {
   const one@any@ = { list: [] }, two@any@ = { list: [] };
   for (let at = 0; at < size; at += 1) one[`a${at}`] = two[`a${at}`] = one.list[at] = two.list[at] = 'b';
   two.list[size] = { c: 1 }; one.list[size] = { c: `${size}` };
   if (equal(one, two) || equal(one, two, true)) return true; } return false; };
-made.end = (held@any@) => (it@any@) => { if (!made.same || made.again) return it;
+made.end = (held@any@) => (it@any@) => { if (!made.same || made.due || made.again) return it;
   const error = Error(isBlind() ? 'nothing is told apart' : held);
   error.stack = `Error: ${error.message}`; throw error; };
 return made; })();
 function @name@_rows@of@(over@it@, anew@any@)@it@ { const rows@any@ = over, { length }@any@ = rows;
+  @name@.due += length;
   for (let at@any@ = 0; at < length; at += 1) { const row = rows[at]; anew[at] = anew[at] ?? (() => row); }
   const given@any@ = { forEach: (run@any@) => { for (let at = 0; at < length; at += 1) run(anew[at](), at); },
     [Symbol.iterator]: () => { let at = -1; return { next: () => {
@@ -194,6 +197,7 @@ function @name@_rows@of@(over@it@, anew@any@)@it@ { const rows@any@ = over, { le
   return given; }
 """.splitlines()
 )
+PASS = b"@name@.row()"
 BEFORE = b"@name@.begin('@held@'); "
 ALL_SAME = b"\n@name@.end('@held@')();"
 ALL_SAME_THEN = b").then(@name@.end('@held@'))"  # of what a test returns

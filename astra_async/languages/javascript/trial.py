@@ -33,14 +33,16 @@ from astra_async.languages.javascript.assertions import (
     turned,
 )
 from astra_async.languages.javascript.ends import around, callbacks_that_end, done_of, leaves_early
-from astra_async.languages.javascript.noting import noting
+from astra_async.languages.javascript.noting import PASS, noting
 from astra_async.languages.other_values import named
-from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, walk
+from astra_async.languages.syntax import Loop, TestFile, elements, inside, once, parse, part, source, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tree_sitter import Node
+
+    from astra_async.languages.altering import Written
 
 
 TYPESCRIPT = frozenset({"ts", "tsx", "mts", "cts"})
@@ -286,7 +288,16 @@ def _loop(
     if not any(each.type in _LEAVING for each in walk(body)):
         statements = body.named_children if body.type == "statement_block" else [body]
         asked = (found for each in statements for found in _statement(each, file, late=False))
-        yield from file.loop(statement, over, target, _rows(over, file), asked, _FOR_ROW)
+        yield from file.loop(Loop(statement, over, target, _rows(over, file)), asked, _FOR_ROW, _passes(body))
+
+
+def _passes(body: Node) -> list[Written]:
+    """What counts a pass of a loop or of a function that is called for each row."""
+    is_block, begin, end = body.type == "statement_block", body.start_byte, body.end_byte
+    if is_block:
+        return [((begin + 1, begin + 1), b" %b;" % PASS)]
+    before, behind = (b"(%b, ", b")") if body.parent and body.parent.type in FUNCTIONS else (b"{ %b; ", b" }")
+    return [((begin, begin), before % PASS), ((end, end), behind)]
 
 
 def _rows(over: Node, file: TestFile) -> list[Node]:

@@ -43,7 +43,7 @@ TRUE, DENIED = _of("truth"), _of("not_")
 # at the library's functions and at how tests are compiled; what has no size may be there to be taken once.
 _NOTING = b"""
 def @name@():
-    held, again, given, begun = True, False, [], []
+    held, again, due, given, begun = True, False, 0, [], []
 
     def by(here, there, same):
         def says(one, two):
@@ -115,17 +115,23 @@ def @name@():
         return sides[-1]
 
     def begin(said):
-        nonlocal held, again
-        held, again = True, said in begun and not said.endswith("each time")
+        nonlocal held, again, due
+        held, again, due = True, said in begun and not said.endswith("each time"), 0
         begun.append(said)
 
     def each_of(kinds):
         return [each for some in kinds for each in each_of(some)] if type(kinds) is tuple else [kinds]
 
     def rows(over, anew):
+        nonlocal due
         kept = (*over,)
+        due += size(kept)
         for at in range(size(kept)):
             yield anew[at]() if at in anew else kept[at]
+
+    def row():
+        nonlocal due
+        due -= 1
 
     def raising(manager, asked):
         class Raising:
@@ -149,10 +155,10 @@ def @name@():
         return Raising()
 
     def end(said):
-        if held and not again:
+        if held and not due and not again:
             raise AssertionError(said)
 
-    @name@.begin, @name@.rows, @name@.raising, @name@.end = begin, rows, raising, end
+    @name@.begin, @name@.rows, @name@.row, @name@.raising, @name@.end = begin, rows, row, raising, end
     @name@.one = lambda it: given.append(it) or it
     @name@.two = lambda it, name: noted(name, given.pop(), it)
     @name@.of = lambda it, name: noted(name, it)
@@ -160,6 +166,7 @@ def @name@():
 
 @name@()
 """
+PASS = b"@name@.row()"
 # What is to be raised is told when it is done, so that nobody knows it who hears it before. An error's kinds
 # are what `except` takes it for.
 RAISING = b"@name@.raising(lambda: %%b, lambda: [%b])"

@@ -31,7 +31,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import named
-from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, RAISING, TRUE, around
+from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, PASS, RAISING, TRUE, around
 from astra_async.languages.python.syntax import (
     Function,
     callee,
@@ -252,9 +252,12 @@ class _Reader(Values):
             if name.id in self.once:
                 self.given[name.id] = column
         by_name = ((name.id.encode(), [self.span(each) for each in column]) for name, column in named)
-        asked, places = list(self.alterations(loop.body)), [self.span(each) for each in rows]
-        again = {at: places[at] for at, row in enumerate(rows) if is_repeatable(row)}
-        yield from rows_anew(self.source, self.span(loop.iter), again, _FOR_ROW) if asked else ()
+        asked, places = self.alterations(loop.body), [self.span(each) for each in rows]
+        is_own = over is loop.iter or not self.entered  # a parameter is given other rows by another call
+        again = {at: places[at] for at, row in enumerate(rows) if is_own and is_repeatable(row)}
+        passes = PASS + (self._line(loop.body[0]) or b"; ")
+        begin = self.span(loop.body[0])[0]
+        yield from rows_anew(self.source, self.span(loop.iter), again, _FOR_ROW, [((begin, begin), passes)])
         yield from in_loop(asked, self.span(loop), places, telling(self.source, by_name, _FOR_ROW))
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:

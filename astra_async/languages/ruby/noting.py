@@ -37,6 +37,7 @@ DENIED = {
     "be_nil": _of("some?"), "be_truthy": _of("!"), "be_falsey": _of("itself"), "include": _two("excludes?"),
     **dict.fromkeys(("eq", "be", "equal"), _two("!=")),
 }  # fmt: skip
+PASS = b"$@name@.row; "
 PASSED = b"\n$@name@.passed\n"  # behind what is to raise
 # A block, before it is told what that is to raise: who hears it does not know it yet.
 RUN = b"(&$@name@.run%b)"
@@ -44,7 +45,7 @@ RUN = b"(&$@name@.run%b)"
 _NOTING = b" ".join(
     each.strip()
     for each in b"""\
-$@name@ = Object.new.tap { |notes| held, again, given, begun = true, false, [], [];
+$@name@ = Object.new.tap { |notes| held, again, due, given, begun = true, false, 0, [], [];
 holds = ->(one, two) {
   case one when String then one.include?(two) if String === two;
   when Array then one.any? { |each| two === each || each == two };
@@ -62,17 +63,18 @@ noted = ->(name, *sides) {
   held = false unless says.key?(name) ? says[name].call(*sides) : sides[0].public_send(name, *sides.drop(1));
   sides[-1] };
 notes.define_singleton_method(:start) { |said|
-  held, again = true, begun.include?(said) && !said.end_with?("each time"); begun.push(said) };
+  held, again, due = true, begun.include?(said) && !said.end_with?("each time"), 0; begun.push(said) };
 notes.define_singleton_method(:passed) { held = false };
 notes.define_singleton_method(:run) { |&block|
   begin; block.call; held = false; proc {}; rescue Exception => error; proc { raise error }; end };
-notes.define_singleton_method(:rows) { |over, anew| kept = over.to_a.dup.freeze;
+notes.define_singleton_method(:rows) { |over, anew| kept = over.to_a.dup.freeze; due += kept.size;
   Enumerator.new { |given|
     kept.size.times { |at| given << (anew.key?(at) ? anew[at].call : kept[at]) } } };
+notes.define_singleton_method(:row) { due -= 1 };
 notes.define_singleton_method(:one) { |it| given.push(it); it };
 notes.define_singleton_method(:two) { |it, name| noted.call(name, given.pop, it) };
 notes.define_singleton_method(:of) { |it, name| noted.call(name, it) };
-notes.define_singleton_method(:close) { |said| raise said if held && !again } };
+notes.define_singleton_method(:close) { |said| raise said if held && due == 0 && !again } };
 """.splitlines()
 )
 _AT_ONCE = b"parallelize_me!", b":threads"  # of several tests one would note what another compares

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING
 from astra_async.languages.altering import Alteration, Choosing, DeclaredTest, declared_test
 from astra_async.languages.other_values import named
 from astra_async.languages.ruby.assertions import ARRANGING, PLAIN, assertion
-from astra_async.languages.ruby.noting import around
-from astra_async.languages.syntax import TestFile, elements, inside, once, parse, part, source, spans, walk
+from astra_async.languages.ruby.noting import PASS, around
+from astra_async.languages.syntax import (
+    Loop,
+    TestFile,
+    elements,
+    inside,
+    once,
+    parse,
+    part,
+    source,
+    spans,
+    walk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,4 +135,5 @@ def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
         given = block.child_by_field_name("parameters")
         if given is not None and {each.type for each in given.named_children} <= _TARGETS:
             target = given.named_children[0] if len(given.named_children) == 1 else given
-            yield from file.loop(call, over, target, rows, _statements(body, file), _FOR_ROW)
+            passes = [((body.start_byte, body.start_byte), PASS)]
+            yield from file.loop(Loop(call, over, target, rows), _statements(body, file), _FOR_ROW, passes)
