@@ -19,8 +19,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
 - Not what an answer may decide itself: which of several parts make objects of its classes equal, whether an
   error is more than its message, what its own matchers and blocks do. What is made of one constant is asked
   with another; of more, as an object that shares no part (`of_other_parts`).
-- What an assertion compares (`compared`), where an answer's code could replace the assertion (not in Java, Go
-  and Rust), with what the language itself says of it: that has to hold wherever the assertion does. It is
+- What an assertion compares (`compared`), where an answer's code could replace the assertion (not in Go and
+  Rust), with what the language itself says of it: that has to hold wherever the assertion does. It is
   noted as it is compared, rows are made when their turn comes (`rows_anew`), and nothing else changes, but
   that the test fails at its end if all of it held (`declared_test`). So no right answer passes it, and who
   bent the assertion is asked what the test asks.
@@ -76,6 +76,7 @@ _MORE_OF_THEM = b"%b + 1", b"%b + 2"
 SOMETHING = b"'no %b'" % DRAWN, DRAWN
 # In an expression: another alternative, or a set of letters, may be found all the same.
 _ALTERNATIVES = re.compile(rb"[|\[]")
+_ANCHORED = re.compile(rb"(\^?)([\w ,:'-]{5,})(\$?)")
 TWO_LETTERS = re.compile(rb"()([A-Za-z])(?!\2)([A-Za-z])")
 Written = tuple[tuple[int, int], bytes]  # what is written, from a begin to an end
 
@@ -359,6 +360,16 @@ def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:
         and TWO_LETTERS.search(source, each.begin, each.end)
         and not _ALTERNATIVES.search(source, each.begin, each.end)
     )
+
+
+def anchored(source: bytes, begin: int, end: int) -> Iterator[Alteration]:
+    """A text to begin or end with, one letter shorter there: only who overlooks the anchor finds it."""
+    for each in constant(source, begin, end):
+        found = _ANCHORED.fullmatch(source, each.begin, each.end)
+        begun, letters, ended = found.groups() if found else (b"", b"", b"")
+        less = [letters[1:]] * bool(begun) + [letters[:-1]] * bool(ended)
+        if less:
+            yield replace(each, kind=VARIED, others=tuple(begun + other + ended for other in less))
 
 
 def renamed(source: bytes, begin: int, end: int, opposites: dict[str, str]) -> tuple[Alteration, ...]:

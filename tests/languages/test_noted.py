@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 from contextlib import nullcontext
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,6 +133,29 @@ def test_rows_are_made_anew_in_their_turn(bad: str) -> None:
     assert sent[2] == 5
 
 
+NESTED = """\
+def test_them():
+    for user in ('ada', 'bob'):
+        for action in ('approve', 'reject'): assert send(user, action) == 403
+"""
+
+
+@pytest.mark.parametrize("ended", ["", "ada", "bob"])
+def test_a_loop_that_ends_early_does_not_hold(ended: str) -> None:
+    """Code ends the loop in which it is called, by what goes through the rows."""
+
+    def send(user: str, _: str) -> int:
+        running = [it for it in gc.get_objects() if isinstance(it, GeneratorType) and it.__name__ == "rows"]
+        for each in running[-1:] if user == ended else []:
+            deque(each, maxlen=0)
+        return 403
+
+    names: dict[str, Any] = {"send": send}
+    exec(noted(python, "test_a.py", NESTED), names)
+    with nullcontext() if ended else pytest.raises(AssertionError, match="7"):
+        names["test_them"]()
+
+
 @pytest.mark.parametrize(
     ("said", "again"), [("all of it holds 7", False), ("all of it holds 7 each time", True)]
 )
@@ -173,7 +198,7 @@ it('works', async () => {
   expect(told.held(find('b'), (it) => it == null)).not.toBeInTheDocument(); expect(told.held(gone, (it) => !told.read(it, 'isConnected'))).not.toBeInTheDocument();
   expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }, true));
   expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(2 + 1)); expect(told.held(none, (it) => it === null)).to.be.null;
-  expect(told.thrown(() => pay())).toThrow(Error);
+  expect(told.thrown(() => pay())).toThrow(told.raised(Error));
   await expect(told.rejected(buy())).rejects.toThrow();
   assert.strictEqual(told.one(one), told.two(1, true));
   expect(made).to.have.property('id').that.equals(5);
@@ -201,10 +226,17 @@ it('refuses', () => {
 """
     text = noted(javascript, "a.test.js", loop)
     begun = "{ __proto__: null, "
-    assert f"of told_rows(invalid, {begun}0: () => ({{ ...LAMP, a: 1 }}), 2: () => ('c') }})) {{" in text
+    rows = "0: () => ({ ...LAMP, a: 1 }), 2: () => ('c') })) { told.row(); expect(told.one(send(body)))"
+    assert f"of told_rows(invalid, {begun}{rows}" in text
     assert f"told_rows(['a', 'b'], {begun}0: () => ('a'), 1: () => ('b') }}).forEach((it) => {{" in text
     assert f"of told_rows(Object.entries({{ b: 1, c: 2 }}), {begun} }})) {{" in text
     assert "function told_rows(over, anew) {" in text
+    loop = (
+        "it('a', () => { for (const a of ['b', 'c']) expect(a).toBe(5); ['d', 'e'].forEach((a) => f(a)); });"
+    )
+    text = noted(javascript, "a.test.js", loop)
+    assert " })) { told.row(); expect(told.one(a)).toBe(told.two(4 + 1, true)); } told_rows([" in text
+    assert ".forEach((a) => (told.row(), f(a)));" in text
     assert "function told_rows<T>(over: T, anew: any): T {" in noted(javascript, "a.test.ts", loop)
 
 
@@ -295,6 +327,7 @@ def test_rows_are_made_anew_in_their_turn_in_ruby() -> None:
     loop = "it 'refuses' do\n  %s.each do |it|\n    expect(f(it)).to eq(nil)\n  end\nend\n"
     text = noted(ruby, "shop_spec.rb", loop % "[{ a: 1 }, build(:b), lamp]")
     assert "$told.rows([{ a: 1 }, build(:b), lamp], {0 => -> { { a: 1 } }, 2 => -> { lamp }}).each do" in text
+    assert "\n    $told.row; expect(" in text
     text = noted(ruby, "shop_spec.rb", loop % "%w[a b]")
     assert "$told.rows(%w[a b], {}).each do" in text
 

@@ -26,6 +26,7 @@ def _both(says: str) -> bytes:
 # How sides are written so that they are noted. Of nothing that `NOTING` calls unequal an assertion holds.
 Patterns = tuple[bytes, ...]
 _ONE, _TWO, _EXACT = b"@name@.one(%b)", b"@name@.two(%b)", b"@name@.two(%b, true)"
+_RAISED = b"@name@.raised(%b)"
 _THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
 _ASSERT: dict[str, Patterns] = {
     "strictEqual": (_ONE, _EXACT), "deepStrictEqual": (_ONE, _EXACT),
@@ -172,7 +173,12 @@ made.later = (name@any@) => (it@any@, how@any@) => { const given = made.it;
   given?.then?.((one@any@) => { const other = made.it; made.it = one;
     made[name](it === given ? one : it, how); made.it = other; })?.then?.(null, () => 0); return it; };
 made.thrown = (run@any@) => { try { const it@any@ = run(); made.same = false; return () => it; }
-  catch (error) { return () => { throw error; }; } };
+  catch (error) { made.error = error; return () => { throw error; }; } };
+made.raised = (it@any@) => { const error = made.error, said = error?.message;
+  const isText = typeof said === 'string';
+  return noted(it, typeof it === 'function' ? error instanceof it
+    : it instanceof RegExp ? !isText || new RegExp(it).test(said)
+    : typeof it !== 'string' || !isText || said.includes(it)); };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
   made.same = false; return it; };
 made.row = () => { made.due -= 1; };
@@ -241,6 +247,7 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         ):
             name = "exist"  # what is found is there
         patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
+        patterns += (_RAISED,) * (patterns == _THROWN) * len(given[1:2])
         if name == "toBeCloseTo" and not is_denied:
             patterns = _close_to(source(given[2]) if given[2:] else "2")
         patterns = _later(patterns) if "resolves" in words else patterns

@@ -133,7 +133,7 @@ def @name@():
         nonlocal due
         due -= 1
 
-    def raising(manager, asked):
+    def raising(manager, asked, said):
         class Raising:
             def __enter__(self):
                 return self
@@ -145,7 +145,10 @@ def @name@():
                 nonlocal held, caught
                 kinds = () if kind is None else type.__dict__["__mro__"].__get__(kind)
                 told = each_of(*asked() or [kinds])
-                if not any(each is one for each in kinds for one in told):
+                texts = [type(it).__str__(it) for it in error[:1] if kinds]
+                texts += getattr(error[0], "__notes__", ())
+                text = contains(" ".join(texts), said())
+                if not (text and any(each is one for each in kinds for one in told)):
                     held = False
                 at_last = manager()
                 caught = type(at_last).__enter__(at_last)
@@ -169,7 +172,7 @@ def @name@():
 PASS = b"@name@.row()"
 # What is to be raised is told when it is done, so that nobody knows it who hears it before. An error's kinds
 # are what `except` takes it for.
-RAISING = b"@name@.raising(lambda: %%b, lambda: [%b])"
+RAISING = b"@name@.raising(lambda: %%b, lambda: [%b], lambda: '%b')"
 
 
 def around(source: bytes, statements: tuple[int, int], line: bytes) -> list[Written]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _OF_LANGUAGE = {*dir(builtins), "date", "datetime", "timedelta", "Decimal"}
 _ACTING = ast.Call | ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
+_PLAIN_WORDS = re.compile(r"\^?[\w ,:-]+\$?")
 _PLAIN = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.USub, ast.Load)
 
 
@@ -95,6 +96,16 @@ def is_fixed(value: ast.expr) -> bool:
 def is_repeatable(row: ast.expr) -> bool:
     """Whether nothing but its value can come of it that an expression is asked for once more."""
     return not any(isinstance(each, _ACTING) for each in ast.walk(row))
+
+
+def said(call: ast.expr) -> str:
+    """What an error that is asked for has to say among other things, if that is written in plain words."""
+    given = [
+        *getattr(call, "args", ())[1:2],
+        *(each.value for each in getattr(call, "keywords", ()) if each.arg == "match"),
+    ]
+    texts = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return "".join(each.strip("^$") for each in texts if _PLAIN_WORDS.fullmatch(each))
 
 
 def unsigned(node: ast.expr) -> ast.expr:

@@ -17,6 +17,7 @@ from astra_async.languages.altering import (
     Alteration,
     Choosing,
     DeclaredTest,
+    anchored,
     both_ways,
     compared,
     constant,
@@ -42,6 +43,7 @@ from astra_async.languages.python.syntax import (
     made_of,
     names_in,
     parameters_with_rows,
+    said,
     stored_once,
     used_once,
 )
@@ -196,7 +198,8 @@ class _Reader(Values):
             call = raising[0].context_expr
             yield from self._raises(call)
             asked = [each for each in getattr(call, "args", ())[:1] if isinstance(each, _KINDS_ASKED)]
-            pattern = RAISING % b"".join(self.source[slice(*self.span(each))] for each in asked)
+            kinds = b"".join(self.source[slice(*self.span(each))] for each in asked)
+            pattern = RAISING % (kinds, said(call).encode())
             yield from compared(self.source, [self.span(call)], [pattern], b" ")
             # Of more, another right answer may raise in an earlier one, or in what it enters.
             if len(node.items) == len(node.body) == 1:
@@ -347,3 +350,4 @@ class _Reader(Values):
         for keyword in call.keywords:
             if keyword.arg == "match":
                 yield from within(self.source, *self.span(keyword.value))
+                yield from anchored(self.source, *self.span(keyword.value))

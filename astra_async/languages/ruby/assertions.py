@@ -32,7 +32,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import made_list, of_other_parts
-from astra_async.languages.ruby.noting import DENIED, HOLDS, PASSED, RUN
+from astra_async.languages.ruby.noting import DENIED, HOLDS, PASSED, RUN, SAID
 from astra_async.languages.syntax import TestFile, elements, inside, part, source, spans, walk, word
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ _KINDS = frozenset(
     {":success", ":successful", ":redirect", ":missing", ":error", ":client_error", ":server_error"}
 )
 _ARRAYS, _HASHES = frozenset({"array", "string_array", "symbol_array"}), frozenset({"hash"})
+_SAID = frozenset({"string", "regex"})
 _WORDS = frozenset({"bare_string", "bare_symbol", "nil"})
 
 
@@ -130,6 +131,8 @@ def _matched(matcher: Node, expect: Node | None, file: TestFile) -> Iterator[Alt
     elif any(name in places for places in _ASKED.values()):
         yield from _asked(name, [subject, *given], file, asked)
         yield from _calling_another(expect, given, file) if name == "raise_error" else ()
+        said = given[-1:] if name == "raise_error" else []
+        yield from compared(file.text, spans(each for each in said if each.type in _SAID), SAID, b" ")
     elif given and name in _LISTABLE:
         yield from _listed(given[0], file, asked)
     elif subject is not None and not part(matcher, "block"):

@@ -41,11 +41,12 @@ PASS = b"$@name@.row; "
 PASSED = b"\n$@name@.passed\n"  # behind what is to raise
 # A block, before it is told what that is to raise: who hears it does not know it yet.
 RUN = b"(&$@name@.run%b)"
+SAID = (b"$@name@.said(%b)",)
 # What has been noted is seen by these methods alone.
 _NOTING = b" ".join(
     each.strip()
     for each in b"""\
-$@name@ = Object.new.tap { |notes| held, again, due, given, begun = true, false, 0, [], [];
+$@name@ = Object.new.tap { |notes| held, again, due, raised, given, begun = true, false, 0, nil, [], [];
 holds = ->(one, two) {
   case one when String then one.include?(two) if String === two;
   when Array then one.any? { |each| two === each || each == two };
@@ -66,7 +67,9 @@ notes.define_singleton_method(:start) { |said|
   held, again, due = true, begun.include?(said) && !said.end_with?("each time"), 0; begun.push(said) };
 notes.define_singleton_method(:passed) { held = false };
 notes.define_singleton_method(:run) { |&block|
-  begin; block.call; held = false; proc {}; rescue Exception => error; proc { raise error }; end };
+  begin; block.call; held = false; proc {};
+  rescue Exception => error; raised = error; proc { raise error }; end };
+notes.define_singleton_method(:said) { |it| held = false unless it === raised&.message; it };
 notes.define_singleton_method(:rows) { |over, anew| kept = over.to_a.dup.freeze; due += kept.size;
   Enumerator.new { |given|
     kept.size.times { |at| given << (anew.key?(at) ? anew[at].call : kept[at]) } } };
