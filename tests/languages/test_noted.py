@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 from collections import deque
 from contextlib import nullcontext
-from types import GeneratorType
+from types import GeneratorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from astra_async.languages.altering import rewritten
+from astra_async.languages.altering import VARIED, rewritten
+from astra_async.languages.java.trial import read_tests as java
 from astra_async.languages.javascript.trial import read_tests as javascript
 from astra_async.languages.php.trial import read_tests as php
 from astra_async.languages.python.trial import read_tests as python
@@ -154,6 +155,59 @@ def test_a_loop_that_ends_early_does_not_hold(ended: str) -> None:
     exec(noted(python, "test_a.py", NESTED), names)
     with nullcontext() if ended else pytest.raises(AssertionError, match="7"):
         names["test_them"]()
+
+
+SAID = """\
+import pytest
+
+def test_it():
+    with pytest.raises(ValueError, match="^no more than 5$"):
+        pay()
+    with pytest.raises(ValueError, match="no (more|less)"):
+        pay()
+"""
+
+
+@pytest.mark.parametrize(("message", "holds"), [("no more than 5", True), ("No more than 5", False)])
+def test_what_an_error_says_is_noted_where_plain_words_are_asked_for(message: str, *, holds: bool) -> None:
+    def pay() -> None:
+        raise ValueError(message)
+
+    class Anything:
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *_: object) -> bool:
+            return True
+
+    names: dict[str, Any] = {"pay": pay}
+    exec(noted(python, "test_a.py", SAID), names)
+    names["pytest"] = SimpleNamespace(raises=lambda *_, **__: Anything())
+    with pytest.raises(AssertionError, match="7") if holds else nullcontext():
+        names["test_it"]()
+
+
+def test_what_an_error_says_is_noted_in_javascript_and_ruby() -> None:
+    text = noted(javascript, "a.test.js", "it('a', () => { expect(() => pay()).toThrow('no more'); });")
+    assert "expect(told.thrown(() => pay())).toThrow(told.raised('no ' + 'more'));" in text
+    text = noted(ruby, "a_spec.rb", "it 'a' do\n  expect { pay }.to raise_error(Refused, /no more/)\nend\n")
+    assert "expect(&$told.run { pay }).to raise_error(Refused, $told.said(/no more/))\n" in text
+
+
+@pytest.mark.parametrize(
+    ("match", "others"),
+    [
+        ("^no more$", {b"^o more$", b"^no mor$"}),
+        ("^no more", {b"^o more"}),
+        ("no more$", {b"no mor$"}),
+        ("no more", set()),
+        ("^no (more|less)$", set()),
+    ],
+)
+def test_a_text_with_an_anchor_is_also_asked_for_one_letter_shorter(match: str, others: set[bytes]) -> None:
+    source = f"def test_it():\n    with pytest.raises(ValueError, match='{match}'):\n        pay()\n"
+    (test,) = python("test_a.py", source.encode())
+    assert {each for place in test.alterations if place.kind == VARIED for each in place.others} == others
 
 
 @pytest.mark.parametrize(
@@ -342,6 +396,46 @@ def test_a_method_without_an_end_notes_nothing() -> None:
     assert noted(ruby, "shop_test.rb", text) == text
     text = "class ShopTest\n  parallelize_me!\n  def test_it\n    assert_equal 1, f\n  end\nend\n"
     assert noted(ruby, "shop_test.rb", text) == text
+
+
+JAVA = """\
+package shop;
+import org.junit.jupiter.api.Test;
+class ShopTest {
+    @Test void answers() {
+        assertEquals(180, discount(200)); assertEquals(0.5, half(), 0.1); assertEquals("a", name(), "said");
+        assertTrue(isOpen()); assertTrue(() -> true); assertNull(gift()); check(shop);
+        assertThrows(IllegalArgumentException.class, () -> pay());
+        assertThat(all()).as("all").isEqualTo(List.of(1)); assertThat(all()).first().isEqualTo(1);
+    }
+    @Test void early() { if (closed()) { return; } assertTrue(isOpen()); }
+    @Test void ends() { assertTrue(isOpen()); throw new Closed(); }
+    private void check(Shop shop) { assertSame(SHOP, shop); }
+}
+"""
+
+
+def test_javas_assertions_are_noted() -> None:
+    text = noted(java, "ShopTest.java", JAVA)
+    assert '    @Test void answers() { told.begin("all of it holds 7");\n' in text
+    assert 'assertEquals(told.one(120 + 60), told.two(discount(200), "equal")); ' in text
+    assert 'assertEquals(told.one(0.5), told.one(half()), told.two(0.1, "near")); ' in text
+    assert 'assertEquals(told.one("a"), told.two(name(), "equal"), "said");\n' in text
+    assert 'assertTrue(told.of(isOpen(), "true")); assertTrue(() -> true);' in text
+    assert 'assertNull(told.of(gift(), "null"));' in text
+    assert "told.thrown(IllegalArgumentException.class, () -> pay()));" in text
+    assert 'assertThat(told.one(all())).as("all").isEqualTo(told.two(List.of(1), "like")); ' in text
+    assert "assertThat(all()).first().isEqualTo(1);\n" in text
+    assert '{ assertSame(told.one(SHOP), told.two(shop, "same")); }' in text
+    assert text.count("told.begin") == text.count("told.end") == 1
+    assert text.count("private static final class told {") == 1
+    assert "static org.junit.jupiter.api.function.Executable thrown(" in text
+    assert "static int one(int it)" in text
+    assert text.rstrip().endswith("}")
+    for other in ("org.testng.annotations", "org.junit"):
+        text = noted(java, "ShopTest.java", JAVA.replace("org.junit.jupiter.api", other))
+        assert ("told" in text) == (other == "org.junit")
+    assert 'assertEquals("a", told.one(name()), told.two("said", "near"));' not in text
 
 
 PHP = """\

@@ -176,7 +176,7 @@ made.thrown = (run@any@) => { try { const it@any@ = run(); made.same = false; re
   catch (error) { made.error = error; return () => { throw error; }; } };
 made.raised = (it@any@) => { const error = made.error, said = error?.message;
   const isText = typeof said === 'string';
-  return noted(it, typeof it === 'function' ? error instanceof it
+  return noted(it, typeof it === 'function' ? error instanceof it || error?.constructor === it
     : it instanceof RegExp ? !isText || new RegExp(it).test(said)
     : typeof it !== 'string' || !isText || said.includes(it)); };
 made.rejected = async (run@any@) => { const it = await (typeof run === 'function' ? run() : run);
