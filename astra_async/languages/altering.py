@@ -44,7 +44,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import NamedTuple
+
+from astra_async.languages.rows import Choosing, Rows, Written
 
 # Texts that mean themselves between their own quotes: no escape, interpolation or place of a format.
 _PLAIN_TEXT = re.compile(rb"(?:[^\\`#$%\r\n]|#(?!\{)|\$(?![\w{])|%(?![\w(.]))*")
@@ -78,7 +79,6 @@ SOMETHING = b"'no %b'" % DRAWN, DRAWN
 _ALTERNATIVES = re.compile(rb"[|\[]")
 _ANCHORED = re.compile(rb"(\^?)([\w ,:'-]{5,})(\$?)")
 TWO_LETTERS = re.compile(rb"()([A-Za-z])(?!\2)([A-Za-z])")
-Written = tuple[tuple[int, int], bytes]  # what is written, from a begin to an end
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,47 +120,6 @@ class Alteration:
         whole = self.whole()
         other = source[whole.begin : self.begin] + text + source[self.end : whole.end]
         return [*self.rows.edits(source, (whole.begin, whole.end), other)]
-
-
-class Choosing(NamedTuple):
-    """How a language keeps what stands in a row, chooses by it, and declares its variable, if it has to.
-
-    `anew` is how a row is made when its turn comes, and how a loop that is noted goes over such rows; where
-    it has none, nothing can change what a row holds, or end a loop.
-    """
-
-    keeping: bytes
-    choice: bytes
-    declaration: bytes = b""
-    anew: tuple[bytes, bytes] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A loop over rows that stand in the source, of which one expects something else.
-
-    `for x in (a, b)` becomes `for x in (a, (wanted := b))`, and in its body `401` becomes
-    `(403 if x is wanted else 401)`. What the loop goes over is as it was: code may look at that while a test
-    runs, and leave out rows, or repeat one. Nor is an answer asked what its objects equal.
-
-    `variable` is the loop's, or one of several, `places` are what each row gives it, `altered` is the number
-    of the one that expects something else, and `name` is the variable that keeps it.
-    """
-
-    variable: bytes
-    places: tuple[tuple[int, int], ...]
-    choosing: Choosing
-    name: bytes = b"wanted"
-    altered: int = 0
-
-    def edits(self, source: bytes, place: tuple[int, int], other: bytes) -> Iterator[Written]:
-        """The edits of a constant that stands in a place of the body."""
-        row = self.places[self.altered]
-        words = {b"variable": self.variable, b"name": self.name, b"row": source[slice(*row)]}
-        yield row, self.choosing.keeping % words
-        yield place, self.choosing.choice % {**words, b"other": other, b"same": source[slice(*place)]}
-        if self.choosing.declaration:
-            yield (len(source), len(source)), self.choosing.declaration % words
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,14 +239,6 @@ def rows_anew(
         made = b", ".join(row % {b"at": at, b"row": source[slice(*each)]} for at, each in rows.items())
         text = loop % {b"over": source[slice(*over)], b"rows": made}
         yield Alteration(*over, COMPARED, also=((over, text), *passes))
-
-
-def telling(
-    source: bytes, columns: Iterable[tuple[bytes, Sequence[tuple[int, int]]]], choosing: Choosing
-) -> Rows | None:
-    """How to tell rows by the variable that differs most between them, if there is any."""
-    told = (Rows(name, tuple(places), choosing) for name, places in columns)
-    return max(told, key=lambda each: len({source[slice(*at)] for at in each.places}), default=None)
 
 
 def table_key(source: bytes, begin: int, end: int, *, quoted: bool) -> Iterator[Alteration]:

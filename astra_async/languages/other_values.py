@@ -29,7 +29,9 @@ from astra_async.languages.altering import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from astra_async.languages.altering import DeclaredTest, Written
+    from astra_async.languages.altering import DeclaredTest
+    from astra_async.languages.rows import Written
+
 
 _MOST_VARIED = 4  # constants of a value that stands in the test, one by one
 _MOST = 4  # of a list that is expected in another order, or longer or shorter

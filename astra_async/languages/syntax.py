@@ -10,15 +10,18 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from astra_async.languages.altering import COMPARED, FEWER, in_loop, rows_anew, telling
+from astra_async.languages.altering import COMPARED, FEWER, in_loop, rows_anew
 from astra_async.languages.other_values import arranged, values_exchanged, varied
+from astra_async.languages.rows import telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tree_sitter import Node, Parser
 
-    from astra_async.languages.altering import Alteration, Choosing, Written
+    from astra_async.languages.altering import Alteration
+    from astra_async.languages.rows import Choosing, Written
+
 
 _NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"})
 _PLAIN_TYPES = frozenset({"string", "number", "boolean", "any", "unknown"})

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from astra_async.languages.altering import Written
+    from astra_async.languages.rows import Written
+
 
 _ONE = b"@name@.one(%b)"
 

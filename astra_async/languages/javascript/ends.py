@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from astra_async.languages.altering import Written
+    from astra_async.languages.rows import Written
+
 
 _DONE = frozenset({"done", "cb", "callback", "next"})
 # What gives an error, if there is one, to the function that a test calls when it is done.

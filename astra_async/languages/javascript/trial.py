@@ -17,7 +17,6 @@ from astra_async.languages.altering import (
     NOTHING,
     SUBJECT,
     Alteration,
-    Choosing,
     DeclaredTest,
     declared_test,
 )
@@ -35,6 +34,7 @@ from astra_async.languages.javascript.assertions import (
 from astra_async.languages.javascript.ends import around, callbacks_that_end, done_of, leaves_early
 from astra_async.languages.javascript.noting import PASS, noting
 from astra_async.languages.other_values import named
+from astra_async.languages.rows import Choosing
 from astra_async.languages.syntax import Loop, TestFile, elements, inside, once, parse, part, source, walk
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from astra_async.languages.altering import Written
+    from astra_async.languages.rows import Written
 
 
 TYPESCRIPT = frozenset({"ts", "tsx", "mts", "cts"})

@@ -19,7 +19,6 @@ from astra_async.languages.altering import (
     SUBJECT,
     TEXT,
     Alteration,
-    Choosing,
     DeclaredTest,
     both_ways,
     compared,
@@ -30,12 +29,12 @@ from astra_async.languages.altering import (
     listed,
     renamed,
     table_key,
-    telling,
     within,
 )
 from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
 from astra_async.languages.other_values import arranged
 from astra_async.languages.php.lookup import SKIPPED
+from astra_async.languages.rows import Choosing, telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

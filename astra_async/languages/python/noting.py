@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from astra_async.languages.altering import Written
+    from astra_async.languages.rows import Written
+
 
 _ONE = b"@name@.one(%b)"
 

@@ -98,6 +98,12 @@ def is_repeatable(row: ast.expr) -> bool:
     return not any(isinstance(each, _ACTING) for each in ast.walk(row))
 
 
+def kinds_asked(call: ast.expr) -> list[ast.expr]:
+    """The kinds of an error that is asked for, if there are any."""
+    given: list[ast.expr] = getattr(call, "args", [])[:1]
+    return [each for each in given if isinstance(each, ast.Name | ast.Attribute | ast.Tuple)]
+
+
 def said(call: ast.expr) -> str:
     """What an error that is asked for has to say among other things, if that is written in plain words."""
     given = [

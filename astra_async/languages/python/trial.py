@@ -15,7 +15,6 @@ from astra_async.languages.altering import (
     SOMETHING,
     SUBJECT,
     Alteration,
-    Choosing,
     DeclaredTest,
     anchored,
     both_ways,
@@ -28,7 +27,6 @@ from astra_async.languages.altering import (
     not_held,
     other_subject,
     rows_anew,
-    telling,
     within,
 )
 from astra_async.languages.other_values import named
@@ -39,6 +37,7 @@ from astra_async.languages.python.syntax import (
     is_fixed,
     is_fixture,
     is_repeatable,
+    kinds_asked,
     leaves,
     made_of,
     names_in,
@@ -48,6 +47,7 @@ from astra_async.languages.python.syntax import (
     used_once,
 )
 from astra_async.languages.python.values import ARRANGING, HOLDERS, Values
+from astra_async.languages.rows import Choosing, telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -88,7 +88,6 @@ _RAISED = (
 )  # fmt: skip
 # What is called in place of what is to raise: raises nothing, or another error.
 _CALLED = tuple(b"(lambda *_, **__: %b)" % each for each in (b"None", b"(it for it in ()).throw(TabError())"))
-_KINDS_ASKED = ast.Name | ast.Attribute | ast.Tuple
 _LEAVING = ast.Break | ast.Continue
 # Whose blocks raise what is raised in them; one of the answer's own might not.
 _MANAGERS = {
@@ -197,8 +196,7 @@ class _Reader(Values):
         if raising and isinstance(node, ast.With):
             call = raising[0].context_expr
             yield from self._raises(call)
-            asked = [each for each in getattr(call, "args", ())[:1] if isinstance(each, _KINDS_ASKED)]
-            kinds = b"".join(self.source[slice(*self.span(each))] for each in asked)
+            kinds = b"".join(self.source[slice(*self.span(each))] for each in kinds_asked(call))
             pattern = RAISING % (kinds, said(call).encode())
             yield from compared(self.source, [self.span(call)], [pattern], b" ")
             # Of more, another right answer may raise in an earlier one, or in what it enters.
@@ -258,8 +256,7 @@ class _Reader(Values):
         asked, places = self.alterations(loop.body), [self.span(each) for each in rows]
         is_own = over is loop.iter or not self.entered  # a parameter is given other rows by another call
         again = {at: places[at] for at, row in enumerate(rows) if is_own and is_repeatable(row)}
-        passes = PASS + (self._line(loop.body[0]) or b"; ")
-        begin = self.span(loop.body[0])[0]
+        begin, passes = self.span(loop.body[0])[0], PASS + (self._line(loop.body[0]) or b"; ")
         yield from rows_anew(self.source, self.span(loop.iter), again, _FOR_ROW, [((begin, begin), passes)])
         yield from in_loop(asked, self.span(loop), places, telling(self.source, by_name, _FOR_ROW))
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from astra_async.languages.altering import Written
+    from astra_async.languages.rows import Written
 
 
 def _of(says: str) -> tuple[bytes, ...]:

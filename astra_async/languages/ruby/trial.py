@@ -6,8 +6,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, Choosing, DeclaredTest, declared_test
+from astra_async.languages.altering import Alteration, DeclaredTest, declared_test
 from astra_async.languages.other_values import named
+from astra_async.languages.rows import Choosing
 from astra_async.languages.ruby.assertions import ARRANGING, PLAIN, assertion
 from astra_async.languages.ruby.noting import PASS, around
 from astra_async.languages.syntax import (

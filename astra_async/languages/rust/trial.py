@@ -12,14 +12,13 @@ from astra_async.languages.altering import (
     ORDER,
     SHAPES,
     Alteration,
-    Choosing,
     DeclaredTest,
-    Rows,
     constant,
     in_loop,
 )
 from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
 from astra_async.languages.other_values import arranged
+from astra_async.languages.rows import Choosing, Rows
 from astra_async.languages.rust.items import SKIPPED
 
 if TYPE_CHECKING:
