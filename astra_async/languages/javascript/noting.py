@@ -197,7 +197,8 @@ return made; })();
 function @name@_rows@of@(over@it@, anew@any@)@it@ { const rows@any@ = over, { length }@any@ = rows;
   @name@.due += length;
   for (let at@any@ = 0; at < length; at += 1) { const row = rows[at]; anew[at] = anew[at] ?? (() => row); }
-  const given@any@ = { forEach: (run@any@) => { for (let at = 0; at < length; at += 1) run(anew[at](), at); },
+  const given@any@ = {
+    forEach: (run@any@) => { for (let at = 0; at < length; at += 1) run(anew[at](), at, over); },
     [Symbol.iterator]: () => { let at = -1; return { next: () => {
       at += 1; return at < length ? { done: false, value: anew[at]() } : { done: true }; } }; } };
   return given; }
