@@ -74,14 +74,15 @@ _NOTING = b"""
             if (!holds(says, one, it)) notes.get()[0] = false;
             return it;
         }
-        private static boolean number(Object it) { return it instanceof Number; }
-        private static double of(Object it) { return ((Number) it).doubleValue(); }
+        private static boolean number(Object it) { return it instanceof Number || it instanceof Character; }
+        private static double of(Object it) {
+            return it instanceof Character ? (char) it : ((Number) it).doubleValue();
+        }
         private static boolean deep(Object one, Object two) {
             return java.util.Arrays.deepEquals(new Object[] {one}, new Object[] {two});
         }
         private static boolean equal(Object one, Object two) {
-            return deep(one, two) || (number(one) && number(two) && of(one) == of(two))
-                || one instanceof Character != two instanceof Character;
+            return deep(one, two) || (number(one) && number(two) && of(one) == of(two));
         }
         private static boolean near(Object by) {
             Object one = notes.get()[2], two = notes.get()[3];
