@@ -232,7 +232,8 @@ def rows_anew(
     """What a loop goes over, noted: these rows are made when their turn comes, by their numbers.
 
     Code that finds the rows while a test runs may make the later ones like the first. It may end the loop
-    early, too: so `passes` are written in its body, and have to be as many as there are rows.
+    early, too: so `passes` are written in its body, at the end where a language can leave it without an error
+    (Ruby), and have to be as many as there are rows.
     """
     if choosing.anew:
         row, loop = choosing.anew

@@ -381,7 +381,7 @@ def test_rows_are_made_anew_in_their_turn_in_ruby() -> None:
     loop = "it 'refuses' do\n  %s.each do |it|\n    expect(f(it)).to eq(nil)\n  end\nend\n"
     text = noted(ruby, "shop_spec.rb", loop % "[{ a: 1 }, build(:b), lamp]")
     assert "$told.rows([{ a: 1 }, build(:b), lamp], {0 => -> { { a: 1 } }, 2 => -> { lamp }}).each do" in text
-    assert "\n    $told.row; expect(" in text
+    assert ".to eq($told.two(nil, :==))\n$told.row\n\n  end\n" in text
     text = noted(ruby, "shop_spec.rb", loop % "%w[a b]")
     assert "$told.rows(%w[a b], {}).each do" in text
 

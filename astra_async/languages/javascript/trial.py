@@ -293,11 +293,14 @@ def _loop(
 
 def _passes(body: Node) -> list[Written]:
     """What counts a pass of a loop or of a function that is called for each row."""
-    is_block, begin, end = body.type == "statement_block", body.start_byte, body.end_byte
-    if is_block:
+    begin, end = body.start_byte, body.end_byte
+    if body.type == "statement_block":
         return [((begin + 1, begin + 1), b" %b;" % PASS)]
-    before, behind = (b"(%b, ", b")") if body.parent and body.parent.type in FUNCTIONS else (b"{ %b; ", b" }")
-    return [((begin, begin), before % PASS), ((end, end), behind)]
+    is_value = body.parent is not None and body.parent.type in FUNCTIONS
+    before, behind = (b"(%b, ", b")") if is_value else (b"{ %b; ", b" }")
+    # Two statements that end in one place would have one brace.
+    is_last = body.type != "for_in_statement"
+    return [((begin, begin), before % PASS), ((end, end), behind)] if is_last else []
 
 
 def _rows(over: Node, file: TestFile) -> list[Node]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    COMPARED,
     FEWER,
     KEYS,
     NUMBER,
@@ -87,6 +88,12 @@ _BEGUN = b" static $@name@_begun = 0; $@name@_begun++; $@name@ = [0, 0];"
 _ALL_HOLDS = b"""
 if (!\\in_array(false, \\array_slice($@name@, 2))
     && ($@name@_begun < 2 || \\substr('@held@', -9) === 'each time')) { throw new \\Exception('@held@'); }"""
+_CAUGHT = (
+    b"""
+} catch (\\Throwable $@name@_it) { $@name@[] = $@name@_it instanceof %b;"""
+    + _ALL_HOLDS
+    + b" throw $@name@_it; }"
+)
 # What an assertion does not hold of, whatever is asked about: the argument that is written differently.
 _LISTS = (b"[%b]", b"[[%b]]")
 _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
@@ -119,12 +126,25 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
             continue
         at = found.end() - 1
         begin, end = at + 1, closing(code, at)
-        around = ((begin, begin), _BEGUN), ((end, end), _ALL_HOLDS)
+        raising, last = _raising(source, code, begin, end)
+        around = ((begin, begin), _BEGUN), ((end, end), last)
         leaves = _LEAVES.search(without(code, _FUNCTION, begin, end))
         # Of a test with arguments each set of data is a test, of a name of its own.
         titles = () if found[2].strip() else (found[1],)
-        tests.append(declared_test(titles, _asked_by(source, code, begin, end), () if leaves else around))
+        asked = [*raising, *_asked_by(source, code, begin, end)]
+        tests.append(declared_test(titles, asked, () if leaves else around))
     return tuple(tests)
+
+
+def _raising(source: bytes, code: str, begin: int, end: int) -> tuple[list[Alteration], bytes]:
+    """What notes the error with which a test is to end, and what says at its end that all held."""
+    for each in at_top(code, begin, end, _ASSERTION):
+        if each["name"] == "expectException":
+            kind = source[each.end() : closing(code, each.end() - 1)].removesuffix(b"::class")
+            stop = code.find(";", each.end()) + 1
+            tried = Alteration(*each.span(), COMPARED, also=(((stop, stop), b" try {"),))
+            return [tried], _CAUGHT.replace(b"%b", kind)
+    return [], _ALL_HOLDS
 
 
 def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:

@@ -37,7 +37,7 @@ DENIED = {
     "be_nil": _of("some?"), "be_truthy": _of("!"), "be_falsey": _of("itself"), "include": _two("excludes?"),
     **dict.fromkeys(("eq", "be", "equal"), _two("!=")),
 }  # fmt: skip
-PASS = b"$@name@.row; "
+PASS = b"\n$@name@.row\n"
 PASSED = b"\n$@name@.passed\n"  # behind what is to raise
 # A block, before it is told what that is to raise: who hears it does not know it yet.
 RUN = b"(&$@name@.run%b)"

@@ -136,5 +136,5 @@ def _loop(call: Node, file: TestFile) -> Iterator[Alteration]:
         given = block.child_by_field_name("parameters")
         if given is not None and {each.type for each in given.named_children} <= _TARGETS:
             target = given.named_children[0] if len(given.named_children) == 1 else given
-            passes = [((body.start_byte, body.start_byte), PASS)]
+            passes = [((body.end_byte, body.end_byte), PASS)]
             yield from file.loop(Loop(call, over, target, rows), _statements(body, file), _FOR_ROW, passes)

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    NOTHING,
     ORDER,
     SHAPES,
     Alteration,
@@ -42,6 +43,9 @@ _MADE = re.compile(r"&?(?:(?:\w+::)*[A-Z]\w*(?:::(?:new|from))?\s*[({]|(?:vec!\s
 _OF_VARIANT = re.compile(r"&?(?:\w+::)*[A-Z]\w*::[A-Z]")
 _LIST = re.compile(r"&?(?:vec!\s*)?\[")
 _FIELD = re.compile(r"(\w+)\s*:(?!:)\s*")
+# The tests' `None` may be a constant of the answer's, which is something: then there is a value in it. What
+# an enumeration of the project calls so has none.
+_OTHER_NONE = re.compile(rb"\benum\b[^}]*\bNone\b|\b[A-Z]\w*::(?:\*|\{[^}]*\bNone\b|None\b)")
 _TWO = 2
 
 
@@ -123,6 +127,8 @@ def _constants(source: bytes, begin: int, end: int, asked: str) -> Iterator[Alte
     text = source.decode("latin-1")
     if found := _WRAPPED.fullmatch(text, begin, end):
         begin, end = found.span(1)
+    if source[begin:end] == b"None" and not _OTHER_NONE.search(source):
+        yield Alteration(begin, end, NOTHING, (b"Some(None.unwrap())",), asked)
     if source[begin : begin + 1] != b"'":  # no character, which only another one may replace
         yield from constant(source, begin, end, asked)
     if variant := _VARIANT.fullmatch(text, begin, end):
