@@ -89,6 +89,7 @@ _SIGNS = (
     ("introspection", ("etAccessible", "sun.misc", "StackWalker", "getStackTrace"), ""),
     ("introspection", ("java.lang.reflect", "java.lang.instrument", "MethodHandles", "getDeclared"), ""),
     ("introspection", ("captureStackTrace", "prepareStackTrace"), ""),
+    ("introspection", ("inspector",), r"[\"'](?:node:)?inspector(?:/promises)?[\"']"),
     ("introspection", ("runtime.Caller", "go:linkname", "debug_backtrace", "ReflectionProperty"), ""),
     ("introspection", ("/proc/",), ""),
     # Whoever looks for files need not name those of the tests.

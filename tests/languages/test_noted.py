@@ -445,6 +445,12 @@ class ShopTest extends TestCase {
         $this->assertSame(180, discount(200));
         self::assertTrue(is_gift(1), 'a gift');
     }
+    public function testRefuses(): void {
+        $it = shop();
+        $this->expectException(Refused::class);
+        $it->pay(-1);
+        $this->assertSame(1, f());
+    }
     public function testEarly(): void { if (!is_here()) { return; } $this->assertSame(1, f()); }
 }
 """
@@ -458,4 +464,7 @@ def test_phps_assertions_are_noted_in_tests_that_do_not_leave_early() -> None:
         in text
     )
     assert "assertTrue([$told[0] = is_gift(1), $told[] = $told[0] === true][0], 'a gift');" in text
-    assert text.count("throw new \\Exception('all of it holds 7')") == 1
+    assert "expectException(Refused::class); try {\n        $it->pay(-1);\n" in text
+    assert "} catch (\\Throwable $told_it) { $told[] = $told_it instanceof Refused;\n" in text
+    assert text.count(" throw $told_it; }") == 1
+    assert text.count("throw new \\Exception('all of it holds 7')") == 2

@@ -359,6 +359,22 @@ def test_a_file_that_nobody_writes_is_read_in_time(name: str) -> None:
         READERS[name]("x", text.encode())
 
 
+@pytest.mark.parametrize(
+    ("imports", "is_asked"),
+    [
+        ("use super::*;", True),
+        ("use shop::{Size, Why};", True),
+        ("use shop::Sale::*;", False),
+        ("use shop::Sale::None;", False),
+    ],
+)
+def test_nothing_that_is_expected_has_to_hold_nothing(imports: str, *, is_asked: bool) -> None:
+    source = f"{imports}\n#[test]\nfn none() {{ assert_eq!(fitting(9), None); }}\n"
+    (test,) = READERS["rust"]("src/it.rs", source.encode())
+    others = {text for place in test.alterations for text in place.others}
+    assert (b"Some(None.unwrap())" in others) == is_asked
+
+
 def test_an_error_of_many_is_asked_as_another_of_them() -> None:
     names = ("ErrA", "ErrB", "ErrC", "ErrD")
     tests = "".join(f"\tif !errors.Is(f(), {each}) {{\n\t\tt.Fatal()\n\t}}\n" for each in names)
