@@ -74,15 +74,21 @@ _STATUSES = tuple(
 # What an assertion implies, in the language's own words: of its first argument, or of both.
 _ONE, _OTHER = "$@name@[0]", "$@name@[1]"
 _NO_ARRAY = f"!\\is_array({_OTHER})"
-_LISTED = f"({_OTHER} instanceof \\IteratorAggregate ? \\iterator_to_array({_OTHER}, false) : {_OTHER})"
+_COUNTED = f"{_ONE} instanceof \\Traversable || {_ONE} instanceof \\Countable"
 _HOLDS = {
     "assertTrue": f"{_ONE} === true", "assertFalse": f"{_ONE} === false", "assertNull": f"{_ONE} === null",
     "assertNotNull": f"{_ONE} !== null",
     "assertSame": f"{_ONE} === {_OTHER}", "assertEquals": f"{_ONE} == {_OTHER}",
     "assertNotSame": f"{_ONE} !== {_OTHER}", "assertCount": f"{_NO_ARRAY} || {_ONE} == \\count({_OTHER})",
-    "assertContains": f"!\\is_array({_LISTED}) || \\in_array({_ONE}, {_LISTED}, true)",
+    "assertContains": f"{_NO_ARRAY} || \\in_array({_ONE}, {_OTHER}, true)",
+    "assertNotContains": f"{_NO_ARRAY} || !\\in_array({_ONE}, {_OTHER}, true)",
+    "assertEmpty": f"{_COUNTED} || !{_ONE}", "assertNotEmpty": f"{_COUNTED} || {_ONE}",
+    "assertInstanceOf": f"{_OTHER} instanceof {_ONE}",
+    "assertGreaterThan": f"{_OTHER} > {_ONE}", "assertGreaterThanOrEqual": f"{_OTHER} >= {_ONE}",
+    "assertLessThan": f"{_OTHER} < {_ONE}", "assertLessThanOrEqual": f"{_OTHER} <= {_ONE}",
     "assertArrayHasKey": f"{_NO_ARRAY} || \\array_key_exists({_ONE}, {_OTHER})",
     "assertStringContainsString": f"\\str_contains({_OTHER}, {_ONE})",
+    "assertStringNotContainsString": f"!\\str_contains({_OTHER}, {_ONE})",
 }  # fmt: skip
 _BEGUN = b" static $@name@_begun = 0; $@name@_begun++; $@name@ = [0, 0];"
 _ALL_HOLDS = b"""
