@@ -194,14 +194,16 @@ made.end = (held@any@) => (it@any@) => { if (!made.same || made.due || made.agai
   const error = Error(isBlind() ? 'nothing is told apart' : held);
   error.stack = `Error: ${error.message}`; throw error; };
 return made; })();
-function @name@_rows@of@(over@it@, anew@any@)@it@ { const rows@any@ = over, { length }@any@ = rows;
+function @name@_rows@of@(over@it@, anew@any@, isTakenApart@any@)@it@ {
+  const rows@any@ = over, { length }@any@ = rows;
+  const list = (length@any@, each@any@)@any@ => ({
+    forEach: (run@any@) => { for (let at = 0; at < length; at += 1) run(each(at), at, over); },
+    [Symbol.iterator]: () => { let at = -1; return { next: () => {
+      at += 1; return at < length ? { done: false, value: each(at) } : { done: true }; } }; } });
   @name@.due += length;
   for (let at@any@ = 0; at < length; at += 1) { const row = rows[at]; anew[at] = anew[at] ?? (() => row); }
-  const given@any@ = {
-    forEach: (run@any@) => { for (let at = 0; at < length; at += 1) run(anew[at](), at, over); },
-    [Symbol.iterator]: () => { let at = -1; return { next: () => {
-      at += 1; return at < length ? { done: false, value: anew[at]() } : { done: true }; } }; } };
-  return given; }
+  return list(length, (at@any@) => { const row@any@ = anew[at]();
+    return isTakenApart ? list(row.length, (part@any@) => row[part]) : row; }); }
 """.splitlines()
 )
 PASS = b"@name@.row()"

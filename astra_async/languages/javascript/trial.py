@@ -63,6 +63,10 @@ _FOR_ROW = Choosing(
     b"\n;var %(name)b;\n",
     (b"%(at)d: () => (%(row)b)", b"@name@_rows(%(over)b, { __proto__: null, %(rows)b })"),
 )
+# What is taken apart by its place, by an iterator that code may have replaced, is given another one.
+_FOR_PARTS = _FOR_ROW._replace(
+    anew=(b"%(at)d: () => (%(row)b)", b"@name@_rows(%(over)b, { __proto__: null, %(rows)b }, true)")
+)
 _FOR_TYPED_ROW = _FOR_ROW._replace(declaration=b"\n;var %(name)b: any;\n")
 _UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
 _LEAVING = frozenset({"return_statement", "break_statement", "continue_statement"})
@@ -288,7 +292,9 @@ def _loop(
     if not any(each.type in _LEAVING for each in walk(body)):
         statements = body.named_children if body.type == "statement_block" else [body]
         asked = (found for each in statements for found in _statement(each, file, late=False))
-        yield from file.loop(Loop(statement, over, target, _rows(over, file)), asked, _FOR_ROW, _passes(body))
+        pattern = target.child_by_field_name("pattern") or target
+        how = _FOR_PARTS if pattern.type == "array_pattern" else _FOR_ROW
+        yield from file.loop(Loop(statement, over, target, _rows(over, file)), asked, how, _passes(body))
 
 
 def _passes(body: Node) -> list[Written]:
