@@ -183,7 +183,7 @@ JAVASCRIPT = {
         "f()->Object.assign(document.createElement('button'), { disabled: true }) ->.not"
     ),
     "expect(f()).not.toBeInTheDocument();": "f()->document.body.lastElementChild ?? document.body .not->",
-    "expect(f).not.toThrow();": "f->() => { throw Error('no 73'); } .not->",
+    "expect(f).not.toThrow();": "f->() => { throw new Error('no 73'); } .not->",
     "expect(f()).not.toBeNull();": "f()->null .not->",
     "expect(f()).not.toMatch(/x/);": ".not->",
     "expect(f()).toBe(list.length);": "list.length->list.length + 1 f()->'no 73' ->.not",

@@ -283,15 +283,17 @@ it('refuses', () => {
     rows = "0: () => ({ ...LAMP, a: 1 }), 2: () => ('c') })) { told.row(); expect(told.one(send(body)))"
     assert f"of told_rows(invalid, {begun}{rows}" in text
     assert f"told_rows(['a', 'b'], {begun}0: () => ('a'), 1: () => ('b') }}).forEach((it) => {{" in text
-    assert f"of told_rows(Object.entries({{ b: 1, c: 2 }}), {begun} }})) {{" in text
-    assert "function told_rows(over, anew) {" in text
+    assert f"of told_rows(Object.entries({{ b: 1, c: 2 }}), {begun} }}, true)) {{" in text
+    assert "function told_rows(over, anew, isTakenApart) {" in text
     loop = (
         "it('a', () => { for (const a of ['b', 'c']) expect(a).toBe(5); ['d', 'e'].forEach((a) => f(a)); });"
     )
     text = noted(javascript, "a.test.js", loop)
     assert " })) { told.row(); expect(told.one(a)).toBe(told.two(4 + 1, true)); } told_rows([" in text
     assert ".forEach((a) => (told.row(), f(a)));" in text
-    assert "function told_rows<T>(over: T, anew: any): T {" in noted(javascript, "a.test.ts", loop)
+    assert "function told_rows<T>(over: T, anew: any, isTakenApart: any): T {" in noted(
+        javascript, "a.test.ts", loop
+    )
 
 
 def test_javascripts_assertions_are_noted_where_the_language_says_it_too() -> None:

@@ -101,7 +101,7 @@ _NEVER: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # The same of what is denied.
 _ALWAYS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_RAISING, ("() => {{ throw Error('no @drawn@'); }}",)),
+    **dict.fromkeys(_RAISING, ("() => {{ throw new Error('no @drawn@'); }}",)),
     **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), (_PLACED, "document.body")),
     **dict.fromkeys(("toBeNull", "null"), ("null",)),
     **dict.fromkeys(("toBeUndefined", "undefined"), ("void 0",)),

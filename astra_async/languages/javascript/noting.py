@@ -191,7 +191,7 @@ const isBlind = () => { for (let size = 0; size < 6; size += 1) {
   two.list[size] = { c: 1 }; one.list[size] = { c: `${size}` };
   if (equal(one, two) || equal(one, two, true)) return true; } return false; };
 made.end = (held@any@) => (it@any@) => { if (!made.same || made.due || made.again) return it;
-  const error = Error(isBlind() ? 'nothing is told apart' : held);
+  const error = new Error(isBlind() ? 'nothing is told apart' : held);
   error.stack = `Error: ${error.message}`; throw error; };
 return made; })();
 function @name@_rows@of@(over@it@, anew@any@, isTakenApart@any@)@it@ {
