@@ -146,8 +146,10 @@ def test_a_loop_that_ends_early_does_not_hold(ended: str) -> None:
     """Code ends the loop in which it is called, by what goes through the rows."""
 
     def send(user: str, _: str) -> int:
-        running = [it for it in gc.get_objects() if isinstance(it, GeneratorType) and it.__name__ == "rows"]
-        for each in running[-1:] if user == ended else []:
+        running = [it for it in gc.get_objects() if isinstance(it, GeneratorType)]
+        kept = [getattr(it.gi_frame, "f_locals", {}).get("kept") for it in running]
+        inner = [it for it, rows in zip(running, kept, strict=True) if rows == ("approve", "reject")]
+        for each in inner if user == ended else []:
             deque(each, maxlen=0)
         return 403
 
