@@ -120,7 +120,8 @@ def test_rows_are_made_anew_in_their_turn(bad: str) -> None:
 
     def send(body: dict[str, int]) -> int:
         sent.append(body.get("price"))
-        for rows in [it for it in gc.get_objects() if type(it) is list and it and it[0] == {"price": -1}]:
+        lists = [it for it in gc.get_objects() if type(it) is list and it and type(it[0]) is dict]
+        for rows in [it for it in lists if it[0] == {"price": -1}]:
             for each in rows:
                 exec(bad, {"each": each, "rows": rows})
         return 400
