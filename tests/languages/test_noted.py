@@ -441,6 +441,10 @@ def test_javas_assertions_are_noted() -> None:
         text = noted(java, "ShopTest.java", JAVA.replace("org.junit.jupiter.api", other))
         assert ("told" in text) == (other == "org.junit")
     assert 'assertEquals("a", told.one(name()), told.two("said", "near"));' not in text
+    text = noted(
+        java, "ShopTest.java", JAVA.replace("void check(", "void assertNull(Shop it) { } void check(")
+    )
+    assert "assertNull(gift());" in text
 
 
 PHP = """\
@@ -473,3 +477,5 @@ def test_phps_assertions_are_noted_in_tests_that_do_not_leave_early() -> None:
     assert "} catch (\\Throwable $told_it) { $told[] = $told_it instanceof Refused;\n" in text
     assert text.count(" throw $told_it; }") == 1
     assert text.count("throw new \\Exception('all of it holds 7')") == 2
+    text = noted(php, "ShopTest.php", PHP.replace("Refused::class", "self::KIND"))
+    assert "try {" not in text

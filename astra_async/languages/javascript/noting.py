@@ -250,7 +250,8 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         ):
             name = "exist"  # what is found is there
         patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
-        patterns += (_RAISED,) * (patterns == _THROWN) * len(given[1:2])
+        if patterns == _THROWN and given[1:]:
+            patterns = (*patterns, _RAISED)
         if name == "toBeCloseTo" and not is_denied:
             patterns = _close_to(source(given[2]) if given[2:] else "2")
         patterns = _later(patterns) if "resolves" in words else patterns

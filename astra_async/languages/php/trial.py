@@ -48,6 +48,7 @@ _LEAVES = re.compile(r"\breturn\b")
 _FOREACH = re.compile(r"\bforeach\s*\(\s*\[")
 _TARGET = re.compile(r"\s*as\s+(\$\w+|\[[\s\w$,]*\])\s*")
 _FOR_ROW = Choosing(b"($%(name)b = %(row)b)", b"(%(variable)b === $%(name)b ? %(other)b : %(same)b)")
+_KIND = re.compile(rb"[\\\w]+|\$\w+")  # what may stand behind `instanceof`
 _BRACE = re.compile(r"\s*\{")
 _SKIPS = re.compile(r"\b(?:return|break|continue)\b")
 _CLASS = re.compile(r"\\?(?:\w+\\)*(\w+)::class")
@@ -145,8 +146,8 @@ def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
 def _raising(source: bytes, code: str, begin: int, end: int) -> tuple[list[Alteration], bytes]:
     """What notes the error with which a test is to end, and what says at its end that all held."""
     for each in at_top(code, begin, end, _ASSERTION):
-        if each["name"] == "expectException":
-            kind = source[each.end() : closing(code, each.end() - 1)].removesuffix(b"::class")
+        kind = source[each.end() : closing(code, each.end() - 1)].removesuffix(b"::class")
+        if each["name"] == "expectException" and _KIND.fullmatch(kind):
             stop = code.find(";", each.end()) + 1
             tried = Alteration(*each.span(), COMPARED, also=(((stop, stop), b" try {"),))
             return [tried], _CAUGHT.replace(b"%b", kind)
