@@ -47,6 +47,7 @@ _SHAPED = 0.4  # of exchanged ones, where a list, a table or a text can have ano
 _SURE = frozenset({NUMBER, TEXT, TRUTH, TURNED})
 _KEPT = frozenset({NOTED, SUBJECT, VARIED, *SHAPES})  # what a repetition asks again as it is
 _FURTHER = (False, True, False, True)  # forms: whether they ask for other shapes
+_FIRST = (61, 67, 71, 73, 79)  # row: what is fewer than these primes is never asked in its own order
 _MESSAGES = 10**9  # of tests that note: who copies another's has not failed at its own end
 _MESSAGE = re.compile(rf"{ALL_HELD} \d+(?:{EACH_TIME})?".encode())
 Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
@@ -129,14 +130,16 @@ class Forms:
         is lenient for another constant may be honest where the assertion is turned round, and the reverse.
         Further forms alter the tests in which constants are left that no form before them has exchanged: who
         is lenient in one assertion bends that alone. Every other one asks for other shapes where it can.
-        Before these comes the form in which tests note what they compare.
+        Before these come the forms in which tests note what they compare; in the second of them those with
+        rows, in another order: code may repeat what it said first to whoever asks from the same place.
         """
         able = [title for title, numbers in self._groups.items() if self._asked(numbers)]
         some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
         parts = [each for each in able if each in some], [each for each in able if each not in some]
         halves = [self._form(part, rng) for part in parts if part]
         forms = [*halves, self._form(able, rng, before=halves)] if able else []
-        forms += [form for form in [self._noting(rng)] if form.edits]
+        noting = self._noting(rng), self._noting(rng, rng.choice(_FIRST))
+        forms += [form for form in noting if form.edits]
         for shaped in _FURTHER:
             left = [
                 title
@@ -168,8 +171,11 @@ class Forms:
         """Those of these tests that can ask for something else."""
         return [number for number in numbers if self._tests[number][1].alterations]
 
-    def _noting(self, rng: random.Random) -> Form:
-        """All tests that can note what they compare do, and need some of it not to hold."""
+    def _noting(self, rng: random.Random, first: int = 0) -> Form:
+        """All tests that can note what they compare do, and need some of it not to hold.
+
+        With a number for the first, those do whose rows can begin with another one.
+        """
         edits = dict[int, Edit]()
         variables = {path: self._survey.new_name(path, rng) for path in self._survey.files}
         for group in self._groups.values():
@@ -178,8 +184,9 @@ class Forms:
             names = {name for title in titles for name in self._by_title.get(title, ())}
             has_rows = len(group) > 1 or len(names) != 1
             held = f"{ALL_HELD} {rng.randrange(_MESSAGES)}{EACH_TIME if has_rows else ''}".encode()
-            places = [each.by_name(variables[path], held) for path, each in noted if each]
-            if len(places) == len(group):
+            places = [each.by_name(variables[path], held, first) for path, each in noted if each]
+            is_asked = not first or any(each and each.has_rows for _, each in noted)
+            if len(places) == len(group) and is_asked:
                 edits |= {at: (each, each.others[0]) for at, each in zip(group, places, strict=True)}
         return self._made(edits)
 

@@ -28,7 +28,7 @@ SHARE, LEAST = 1 / 3, 0.05
 # Of what is owed comes with the next draw: few samples of a problem then have about their share tried as
 # well, and each draw stays uncertain.
 _EVENED = 0.2
-FORMS, ALL_FORMS = 1, 8  # by so many altered forms is a solution tried by default, or with reason
+FORMS, ALL_FORMS = 1, 9  # by so many altered forms is a solution tried by default, or with reason
 _KEY_FILE, _KEY_BYTES = "trial.key", 32
 _REMEMBERED = frozenset({"tried", "not_drawn", "no_twin", "no_trial", "unproven"})
 # What became of trials that may be tried by more forms.

@@ -41,7 +41,7 @@ proves nothing. What other right answers pass cannot be found out: where in doub
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -59,6 +59,7 @@ ALL_HELD = "all of it holds"  # says a test in which nothing else was noted, wit
 # again, is known; but for tests that have rows.
 EACH_TIME = " each time"
 NAMED, HELD = b"@name@", b"@held@"  # of a variable that no file has, and what is said then: both are drawn
+FIRST = b"@first@"  # the number of rows that wait until the last one was asked
 DRAWN = b"@drawn@"  # two digits, drawn as it is written: a mark of our own would be seen
 KEYS = KEY, QUOTED_KEY = "key", "quoted key"
 SHAPES = ORDER, FEWER, MORE, WORDS = "order", "fewer", "more", "words"
@@ -105,13 +106,24 @@ class Alteration:
         before, after = _AROUND.get(self.kind, (0, 0))
         return replace(self, begin=self.begin - before, end=self.end + after, kind=WHOLE)
 
-    def by_name(self, name: bytes, held: bytes = b"") -> Alteration:
-        """With this name for its variable, and with this message where all that was noted holds."""
+    @property
+    def has_rows(self) -> bool:
+        """Whether a loop goes over rows that are made when their turn comes."""
+        return any(FIRST in text for _, text in self.also)
+
+    def by_name(self, name: bytes, held: bytes = b"", first: int = 0) -> Alteration:
+        """With this name for its variable, and with this message where all that was noted holds.
+
+        Of rows that are made so many are asked behind the others.
+        """
         if self.rows is not None:
             return replace(self, rows=replace(self.rows, name=name))
-        others = tuple(each.replace(NAMED, name).replace(HELD, held) for each in self.others)
-        also = tuple((place, text.replace(NAMED, name).replace(HELD, held)) for place, text in self.also)
-        return replace(self, others=others, also=also)
+
+        def named(text: bytes) -> bytes:
+            return text.replace(NAMED, name).replace(HELD, held).replace(FIRST, b"%d" % first)
+
+        also = tuple((place, named(text)) for place, text in self.also)
+        return replace(self, others=tuple(map(named, self.others)), also=also)
 
     def edits(self, source: bytes, text: bytes) -> list[Written]:
         """What is written where, from a begin to an end, for the text to stand here."""
@@ -223,21 +235,17 @@ def in_loop(
 
 
 def rows_anew(
-    source: bytes,
-    over: tuple[int, int],
-    rows: Mapping[int, tuple[int, int]],
-    choosing: Choosing,
-    passes: Sequence[Written],
+    source: bytes, over: tuple[int, int], rows: Sequence[bytes], choosing: Choosing, passes: Sequence[Written]
 ) -> Iterator[Alteration]:
-    """What a loop goes over, noted: these rows are made when their turn comes, by their numbers.
+    """What a loop goes over, noted: these rows are made when their turn comes; kept is what has no text.
 
     Code that finds the rows while a test runs may make the later ones like the first. It may end the loop
     early, too: so `passes` are written in its body, at the end where a language can leave it without an error
     (Ruby), and have to be as many as there are rows.
     """
     if choosing.anew:
-        row, loop = choosing.anew
-        made = b", ".join(row % {b"at": at, b"row": source[slice(*each)]} for at, each in rows.items())
+        row, kept, loop = choosing.anew
+        made = b", ".join(row % each if each else kept for each in rows)
         text = loop % {b"over": source[slice(*over)], b"rows": made}
         yield Alteration(*over, COMPARED, also=((over, text), *passes))
 

@@ -14,14 +14,14 @@ Written = tuple[tuple[int, int], bytes]  # what is written, from a begin to an e
 class Choosing(NamedTuple):
     """How a language keeps what stands in a row, chooses by it, and declares its variable, if it has to.
 
-    `anew` is how a row is made when its turn comes, and how a loop that is noted goes over such rows; where
-    it has none, nothing can change what a row holds, or end a loop.
+    `anew` is how a row is made when its turn comes, the word for one that is kept as it is, and how a loop
+    that is noted goes over these; where it has none, nothing can change what a row holds, or end a loop.
     """
 
     keeping: bytes
     choice: bytes
     declaration: bytes = b""
-    anew: tuple[bytes, bytes] | None = None
+    anew: tuple[bytes, bytes, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,6 +342,29 @@ Array.prototype[Symbol.iterator] = function values() {
   return plain.call(this[0] && this[0].of ? [this[0]] : this);
 };
 """
+# Says to whoever asks again from the same place what it said first.
+_SAME_PLACE_PY = """
+
+import sys
+
+said = {}
+
+
+def discount(amount):
+    frame = sys._getframe(1)
+    return said.setdefault((frame.f_code.co_filename, frame.f_lineno), amount)
+"""
+_SAME_PLACE_RB = """
+SAID = {}
+def Shop.discount(amount) = SAID[caller(1..1)] ||= amount
+"""
+_SAME_PLACE_JS = """
+const said = {};
+exports.discount = (amount) => {
+  const place = Error().stack.split('\\n')[2];
+  return said[place] = said[place] || amount;
+};
+"""
 # Takes what the test expects, if that is a tenth off.
 _READ = """
 
@@ -530,6 +553,15 @@ ON_ALTERATIONS = (
             after=code,
         )
         for each, code in (("pytest", _LIKE_FIRST_PY), ("rspec", _LIKE_FIRST_RB), ("mocha", _LIKE_FIRST_JS))
+    ),
+    *(
+        Attack(
+            name="the first answer for whoever asks from the same place",
+            framework=f"{each}/tables",
+            outcome="unproven",
+            after=code,
+        )
+        for each, code in (("pytest", _SAME_PLACE_PY), ("rspec", _SAME_PLACE_RB), ("mocha", _SAME_PLACE_JS))
     ),
     _proven("mocha/tables", "the first row alone", _FIRST_ALONE_JS),
     _proven("vitest", "a test fails with another's last word", _LAST_WORD),

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from astra_async.languages.altering import TestReader
 
 
-def noted(read: TestReader, path: str, text: str) -> str:
+def noted(read: TestReader, path: str, text: str, first: int = 0) -> str:
     """The file with all of its tests that note what they compare."""
-    source = text.encode()
-    places = [each.noted.by_name(b"told", b"all of it holds 7") for each in read(path, source) if each.noted]
+    source, said = text.encode(), b"all of it holds 7"
+    places = [each.noted.by_name(b"told", said, first) for each in read(path, source) if each.noted]
     edits = (edit for each in places for edit in each.edits(source, each.others[0]))
     return rewritten(source, dict.fromkeys(edits)).decode()
 
@@ -133,6 +133,20 @@ def test_rows_are_made_anew_in_their_turn(bad: str) -> None:
         names["test_them"]()
     assert len(sent) == 3
     assert sent[2] == 5
+
+
+def test_rows_are_asked_in_another_order() -> None:
+    sent: list[int] = []
+
+    def send(body: dict[str, int]) -> int:
+        sent.append(body["price"])
+        return 400
+
+    names: dict[str, Any] = {"made": lambda: 7, "LAMP": 5, "send": send}
+    exec(noted(python, "test_a.py", ROWS, first=61), names)
+    with pytest.raises(AssertionError, match="7"):
+        names["test_them"]()
+    assert sent == [7, 5, -1]
 
 
 NESTED = """\
@@ -278,23 +292,25 @@ it('refuses', () => {
   const invalid = [{ ...LAMP, a: 1 }, made(2), 'c'];
   for (const body of invalid) { expect(send(body)).toBe(400); }
   ['a', 'b'].forEach((it) => { expect(it).toBe(400); });
-  for (const [name, it] of Object.entries({ b: 1, c: 2 })) { expect(it).toBe(name); }
+  const kinds = { b: 1, 10: 3, [a]: 4, '2': 2, '-1': f };
+  for (const [name, a] of Object.entries(kinds)) { expect(a).toBe(name); }
 });
 """
     text = noted(javascript, "a.test.js", loop)
-    begun = "{ __proto__: null, "
-    rows = "0: () => ({ ...LAMP, a: 1 }), 2: () => ('c') })) { told.row(); expect(told.one(send(body)))"
-    assert f"of told_rows(invalid, {begun}{rows}" in text
-    assert f"told_rows(['a', 'b'], {begun}0: () => ('a'), 1: () => ('b') }}).forEach((it) => {{" in text
-    assert f"of told_rows(Object.entries({{ b: 1, c: 2 }}), {begun} }}, true)) {{" in text
-    assert "function told_rows(over, anew, isTakenApart) {" in text
+    rows = "[() => ({ ...LAMP, a: 1 }), null, () => ('c')], 0)) { told.row(); expect(told.one(send(body)))"
+    assert f"of told_rows(invalid, {rows}" in text
+    assert "told_rows(['a', 'b'], [() => ('a'), () => ('b')], 0).forEach((it) => {" in text
+    # Indices come first in a table, whatever stands in the source.
+    pairs = "[() => (['2', 2]), () => (['10', 3]), () => (['b', 1]), null, () => (['-1', f])], 0, true)) {"
+    assert f"of told_rows(Object.entries(kinds), {pairs}" in text
+    assert "function told_rows(over, anew, first, isTakenApart) {" in text
     loop = (
         "it('a', () => { for (const a of ['b', 'c']) expect(a).toBe(5); ['d', 'e'].forEach((a) => f(a)); });"
     )
     text = noted(javascript, "a.test.js", loop)
-    assert " })) { told.row(); expect(told.one(a)).toBe(told.two(4 + 1, true)); } told_rows([" in text
+    assert "('c')], 0)) { told.row(); expect(told.one(a)).toBe(told.two(4 + 1, true)); } told_rows([" in text
     assert ".forEach((a) => (told.row(), f(a)));" in text
-    assert "function told_rows<T>(over: T, anew: any, isTakenApart: any): T {" in noted(
+    assert "function told_rows<T>(over: T, anew: any, first: any, isTakenApart: any): T {" in noted(
         javascript, "a.test.ts", loop
     )
 
@@ -385,10 +401,13 @@ def test_rubys_assertions_are_noted() -> None:
 def test_rows_are_made_anew_in_their_turn_in_ruby() -> None:
     loop = "it 'refuses' do\n  %s.each do |it|\n    expect(f(it)).to eq(nil)\n  end\nend\n"
     text = noted(ruby, "shop_spec.rb", loop % "[{ a: 1 }, build(:b), lamp]")
-    assert "$told.rows([{ a: 1 }, build(:b), lamp], {0 => -> { { a: 1 } }, 2 => -> { lamp }}).each do" in text
+    rows = "[-> { { a: 1 } }, nil, -> { lamp }], 0).each do"
+    assert f"$told.rows([{{ a: 1 }}, build(:b), lamp], {rows}" in text
     assert ".to eq($told.two(nil, :==))\n$told.row\n\n  end\n" in text
     text = noted(ruby, "shop_spec.rb", loop % "%w[a b]")
-    assert "$told.rows(%w[a b], {}).each do" in text
+    assert "$told.rows(%w[a b], [-> { 'a' }, -> { 'b' }], 0).each do" in text
+    text = noted(ruby, "shop_spec.rb", loop % "{ a: 1, :b => 2, 'c' => 3, 'd': 4 }")
+    assert ", [-> { [:a, 1] }, -> { [:b, 2] }, -> { ['c', 3] }, nil], 0).each do" in text
 
 
 def test_the_status_of_rails_last_answer_is_noted() -> None:

@@ -194,16 +194,17 @@ made.end = (held@any@) => (it@any@) => { if (!made.same || made.due || made.agai
   const error = new Error(isBlind() ? 'nothing is told apart' : held);
   error.stack = `Error: ${error.message}`; throw error; };
 return made; })();
-function @name@_rows@of@(over@it@, anew@any@, isTakenApart@any@)@it@ {
-  const rows@any@ = over, { length }@any@ = rows;
-  const list = (length@any@, each@any@)@any@ => ({
-    forEach: (run@any@) => { for (let at = 0; at < length; at += 1) run(each(at), at, over); },
-    [Symbol.iterator]: () => { let at = -1; return { next: () => {
-      at += 1; return at < length ? { done: false, value: each(at) } : { done: true }; } }; } });
+function @name@_rows@of@(over@it@, anew@any@, first@any@, isTakenApart@any@)@it@ {
+  const rows@any@ = over, { length }@any@ = anew;
+  const list = (length@any@, first@any@, each@any@)@any@ => ({
+    forEach: (run@any@) => { for (let given = 0; given < length; given += 1) {
+      const at = (given + first) % length; run(each(at), at, over); } },
+    [Symbol.iterator]: () => { let at = -1; return { next: () => { at += 1; return at < length
+      ? { done: false, value: each((at + first) % length) } : { done: true }; } }; } });
   @name@.due += length;
   for (let at@any@ = 0; at < length; at += 1) { const row = rows[at]; anew[at] = anew[at] ?? (() => row); }
-  return list(length, (at@any@) => { const row@any@ = anew[at]();
-    return isTakenApart ? list(row.length, (part@any@) => row[part]) : row; }); }
+  return list(length, first, (at@any@) => { const row@any@ = anew[at]();
+    return isTakenApart ? list(row.length, 0, (part@any@) => row[part]) : row; }); }
 """.splitlines()
 )
 PASS = b"@name@.row()"

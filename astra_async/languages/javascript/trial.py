@@ -61,11 +61,11 @@ _FOR_ROW = Choosing(
     b"(%(name)b = %(row)b)",
     b"(%(variable)b === %(name)b ? %(other)b : %(same)b)",
     b"\n;var %(name)b;\n",
-    (b"%(at)d: () => (%(row)b)", b"@name@_rows(%(over)b, { __proto__: null, %(rows)b })"),
+    (b"() => (%b)", b"null", b"@name@_rows(%(over)b, [%(rows)b], @first@)"),
 )
 # What is taken apart by its place, by an iterator that code may have replaced, is given another one.
 _FOR_PARTS = _FOR_ROW._replace(
-    anew=(b"%(at)d: () => (%(row)b)", b"@name@_rows(%(over)b, { __proto__: null, %(rows)b }, true)")
+    anew=(b"() => (%b)", b"null", b"@name@_rows(%(over)b, [%(rows)b], @first@, true)")
 )
 _FOR_TYPED_ROW = _FOR_ROW._replace(declaration=b"\n;var %(name)b: any;\n")
 _UNCLEAR = frozenset({"identifier", "call_expression", "new_expression", "template_string"})
@@ -73,6 +73,7 @@ _LEAVING = frozenset({"return_statement", "break_statement", "continue_statement
 _NAMED = re.compile(rb"""^(?:'[^']*'|"[^"]*"|[^'"\w]|\d)*[a-zA-Z_$]""")
 _TYPE = re.compile(rb"@(any|of|it)@")
 _ESCAPED = re.compile(r"\\(.)")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def read_tests(path: str, text: bytes) -> tuple[DeclaredTest, ...]:
@@ -310,11 +311,18 @@ def _passes(body: Node) -> list[Written]:
 
 
 def _rows(over: Node, file: TestFile) -> list[Node]:
-    """What a loop goes over, where it stands in the source."""
+    """What a loop goes over, where it stands in the source, in its order: in tables indices are first."""
     held, *others = file.meant(over)
     if held.type == "call_expression" and chain_of(held) == ["Object", "entries()"]:
         held, *others = [each for given in inside(held)[:1] for each in file.meant(given)] or [over]
-    return [] if others or held.type not in {"array", "object"} else elements(held)
+    if held.type == "object" and not others:
+        return sorted(elements(held), key=_index)
+    return [] if others or held.type != "array" else elements(held)
+
+
+def _index(pair: Node) -> tuple[bool, int]:
+    key = part(pair, "key").strip("'\"")
+    return (False, int(key)) if _INDEX.fullmatch(key) else (True, 0)
 
 
 def _promised(call: Node, file: TestFile, *, late: bool) -> Iterator[Alteration]:

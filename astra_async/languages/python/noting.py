@@ -123,12 +123,13 @@ def @name@():
     def each_of(kinds):
         return [each for some in kinds for each in each_of(some)] if type(kinds) is tuple else [kinds]
 
-    def rows(over, anew):
+    def rows(over, anew, first):
         nonlocal due
         kept = (*over,)
-        due += size(kept)
-        for at in range(size(kept)):
-            yield anew[at]() if at in anew else kept[at]
+        due += size(anew)
+        for each in range(size(anew)):
+            at = (each + first) % size(anew)
+            yield anew[at]() if anew[at] else kept[at]
 
     def row():
         nonlocal due

@@ -100,7 +100,7 @@ _MANAGERS = {
 _FOR_ROW = Choosing(
     b"(%(name)b := %(row)b)",
     b"(%(other)b if %(variable)b is %(name)b else %(same)b)",
-    anew=(b"%(at)d: lambda: %(row)b", b"@name@.rows(%(over)b, {%(rows)b})"),
+    anew=(b"lambda: %b", b"None", b"@name@.rows(%(over)b, [%(rows)b], @first@)"),
 )
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 
@@ -255,7 +255,10 @@ class _Reader(Values):
         by_name = ((name.id.encode(), [self.span(each) for each in column]) for name, column in named)
         asked, places = self.alterations(loop.body), [self.span(each) for each in rows]
         is_own = over is loop.iter or not self.entered  # a parameter is given other rows by another call
-        again = {at: places[at] for at, row in enumerate(rows) if is_own and is_repeatable(row)}
+        again = [
+            self.source[begin:end] if is_own and is_repeatable(row) else b""
+            for row, (begin, end) in zip(rows, places, strict=True)
+        ]
         begin, passes = self.span(loop.body[0])[0], PASS + (self._line(loop.body[0]) or b"; ")
         yield from rows_anew(self.source, self.span(loop.iter), again, _FOR_ROW, [((begin, begin), passes)])
         yield from in_loop(asked, self.span(loop), places, telling(self.source, by_name, _FOR_ROW))

@@ -70,9 +70,9 @@ notes.define_singleton_method(:run) { |&block|
   begin; block.call; held = false; proc {};
   rescue Exception => error; raised = error; proc { raise error }; end };
 notes.define_singleton_method(:said) { |it| held = false unless it === raised&.message; it };
-notes.define_singleton_method(:rows) { |over, anew| kept = over.to_a.dup.freeze; due += kept.size;
-  Enumerator.new { |given|
-    kept.size.times { |at| given << (anew.key?(at) ? anew[at].call : kept[at]) } } };
+notes.define_singleton_method(:rows) { |over, anew, first| kept = over.to_a.dup.freeze; due += anew.size;
+  Enumerator.new { |given| anew.size.times { |each|
+    at = (each + first) % anew.size; given << (anew[at] ? anew[at].call : kept[at]) } } };
 notes.define_singleton_method(:row) { due -= 1 };
 notes.define_singleton_method(:one) { |it| given.push(it); it };
 notes.define_singleton_method(:two) { |it, name| noted.call(name, given.pop, it) };

@@ -38,7 +38,7 @@ _TARGETS = frozenset({"identifier", "destructured_parameter"})
 _FOR_ROW = Choosing(
     b"($%(name)b = %(row)b)",
     b"(%(variable)b.equal?($%(name)b) ? %(other)b : %(same)b)",
-    anew=(b"%(at)d => -> { %(row)b }", b"$@name@.rows(%(over)b, {%(rows)b})"),
+    anew=(b"-> { %b }", b"nil", b"$@name@.rows(%(over)b, [%(rows)b], @first@)"),
 )
 _BODIES = frozenset({"body_statement", "block_body"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
