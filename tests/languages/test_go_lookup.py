@@ -35,6 +35,7 @@ def refusal(text: str, pristine: str = "package shop\n", path: str = "shop.go") 
         "func len[T any](T) int { return 2 }\n",
         "func /* its */ len(any) int { return 2 }\n",
         "var nil = free\n",
+        "\rvar nil = free\n",
         "var nil error\n",
         "const a, nil = 1, 2\n",
         "var a,\n\tnil = 1, 2\n",

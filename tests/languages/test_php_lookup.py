@@ -48,6 +48,10 @@ def test_of_an_image_that_nobody_knows_the_usual_is_assumed() -> None:
     [
         (r"<?php namespace PHPUnit\Framework; class Assert { }", "shadows_module"),
         (r"<?php class_alias(Same::class, 'PHPUnit\Framework\Constraint\IsIdentical');", "shadows_module"),
+        ("<?php // its ?><?PHP namespace PHPUnit\\Framework; class Assert { }", "shadows_module"),
+        ("<?php # its\rnamespace PHPUnit\\Framework; class Assert { }", "shadows_module"),
+        ("It's\n<? namespace PHPUnit\\Framework; class Assert { } // '", "shadows_module"),
+        ("<?php // it's\nclass Cart { } ?> namespace PHPUnit; class Assert", None),
         (r'<?php class_alias("Same", "\PHPUnit\Framework\Assert");', "shadows_module"),
         (r"<?php class_alias(Basket::class, 'Shop\Cart');", None),
         ("<?php class CartTest { }", "shadows_protected"),

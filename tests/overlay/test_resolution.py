@@ -389,6 +389,8 @@ JAVA_SOURCES = [
     ("package shop; class org { static class junit { } }", "shadows_module"),
     ("package shop; class java { }", "shadows_module"),
     ("package shop; cl\\u0061ss Assertions { }", "shadows_module"),
+    ("package shop; // its\rclass Assertions { }", "shadows_module"),
+    ("package shop; // its\\u000dclass Assertions { }", "shadows_module"),
     ("package shop; class ShopTest { }", "shadows_protected"),
     ("package shop; class Stack { }", None),  # the statement asks for it
     ("package shop; class Order { }", None),

@@ -24,7 +24,7 @@ _FUNCTIONS = (  # used where they are called: fields and variables of these name
 _CALLED = frozenset(f"{each}(" for each in (*_VALUES_AND_TYPES.split(), *_FUNCTIONS.split()))
 _UNIVERSE = _CALLED | frozenset(_VALUES_AND_TYPES.split())
 _NAMES = r"\w+(?:\s*,\s*\w+)*"
-_BEGIN = r"(?<![^\n;(])[ \t]*"  # of a declaration at the top of a file, or in a group of them
+_BEGIN = r"(?<![^\n;(])[ \t\r]*"  # of a declaration at the top of a file, or in a group of them
 _DECLARATION = re.compile(
     rf"{_BEGIN}(?:func\s+(?P<function>\w+)\s*[(\[]|(?:type|var|const)\s*(?:\(|(?<=\s)(?P<names>{_NAMES})))"
 )

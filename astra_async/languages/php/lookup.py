@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from astra_async.languages.pristine import Pristine
 
 SKIPPED = re.compile(
-    r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
+    r"(?://|#(?!\[))(?:(?!\?>)[^\r\n])*|/\*.*?(?:\*/|\Z)|\?>.*?(?:<\?(?:(?i:php)\b|=)?|\Z)"
+    r"|'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
     r"|<<<[ \t]*[\"']?(?P<mark>\w+)[\"']?\n.*?(?:^[ \t]*(?P=mark)\b|\Z)",
     re.DOTALL | re.MULTILINE,
 )
@@ -75,7 +76,7 @@ def _is_found_as(path: str, held: Collection[str]) -> bool:
 def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
     """Types and functions with their namespaces, and the namespaces, in small letters, as PHP compares."""
     types, functions, spaces, space = set(), set(), set(), ""
-    for found in _PIECE.finditer(masked(text, SKIPPED)):
+    for found in _PIECE.finditer(masked(f"?>{text}", SKIPPED)):
         if found["type"]:
             types.add((space, found["type"].lower()))
         elif found["function"]:
