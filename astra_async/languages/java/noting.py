@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import Alteration, compared
@@ -54,7 +55,7 @@ _BLOCKS = {
 # Types decide which of several assertions is called: a value keeps its own. Each thread has its notes:
 # whether all held and the test runs for the first time, and the last two values.
 _PRIMITIVES = "boolean", "byte", "char", "double", "float", "int", "long", "short"
-_NOTING = b"""
+_NOTING = """
     private static final class @name@ {
         private static final ThreadLocal<Object[]> notes =
             ThreadLocal.withInitial(() -> new Object[] {true, false, 0, 0});
@@ -108,6 +109,10 @@ _NOTING = b"""
         }%s%s
     }
 """
+# A source beside the test may declare a type of one of these names.
+_OF_JAVA = re.compile(
+    r"(?<![.\w])(?=(?:AssertionError|Boolean|Character|Class|Math|Number|Object|String|ThreadLocal|Throwable)\b)"
+)
 _OF_TYPE = """
         static %(type)s one(%(type)s it) { one((Object) it); return it; }
         static %(type)s two(%(type)s it, String says) { two((Object) it, says); return it; }
@@ -135,7 +140,7 @@ def around(method: Node, imports: str) -> list[Written]:
         return []
     begin, end, last = body.start_byte + 1, body.end_byte - 1, holder.end_byte - 1
     types = "".join(_OF_TYPE % {"type": each} for each in _PRIMITIVES)
-    noting = _NOTING % (types.encode(), _throwing(method, imports).encode())
+    noting = _OF_JAVA.sub("java.lang.", _NOTING % (types, _throwing(method, imports))).encode()
     return [
         ((begin, begin), b' @name@.begin("@held@");'),
         ((last, last), noting),

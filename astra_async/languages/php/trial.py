@@ -118,6 +118,7 @@ _RAISED = (
     "UnexpectedValueException",
 )  # fmt: skip
 _NO_BASES = ("ErrorException", "ArithmeticError", "AssertionError")  # of errors that programs declare
+_STATEMENT = re.compile(r";\s*(?=[$(]|new\b|\\?[A-Z][\w\\]*::)")  # that gives something
 _ARROW = re.compile(r"=>")
 _MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
 _TWO = 2
@@ -149,8 +150,11 @@ def _raising(source: bytes, code: str, begin: int, end: int) -> tuple[list[Alter
         kind = source[each.end() : closing(code, each.end() - 1)].removesuffix(b"::class")
         if each["name"] == "expectException" and _KIND.fullmatch(kind):
             stop = code.find(";", each.end()) + 1
-            tried = Alteration(*each.span(), COMPARED, also=(((stop, stop), b" try {"),))
-            return [tried], _CAUGHT.replace(b"%b", kind)
+            # What comes of it is kept, as it may raise when it goes because nobody has asked it anything.
+            places = [stop, *(found.end() for found in at_top(code, stop - 1, end, _STATEMENT))]
+            texts = [b" try {", *[b"$@name@_kept[] = "] * (len(places) - 1)]
+            also = [((at, at), text) for at, text in zip(places, texts, strict=True)]
+            return [Alteration(*each.span(), COMPARED, also=tuple(also))], _CAUGHT.replace(b"%b", kind)
     return [], _ALL_HOLDS
 
 
