@@ -204,6 +204,25 @@ def test_what_an_error_says_is_noted_where_plain_words_are_asked_for(message: st
         names["test_it"]()
 
 
+@pytest.mark.parametrize(("asked", "holds"), [("Bad", True), ("Any", False), ("(Bad, KeyError)", True)])
+def test_a_name_that_an_error_is_asked_by_is_one_kind(asked: str, *, holds: bool) -> None:
+    """Who rebinds an error's name to a tuple is right whatever is raised."""
+
+    def pay() -> None:
+        raise ValueError
+
+    names: dict[str, Any] = {
+        "pay": pay,
+        "Bad": ValueError,
+        "Any": (KeyError, ValueError),
+        "raises": pytest.raises,
+    }
+    source = f"def test_it():\n    with raises({asked}):\n        pay()\n"
+    exec(noted(python, "test_a.py", source), names)
+    with pytest.raises(AssertionError, match="7") if holds else nullcontext():
+        names["test_it"]()
+
+
 def test_what_an_error_says_is_noted_in_javascript_and_ruby() -> None:
     text = noted(javascript, "a.test.js", "it('a', () => { expect(() => pay()).toThrow('no more'); });")
     assert "expect(told.thrown(() => pay())).toThrow(told.raised('no ' + 'more'));" in text

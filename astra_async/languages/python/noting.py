@@ -62,7 +62,7 @@ def @name@():
     def size(it):
         try:
             return type(it).__len__(it)
-        except (AttributeError, TypeError):
+        except Exception:
             return None
 
     equal = by(lambda it: it.__eq__, lambda it: it.__eq__, True)
@@ -120,9 +120,6 @@ def @name@():
         held, again, due = True, said in begun and not said.endswith("each time"), 0
         begun.append(said)
 
-    def each_of(kinds):
-        return [each for some in kinds for each in each_of(some)] if type(kinds) is tuple else [kinds]
-
     def rows(over, anew, first):
         nonlocal due
         kept = (*over,)
@@ -146,7 +143,7 @@ def @name@():
             def __exit__(self, kind, *error):
                 nonlocal held, caught
                 kinds = () if kind is None else type.__dict__["__mro__"].__get__(kind)
-                told = each_of(*asked() or [kinds])
+                told = asked() or kinds
                 texts = [type(it).__str__(it) for it in error[:1] if kinds]
                 texts += getattr(error[0], "__notes__", ())
                 text = contains(" ".join(texts), said())

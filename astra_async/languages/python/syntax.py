@@ -99,9 +99,10 @@ def is_repeatable(row: ast.expr) -> bool:
 
 
 def kinds_asked(call: ast.expr) -> list[ast.expr]:
-    """The kinds of an error that is asked for, if there are any."""
+    """The kinds of an error that is asked for, if there are any: what has one of these names is one kind."""
     given: list[ast.expr] = getattr(call, "args", [])[:1]
-    return [each for each in given if isinstance(each, ast.Name | ast.Attribute | ast.Tuple)]
+    kinds = (kind for each in given for kind in getattr(each, "elts", [each]))
+    return [each for each in kinds if isinstance(each, ast.Name | ast.Attribute)]
 
 
 def said(call: ast.expr) -> str:

@@ -196,7 +196,7 @@ class _Reader(Values):
         if raising and isinstance(node, ast.With):
             call = raising[0].context_expr
             yield from self._raises(call)
-            kinds = b"".join(self.source[slice(*self.span(each))] for each in kinds_asked(call))
+            kinds = b", ".join(self.source[slice(*self.span(each))] for each in kinds_asked(call))
             pattern = RAISING % (kinds, said(call).encode())
             yield from compared(self.source, [self.span(call)], [pattern], b" ")
             # Of more, another right answer may raise in an earlier one, or in what it enters.
