@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_CHARACTERS = 400_000
+_BLANKS = dict.fromkeys((0x200E, 0x200F), " ")  # to Rust; marks of a text's direction
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _ADDED = {"unwrap", "expect", "len", "string", "int", "as_ref", "to_string", "is_err", "is_none"}
 
@@ -22,7 +23,7 @@ def masked(text: str, skipped: re.Pattern[str], *, nested: bool = False) -> str:
 
     With `nested`, what begins with `/*` goes to the `*/` that closes it, and comments may hold comments.
     """
-    pieces, at = [], 0
+    text, pieces, at = text.translate(_BLANKS), [], 0
     while found := skipped.search(text, at):
         end = _comment_end(text, found.start()) if nested and found[0].startswith("/*") else found.end()
         filler = " " if found[0][0] in "/#?" else "_"

@@ -33,6 +33,7 @@ def test_an_answer_that_leaves_the_tests_is_taken_as_it_is() -> None:
         '/// Says "}".\n#[cfg(all(test, unix))]\nmod tests { const A: &str = r#"}"#; }\n',
         "#[cfg(test)]\nuse std::fmt::{self, Display};\n",
         "#[cfg(test)]\nconst A: [u8; 2] = [1, 2];\n",
+        "#\u200e[test]\nfn adds() {}\n",
         "",
     ],
 )
@@ -44,6 +45,22 @@ def test_tests_of_an_answers_own_are_dropped_and_the_pristine_ones_put_back(own:
 
 def test_a_new_file_keeps_none_of_its_own_tests() -> None:
     assert merged("mod a;\n" + TESTS, pristine="") == ("mod a;\n", [("src/lib.rs#tests", "own_test")])
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "const A: [char; 2] = ['\\u{22__________________}', '\"'];\n",
+        f'const A: &str = r{"#" * 30}"it"s"{"#" * 30};\n',
+        'const A: &CStr = cr"\\";\n',
+    ],
+)
+def test_tests_do_not_hide_behind_texts(rest: str) -> None:
+    for text in (rest + SOLVED, '#!"\n' + SOLVED + rest):
+        assert merged(text + TESTS.replace("adds()", "adds_nothing()")) == (
+            text + TESTS,
+            [("src/lib.rs#tests", "protected_test")],
+        )
 
 
 @pytest.mark.parametrize(

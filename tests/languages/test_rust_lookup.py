@@ -33,6 +33,7 @@ def refusal(text: str, pristine: str = "pub fn f() {}\n", path: str = "src/lib.r
     [
         "macro_rules! assert_eq { ($($any:tt)*) => {} }\n",
         "macro_rules! r#panic { ($($any:tt)*) => {} }\n",
+        "macro_rules!\u200eassert_eq { ($($any:tt)*) => {} }\n",
         "use crate::quiet as assert_ne;\n",
         "use crate::{quiet as vec, loud};\n",
         "#![no_implicit_prelude]\n" + MAKES + "make!(assert_eq);\n",

@@ -30,10 +30,13 @@ _PIECE = re.compile(
     r"|(?<![:>$\\\w])(?:class|interface|trait|enum)\s+(?P<type>\w+)|\bfunction\s+&?\s*(?P<function>\w+)\s*\(",
     re.IGNORECASE,
 )
-# Libraries that run tests, by the beginnings of their namespaces, in small letters.
-_TESTING = ("phpunit\\", "sebastianbergmann\\", "pest\\", "codeception\\", "mockery\\", "prophecy\\")
-_ALIAS = re.compile(
-    rf"\bclass_alias\s*\([^;]{{0,500}}['\"]\\*(?:{'|'.join(each[:-1] for each in _TESTING)})\\", re.IGNORECASE
+# Libraries that run tests, by the beginnings of their namespaces.
+_TESTING = ("phpunit", "sebastianbergmann", "pest", "codeception", "mockery", "prophecy")
+# Looked for in the text as it is: code may hide from who reads it in `"{$a["'"]}"`. Nor behind long comments.
+_BLANK = r"(?:\s|(?>/\*.{0,2000}?\*/)|(?://|#)[^\r\n]{0,2000}+[\r\n])++"
+_DECLARING = re.compile(
+    rf"(?:\bnamespace{_BLANK}|\bclass_alias\s*\([^;]{{0,500}}['\"]\\*)(?:/[/*]|#|(?:{'|'.join(_TESTING)})\b)",
+    re.IGNORECASE | re.DOTALL,
 )
 # Where it is not known what an image holds: PHPUnit and what it loads.
 _USUAL = re.compile(
@@ -56,11 +59,10 @@ class ClassLookup:
         """As `Lookup.refusal`."""
         if not path.lower().endswith((".php", ".inc", ".phtml")):
             return None
-        types, functions, spaces = _declared(text)
+        types, functions, _ = _declared(text)
         known = _declared(self._texts.get(path, ""))[0]
         is_found_first = _USUAL.match(path) if held is None else _is_found_as(path, held)
-        is_declared = any(f"{space}\\".startswith(_TESTING) for space in spaces) or _ALIAS.search(text)
-        if is_declared or (is_found_first and path not in self._texts):
+        if _DECLARING.search(text) or (is_found_first and path not in self._texts):
             return INSTALLED
         if (types - known) & self._types or any(each[0] in self._tests_alone for each in functions):
             return PROTECTED

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SKIPPED = re.compile(
-    r"//[^\n]*|/\*"
-    r'|b?r(?P<hashes>#{0,20})".*?(?:"(?P=hashes)|\Z)'
+    r"//[^\n]*|/\*|\A#!(?!\s*\[)[^\n]*"
+    r'|(?<!\w)[bc]?r(?P<hashes>#{0,255})".*?(?:"(?P=hashes)|\Z)'
     r'|b?"(?:[^"\\]|\\.)*(?:"|\Z)'
-    r"|b?'(?:\\[^\n]{1,12}?|[^\\'\n])'",
+    r"|b?'(?:\\(?:u\{\w*\}|[^\n]{1,3}?)|[^\\'\n])'",
     re.DOTALL,
 )
 # `#[test]`, `#[tokio::test]`, `#[cfg(test)]`, `#[cfg(all(test, unix))]`.
