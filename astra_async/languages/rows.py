@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from tree_sitter import Node
+
+# How rows that nothing can stand around, and keys of pairs, are written by themselves, by their types.
+_BARE = {
+    "shorthand_property_identifier": b"", "method_definition": b"",
+    "bare_string": b"'%b'", "bare_symbol": b":'%b'",
+}  # fmt: skip
+_KEYS = {"property_identifier": b"'%b'", "number": b"'%b'", "hash_key_symbol": b":%b"}
+_PLAIN = re.compile(rb"[\w ./:-]*")
 Written = tuple[tuple[int, int], bytes]  # what is written, from a begin to an end
 
 
@@ -58,3 +68,19 @@ def telling(
     """How to tell rows by the variable that differs most between them, if there is any."""
     told = (Rows(name, tuple(places), choosing) for name, places in columns)
     return max(told, key=lambda each: len({source[slice(*at)] for at in each.places}), default=None)
+
+
+def written(row: Node) -> bytes:
+    """A row as an expression of its own, a pair as a list; nothing where that is not known."""
+    if row.type != "pair":
+        return _quoted(row, _BARE) if row.type in _BARE else row.text or b""
+    key, value = row.named_children[0], row.named_children[-1]
+    is_text = key.type == "string" and row.parent is not None and row.parent.type == "object"
+    is_any = is_text or any(each.type == "=>" for each in row.children)
+    text = key.text if is_any else _quoted(key, _KEYS)
+    return b"[%b, %b]" % (text, value.text) if text and value.text else b""
+
+
+def _quoted(node: Node, patterns: Mapping[str, bytes]) -> bytes:
+    pattern, text = patterns.get(node.type, b""), node.text or b""
+    return pattern.replace(b"%b", text) if _PLAIN.fullmatch(text) else b""

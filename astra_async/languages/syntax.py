@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages.altering import COMPARED, FEWER, in_loop, rows_anew
 from astra_async.languages.other_values import arranged, values_exchanged, varied
-from astra_async.languages.rows import telling
+from astra_async.languages.rows import telling, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,13 +33,7 @@ _TEXTS = frozenset({"string", "template_string"})
 _FREE = frozenset({"identifier", "constant", "instance_variable", "global_variable", "self", "this"})
 _DECLARING = frozenset({"block_parameters", "lambda_parameters", "formal_parameters"})
 _OF_LANGUAGES = frozenset({"Array", "Object", "String", "Number", "Math", "JSON", "Set", "Map", "Hash"})
-# Rows that nothing can stand around, and how they, and the keys of pairs, are written by themselves.
-_UNWRITTEN = {
-    "pair": b"", "shorthand_property_identifier": b"", "method_definition": b"",
-    "bare_string": b"'%b'", "bare_symbol": b":'%b'",
-}  # fmt: skip
-_KEYS = {"property_identifier": b"'%b'", "number": b"'%b'", "hash_key_symbol": b":%b"}
-_PLAIN = re.compile(rb"[\w ./:-]*")
+_UNWRITTEN = frozenset({"pair", "bare_string", "bare_symbol"})  # which nothing can stand around
 _ACTING = re.compile("call|new|await|yield|lambda|block|assignment|update")
 _GIVEN_IN_ORDER = frozenset({"array_pattern", "destructured_parameter", "block_parameters"})
 
@@ -249,7 +243,7 @@ class TestFile:
             told = telling(self.text, columns, how) if how and is_written else None
             # A function's parameter is given other rows by another call.
             is_own = not self.entered or over.start_byte <= rows[0].start_byte < over.end_byte
-            again = [_written(row) if is_own and _is_repeatable(row) else b"" for row in rows]
+            again = [written(row) if is_own and _is_repeatable(row) else b"" for row in rows]
             yield from rows_anew(self.text, spans([over])[0], again, how, passes) if how and passes else ()
             yield from in_loop(asked, spans([node])[0], spans(rows), told)
 
@@ -276,22 +270,6 @@ def _is_repeatable(row: Node) -> bool:
     types = {each.type for each in walk(row)}
     is_plain = is_fixed(row) or not any(map(_ACTING.search, types))
     return is_plain and not any("function" in each for each in types)
-
-
-def _written(row: Node) -> bytes:
-    """A row as an expression of its own, a pair as a list; nothing where that is not known."""
-    if row.type == "pair":
-        key, value = row.named_children[0], row.named_children[-1]
-        is_text = part(row, "key")[:1] in {"'", '"'} and (row.parent or row).type == "object"
-        is_any = is_text or any(each.type == "=>" for each in row.children)
-        text = key.text or b"" if is_any else _in_quotes(key, _KEYS)
-        return b"[%b, %b]" % (text, value.text) if text and value.text else b""
-    return _in_quotes(row, _UNWRITTEN) if row.type in _UNWRITTEN else row.text or b""
-
-
-def _in_quotes(node: Node, patterns: Mapping[str, bytes]) -> bytes:
-    pattern, text = patterns.get(node.type, b""), node.text or b""
-    return pattern.replace(b"%b", text) if _PLAIN.fullmatch(text) else b""
 
 
 def _is_called(name: Node) -> bool:

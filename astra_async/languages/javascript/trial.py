@@ -46,10 +46,7 @@ if TYPE_CHECKING:
 
 
 TYPESCRIPT = frozenset({"ts", "tsx", "mts", "cts"})
-_TYPESCRIPT, _TSX = (
-    ("tree_sitter_typescript", "language_typescript"),
-    ("tree_sitter_typescript", "language_tsx"),
-)
+_TYPESCRIPT, _TSX = (("tree_sitter_typescript", f"language_{each}") for each in ("typescript", "tsx"))
 _JAVASCRIPT = ("tree_sitter_javascript", "language")
 _NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
 _BY_ROWS = frozenset({"each", "for", "each()", "for()"})
@@ -315,13 +312,12 @@ def _rows(over: Node, file: TestFile) -> list[Node]:
     held, *others = file.meant(over)
     if held.type == "call_expression" and chain_of(held) == ["Object", "entries()"]:
         held, *others = [each for given in inside(held)[:1] for each in file.meant(given)] or [over]
-    if held.type == "object" and not others:
-        return sorted(elements(held), key=_index)
-    return [] if others or held.type != "array" else elements(held)
+    rows = [] if others or held.type not in {"array", "object"} else elements(held)
+    return sorted(rows, key=_index)
 
 
-def _index(pair: Node) -> tuple[bool, int]:
-    key = part(pair, "key").strip("'\"")
+def _index(row: Node) -> tuple[bool, int]:
+    key = part(row, "key").strip("'\"")
     return (False, int(key)) if _INDEX.fullmatch(key) else (True, 0)
 
 

@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from astra_async.languages.rows import Written
 
 
@@ -169,9 +171,14 @@ def @name@():
 @name@()
 """
 PASS = b"@name@.row()"
-# What is to be raised is told when it is done, so that nobody knows it who hears it before. An error's kinds
-# are what `except` takes it for.
-RAISING = b"@name@.raising(lambda: %%b, lambda: [%b], lambda: '%b')"
+
+
+def errors(kinds: Iterable[bytes], said: str) -> list[bytes]:
+    """How what expects an error of one of these kinds, which are what `except` takes it for, is noted.
+
+    It is told when it is done what is to be raised, so that nobody knows it who hears it before.
+    """
+    return [b"@name@.raising(lambda: %%b, lambda: [%b], lambda: '%b')" % (b", ".join(kinds), said.encode())]
 
 
 def around(source: bytes, statements: tuple[int, int], line: bytes) -> list[Written]:

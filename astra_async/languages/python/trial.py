@@ -30,7 +30,7 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import named
-from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, PASS, RAISING, TRUE, around
+from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, PASS, TRUE, around, errors
 from astra_async.languages.python.syntax import (
     Function,
     callee,
@@ -196,9 +196,8 @@ class _Reader(Values):
         if raising and isinstance(node, ast.With):
             call = raising[0].context_expr
             yield from self._raises(call)
-            kinds = b", ".join(self.source[slice(*self.span(each))] for each in kinds_asked(call))
-            pattern = RAISING % (kinds, said(call).encode())
-            yield from compared(self.source, [self.span(call)], [pattern], b" ")
+            kinds = (self.source[slice(*self.span(each))] for each in kinds_asked(call))
+            yield from compared(self.source, [self.span(call)], errors(kinds, said(call)), b" ")
             # Of more, another right answer may raise in an earlier one, or in what it enters.
             if len(node.items) == len(node.body) == 1:
                 yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None", b"raise TabError()"))
@@ -255,10 +254,8 @@ class _Reader(Values):
         by_name = ((name.id.encode(), [self.span(each) for each in column]) for name, column in named)
         asked, places = self.alterations(loop.body), [self.span(each) for each in rows]
         is_own = over is loop.iter or not self.entered  # a parameter is given other rows by another call
-        again = [
-            self.source[begin:end] if is_own and is_repeatable(row) else b""
-            for row, (begin, end) in zip(rows, places, strict=True)
-        ]
+        texts = [self.source[begin:end] for begin, end in places]
+        again = [text * (is_own and is_repeatable(row)) for row, text in zip(rows, texts, strict=True)]
         begin, passes = self.span(loop.body[0])[0], PASS + (self._line(loop.body[0]) or b"; ")
         yield from rows_anew(self.source, self.span(loop.iter), again, _FOR_ROW, [((begin, begin), passes)])
         yield from in_loop(asked, self.span(loop), places, telling(self.source, by_name, _FOR_ROW))
