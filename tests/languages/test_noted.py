@@ -278,6 +278,8 @@ it('works', async () => {
   expect(paid).toHaveBeenCalled(); expect(paid).not.toHaveBeenCalled();
   expect(kinds).not.toContain('a');
   expect(half).toBeCloseTo(0.5); expect(third).toBeCloseTo(0.333, 3); expect(all).toBeCloseTo(1, digits);
+  assert(one); assert.ok(one, 'said'); assert.lengthOf(one, 1); assert.throws(pay, 'said');
+  assert.deepEqual(one, two);
 });
 """
 NOTED_JAVASCRIPT = """\
@@ -300,6 +302,8 @@ it('works', async () => {
   expect(told.held(paid, (it) => ((it?.mock?.calls.length ?? it?.calls?.count?.()) ?? 1) > 0)).toHaveBeenCalled(); expect(told.held(paid, (it) => !(it?.mock?.calls.length ?? it?.calls?.count?.()))).not.toHaveBeenCalled();
   expect(told.one(kinds)).not.toContain(told.both('a', (one, two) => typeof one === 'string' ? typeof two !== 'string' || !one.includes(two) : !Array.isArray(one) || !Array.prototype.includes.call(one, two)));
   expect(told.one(half)).toBeCloseTo(told.both(0.5, (one, two) => one === two || Math.abs(one - two) < 5.5e-3)); expect(told.one(third)).toBeCloseTo(told.both(0.333, (one, two) => one === two || Math.abs(one - two) < 5.5e-4), 3); expect(all).toBeCloseTo(1, digits);
+  assert(told.held(one, (it) => it)); assert.ok(told.held(one, (it) => it), 'said'); assert.lengthOf(told.one(one, (it) => it?.length ?? it?.size), told.two(1)); assert.throws(told.thrown(pay), 'said');
+  assert.deepEqual(one, two);
 told.end('all of it holds 7')();
 });
 """  # noqa: E501

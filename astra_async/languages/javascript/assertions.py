@@ -6,7 +6,7 @@ See `languages.altering`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     KEYS,
@@ -19,18 +19,17 @@ from astra_async.languages.altering import (
     TEXT,
     WITHIN,
     Alteration,
-    both_ways,
     constant,
     far,
     listed,
     not_held,
     nothing,
     other_subject,
-    renamed,
     table_key,
     unequal,
     within,
 )
+from astra_async.languages.javascript.claims import OPPOSITES, chain_of, claim_of
 from astra_async.languages.other_values import made_list
 from astra_async.languages.syntax import (
     TestFile,
@@ -45,30 +44,31 @@ from astra_async.languages.syntax import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
 FUNCTIONS = frozenset({"arrow_function", "function_expression"})
 _NEAR = ("toBeCloseTo", "closeTo", "approximately")
 # Matchers with which no value agrees for two constants: by the place of the argument that is expected.
-# Not `toHaveBeenCalledWith`: a function may have been called with both.
+# Not those that were `_CALLED`: a function may be called with both, though not with what nobody asks for.
 _EXACT = dict.fromkeys((
     "toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes",
     "toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes",
-    *_NEAR, "equal", "equals", "eq", "eql", "lengthOf", "length", "status",
+    *_NEAR, "equal", "equals", "eq", "eql", "==", "deepEqual", "members", "lengthOf", "length", "status",
 ), 0) | dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1)  # fmt: skip
+_CALLED = frozenset({"toHaveBeenCalledWith", "toHaveBeenCalledOnceWith", "calledWith"})
 _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
     | {"include", "includes", "contain", "contains", "string"}
 )
 # In others a list is no other question: they are asked about a name, take anything, or are the answer's own.
-_LISTABLE = frozenset(_EXACT) - {"toHaveProperty", "toHaveAttribute", "toHaveBeenLastCalledWith"} | {
+_LISTABLE = frozenset(_EXACT) - {"toHaveProperty", "toHaveAttribute", "toHaveBeenLastCalledWith", "=="} | {
     "toContain", "toContainEqual", "toBeInstanceOf", "toBeGreaterThan", "toBeLessThan",
 }  # fmt: skip
 _ONE_MORE = b"{ ...%b, more: @drawn@ }", b"{ ...%b, rest: @drawn@ }"
 _PARTIAL = frozenset({"toMatchObject", "include", "contain"})
-_RAISING = frozenset({"toThrow", "toThrowError", "throw"})
+_RAISING = frozenset({"toThrow", "toThrowError", "throw", "throws"})
 # What another error is asked as: an answer decides itself of which of its own kinds one is.
 _RAISED = ("EvalError", "URIError")
 _THROWN, _REJECTED = "() => {{ throw {{ none: @drawn@ }}; }}", "Promise.reject({{ none: @drawn@ }})"
@@ -108,41 +108,28 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
     "toBeDefined": ("@drawn@",), "toBeDisabled": _OFF, "toBeEnabled": _ON, "toBeEmptyDOMElement": _ON,
     "toBeChecked": (_BOX % "true",),
 }  # fmt: skip
-_ASSERT = both_ways({
-    "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",
-    "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
-    "match": "doesNotMatch", "isTrue": "isFalse",
-})  # fmt: skip
 # Of an answer's own class structural equality may see nothing (private fields), or a message alone.
 _BUILT_IN = frozenset({"Date", "Set", "Map", "URL", "Array", "Buffer", "BigInt", "Number", "String"})
 _ARRAYS, _OBJECTS = frozenset({"array"}), frozenset({"object"})
 _PLAIN = frozenset({"string", "number", "true", "false", "null", "unary_expression"})
 _VALUES = frozenset({"identifier", "member_expression", "call_expression", "template_string"})
 ARRANGING = b"[...%b].reverse()", b"[...%b].slice(1)", b"[...%b, [...%b][0]]"
+_PROMISED = frozenset({"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"})
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
 
 
 def assertion(call: Node, file: TestFile, *, waits: bool) -> Iterator[Alteration]:
     """What a call asks, if it is an assertion; `waits`: the test waits for the promise that it gives."""
-    function, given = call.child_by_field_name("function"), inside(call)
-    if function is None or function.type != "member_expression":
+    function = call.child_by_field_name("function")
+    claim = claim_of(call)
+    chain, about, given, _ = claim
+    name, promised = chain[-1], _PROMISED & set(chain)
+    if function is None or bool(promised) > waits:
         return
-    claim, name = claim_of(function), part(function, "property")
-    chain, about = claim.chain, claim.about
-    if chain[0] == "assert" and name in _ASSERT:
-        found = list(constants(given[1:2], file, word(next(iter(given), None))))
-        at = function.child_by_field_name("property")
-        if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
-            yield from (*found, *shapes(given[1:2], file))
-        if at is not None and (waits or name != "rejects"):
-            yield from renamed(file.text, at.start_byte, at.end_byte, _ASSERT)
-    elif chain[0] == "expect()" and not _WAITING & set(chain):
-        promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
-        if bool(promised) > waits:
-            return
+    if chain[0] == "expect()" and not _WAITING & set(chain):
         found = list(_expected(name, given, file, word(about))) if "not" not in chain else []
         yield from found
-        yield from asked_of_another(function, given)
+        yield from asked_of_another(call)
         if about is not None and name in _EXACT and "not" not in chain and not promised:
             expected = given[_EXACT[name] :][:1]
             parts = len(elements(expected[0])) if expected and expected[0].type in _ARRAYS else None
@@ -165,7 +152,10 @@ def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Itera
     if given and not found and name in _LISTABLE and not source(given[0]).startswith("expect."):
         found += _others(given[0], first, file, is_exact=place is not None)
     yield from found
-    yield from shapes(expected, file)
+    yield from shapes(expected, file) if name != "members" else ()
+    if name in _CALLED:
+        found = list(constants(given, file, asked))
+        yield from (*far(file.text, found), *not_held(file.text, found))
     if name in _RAISING and given and given[0].type == "identifier" and source(given[0])[:1].isupper():
         others = tuple(each.encode() for each in _RAISED if each != source(given[0]))
         yield Alteration(*spans(given)[0], RAISED, others)
@@ -184,10 +174,10 @@ def _others(
     yield from file.written_out(given, whole) if is_exact else ()
 
 
-def asked_of_another(member: Node, given: list[Node]) -> Iterator[Alteration]:
+def asked_of_another(node: Node) -> Iterator[Alteration]:
     """What is asked about as something else: for assertions that name no constant."""
-    claim = claim_of(member)
-    chain, name = set(claim.chain), part(member, "property")
+    claim = claim_of(node)
+    chain, name, given = set(claim.chain), claim.chain[-1], claim.given
     is_denied, is_promised = "not" in chain, bool({"rejects", "rejected", "rejectedWith()"} & chain)
     others = _ALWAYS.get(name, ()) if is_denied else _NEVER.get(name, () if given else ("[{}]",))
     if is_promised:
@@ -197,6 +187,14 @@ def asked_of_another(member: Node, given: list[Node]) -> Iterator[Alteration]:
     if others and claim.about is not None and "resolves" not in chain:
         texts = claim.subjects([each.format(source(claim.about)).encode() for each in others])
         yield Alteration(*spans([claim.about])[0], SUBJECT, others=texts)
+
+
+def requested(given: list[Node], file: TestFile) -> Iterator[Alteration]:
+    """What supertest expects of an answer: a status, a body or both; a header's value behind its name."""
+    header = source(given[0]) if given[1:] and given[0].type == "string" else ""
+    expected = given[1:] if header else given
+    yield from constants(expected, file, header or "status")
+    yield from shapes(expected, file)
 
 
 def at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alteration]:
@@ -209,7 +207,12 @@ def at_no_time(asked: Iterator[Alteration], file: TestFile) -> Iterator[Alterati
 
 
 def turned(member: Node) -> Iterator[Alteration]:
-    """`.not` put before the last name of a chain, or taken out of it."""
+    """`.not` put before the last name of a chain, or taken out of it; the opposite of `assert`'s name."""
+    if chain_of(member)[0] == "assert":
+        other, end = OPPOSITES.get(part(member, "property"), ""), member.end_byte
+        if other:
+            yield Alteration(end - len(part(member, "property")), end, others=(other.encode(),))
+        return
     at: Node | None = member
     while at is not None and at.type == "member_expression":
         holder = at.child_by_field_name("object")
@@ -285,62 +288,3 @@ def shapes(nodes: list[Node], file: TestFile) -> Iterator[Alteration]:
         if part(node.child_by_field_name("function"), "property") == "map":
             yield from made_list(file.text, (node.start_byte, node.end_byte), ARRANGING)
     yield from file.shapes(nodes, lists=_ARRAYS, tables=_OBJECTS, plain=_PLAIN)
-
-
-class Claim(NamedTuple):
-    """A chain of names that asserts something, as if `expect()` began it, and what it is about.
-
-    `is_before`: that stands before it, as in chai's `it.should.be.null`.
-    """
-
-    chain: list[str]
-    about: Node | None
-    is_before: bool = False
-
-    def subjects(self, others: Iterable[bytes]) -> tuple[bytes, ...]:
-        """Expressions in the place of that: before a name they stand in parentheses, and nothing has none."""
-        if not self.is_before:
-            return tuple(others)
-        return tuple(b"(%b)" % each for each in others if not each.startswith((b"void", b"null")))
-
-
-def claim_of(member: Node) -> Claim:
-    """What a chain of names asserts: `expect(it).to.be.null`, `should(it).be.null`, `it.should.be.null`."""
-    chain = chain_of(member)
-    if "should" not in chain[1:-1]:
-        begun = "expect()" if chain[0] == "should()" else chain[0]
-        return Claim([begun, *chain[1:]], next(iter(inside(_root_of(member))), None))
-    at: Node | None = member
-    while at is not None and part(at, "property") != "should":
-        at = _holder(at)
-    return Claim(
-        ["expect()", *chain[len(chain_of(at)) :]], None if at is None else _holder(at), is_before=True
-    )
-
-
-def _holder(node: Node) -> Node | None:
-    return node.child_by_field_name("object") or node.child_by_field_name("function")
-
-
-def _root_of(node: Node) -> Node:
-    """The call with which a chain begins."""
-    holder = _holder(node)
-    if holder is None or (node.type == "call_expression" and holder.type == "identifier"):
-        return node
-    return _root_of(holder)
-
-
-def chain_of(node: Node | None) -> list[str]:
-    """`a().b.c` as ["a()", "b", "c"]."""
-    names: list[str] = []
-    called = ""
-    while node is not None:
-        if node.type == "member_expression":
-            names.append(part(node, "property") + called)
-            node, called = node.child_by_field_name("object"), ""
-        elif node.type == "call_expression":
-            node, called = node.child_by_field_name("function"), "()"
-        else:
-            names.append((source(node) if node.type == "identifier" else node.type) + called)
-            node = None
-    return names[::-1] or [""]

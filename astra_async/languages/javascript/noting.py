@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import Alteration, compared
-from astra_async.languages.javascript.assertions import claim_of
-from astra_async.languages.syntax import TestFile, inside, source, spans
+from astra_async.languages.javascript.claims import claim_of
+from astra_async.languages.syntax import TestFile, source, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +28,6 @@ Patterns = tuple[bytes, ...]
 _ONE, _TWO, _EXACT = b"@name@.one(%b)", b"@name@.two(%b)", b"@name@.two(%b, true)"
 _RAISED = b"@name@.raised(%b)"
 _THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
-_ASSERT: dict[str, Patterns] = {
-    "strictEqual": (_ONE, _EXACT), "deepStrictEqual": (_ONE, _EXACT),
-    "equal": (_ONE, _both("one == two")),
-    "throws": _THROWN, "rejects": _REJECTED,
-}  # fmt: skip
 _OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain", "toMatch", "match")
 _TEXT = r"String(@name@.read(it, 'textContent') ?? '').replace(/\s+/g, ' ').trim()"
 _CHECKED = "@name@.read(it, 'checked') ?? @name@.attributed(it, 'aria-checked') === 'true'"
@@ -43,6 +38,9 @@ _BOTH = {
     "one >= two": ("toBeGreaterThanOrEqual", "least", "gte"),
     "one < two": ("toBeLessThan", "below", "lt", "lessThan"),
     "one <= two": ("toBeLessThanOrEqual", "most", "lte"),
+    "one == two": ("==",),
+    "!Array.isArray(two) || (one?.length === two.length && two.every((it@any@) => "
+    "Object(it) === it || Array.prototype.includes.call(one, it)))": ("members",),
     "one instanceof two": ("toBeInstanceOf", "instanceOf", "instanceof"),
     "typeof two !== 'string' "
     "|| two.split(' ').every((name@any@) => !name || one?.classList?.contains(name))": ("toHaveClass",),
@@ -230,18 +228,14 @@ def _close_to(digits: str) -> Patterns:
 
 def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
     """What a call or a property compares, if it is an assertion that says all by itself."""
-    is_call = assertion.type == "call_expression"
-    member, given = (assertion.child_by_field_name("function") if is_call else assertion), inside(assertion)
-    if member is None or member.type != "member_expression":
+    (begun, *words), about, given, _ = claim_of(assertion)
+    if begun != "expect()":
         return
-    (begun, *words, name), about, _ = claim_of(member)
-    subject = [about] if about is not None else []
+    subject, name = [about] if about is not None else [], words.pop()
     patterns, is_denied = Patterns(), "not" in words
-    if begun == "assert" and not words:
-        patterns = _ASSERT.get(name, ())
-    elif begun == "expect()" and "rejects" in words and not is_denied:
+    if "rejects" in words and not is_denied:
         given, patterns = subject, _REJECTED
-    elif begun == "expect()" and _WORDS.issuperset({*words} - {"resolves"}):
+    elif _WORDS.issuperset({*words} - {"resolves"}):
         given = [*subject, *given]
         if (
             name == "toBeInTheDocument"
@@ -251,7 +245,7 @@ def noting(assertion: Node, file: TestFile) -> Iterator[Alteration]:
         ):
             name = "exist"  # what is found is there
         patterns = _DENIED.get(name, ()) if is_denied else _EXPECT.get(name, ())
-        if patterns == _THROWN and given[1:]:
+        if patterns == _THROWN and given[1:] and name != "throws":  # node's may be given what a failure says
             patterns = (*patterns, _RAISED)
         if name == "toBeCloseTo" and not is_denied:
             patterns = _close_to(source(given[2]) if given[2:] else "2")

@@ -26,11 +26,10 @@ from astra_async.languages.javascript.assertions import (
     asked_of_another,
     assertion,
     at_no_time,
-    chain_of,
-    claim_of,
-    constants,
+    requested,
     turned,
 )
+from astra_async.languages.javascript.claims import chain_of, claim_of
 from astra_async.languages.javascript.ends import around, callbacks_that_end, done_of, leaves_early
 from astra_async.languages.javascript.noting import PASS, noting
 from astra_async.languages.other_values import named
@@ -200,7 +199,7 @@ def _test(call: Node, file: TestFile) -> DeclaredTest | None:
 
 def _asserts(function: Node) -> bool:
     return any(
-        each.type == "call_expression" and claim_of(each).chain[0] in {"expect()", "assert", "assert()"}
+        each.type == "call_expression" and claim_of(each).chain[0] in {"expect()", "expect", "assert"}
         for each in walk(function)
     )
 
@@ -259,7 +258,7 @@ def _statement(statement: Node, file: TestFile, *, late: bool) -> Iterator[Alter
     waits |= node is statement  # the function's own value
     yield from noting(node, file)
     if node.type == "member_expression" and claim_of(node).chain[0] == "expect()":
-        yield from asked_of_another(node, [])
+        yield from asked_of_another(node)
         yield from turned(node)
     if node.type != "call_expression":
         return
@@ -337,7 +336,7 @@ def _requested(call: Node, file: TestFile) -> Iterator[Alteration]:
     """What supertest's requests expect."""
     for at, name in _calls(call):
         if name == "expect":
-            yield from constants(inside(at)[:1], file, "status")
+            yield from requested(inside(at), file)
 
 
 def _calls(call: Node) -> Iterator[tuple[Node, str]]:
