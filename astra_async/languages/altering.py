@@ -310,6 +310,12 @@ def not_held(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]
             yield replace(each, others=(DRAWN * 2 + text,))
 
 
+def held_by_none(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
+    """Numbers and texts as such that nothing holds, or is called with, by chance."""
+    known = list(found)
+    yield from (*far(source, known), *not_held(source, known))
+
+
 def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:
     """The text that stands there as a constant, if one with two letters changed is held by no answer."""
     return tuple(

@@ -67,7 +67,12 @@ PYTHON = {
     "self.assertIsNotNone(f())": "f()->[f()].clear() assertIsNotNone->assertIsNone",
     "self.assertGreater(f(), 5)": "5->{0: 5} assertGreater->assertLessEqual",
     "self.assertAlmostEqual(f(), 5)": "5->735 assertAlmostEqual->assertNotAlmostEqual",
-    "self.assertRegex(f(), 'a.c')": "f()->[f()]",
+    "self.assertRegex(f(), 'a.c')": "f()->[f()] assertRegex->assertNotRegex",
+    "self.assertRedirects(f(), '/login')": "</login>",
+    "self.assertJSONEqual(f(), {'a': 5})": "<a> <5>",
+    "np.testing.assert_allclose(f(), [5])": "5->735",
+    "f.assert_called_once_with('b', a=5)": "5->735 b->7373b",
+    "f.assert_called_once()": "assert_called_once->assert_not_called",
     "self.assertRaises(KeyError, f)": "KeyError->BufferError f->(lambda *_, **__: None)",
     "self.assertTrue(*f())": "assertTrue->assertFalse",
     "with pytest.raises(Error, match='hello|there'):\n        f()": "Error->BufferError f()->None",
@@ -285,6 +290,7 @@ RUBY = {
     "assert_no_difference('f') { g }": "assert_no_difference->assert_difference",
     "assert_difference('f', 2) { g }": "<2>",
     "assert_difference('f', 2) do\n  assert_equal 5, g\nend": "<2> <5> assert_equal->refute_equal",
+    "assert_not_nil f": "assert_not_nil->assert_nil",
     "assert_equal 5, f": "<5> assert_equal->refute_equal",
     "assert f": "f->!(f) assert->refute",
     "refute f": "f->!(f) refute->assert",
@@ -345,6 +351,14 @@ JAVA = {
     "assertThrows(shop.Closed.class, g);": f"shop.Closed.class->{ANOTHER}",
     "assertThat(f()).isEqualTo(5);": "<5> isEqualTo->isNotEqualTo",
     "assertThat(f()).isTrue();": "isTrue->isFalse",
+    'assertThat(f()).contains("ab", 5);': "5->735 ab->7373ab contains->doesNotContain",
+    'assertThatThrownBy(() -> f()).hasMessageContaining("ab");': "ab->7373ab",
+    'assertThat(f(), containsString("ab"));': "ab->7373ab",
+    "assertThat(f(), contains(5, 6));": "<5> <6>",
+    "assertIterableEquals(List.of(5, 6), f());": "<5> <6>",
+    "assertAll(() -> assertTrue(f()), () -> { assertEquals(5, g()); });": (
+        "assertTrue->assertFalse <5> assertEquals->org.junit.jupiter.api.Assertions.assertNotEquals"
+    ),
     "assertThat(f()).isNotNull().isEqualTo(5);": "<5> isEqualTo->isNotEqualTo",
     'assertThat(f()).containsExactly("a", 5);': "<a> <5>",
     'assertThat(f(), is("a"));': "<a>",
@@ -385,7 +399,14 @@ PHP = {
     "$this->assertSame(5, f());": "<5> assertSame->assertNotSame",
     "$this->get('/')->assertStatus(200)->assertJsonPath('a.b', 'x');": "<200> <x>",
     "$f->assertOk();": "assertOk->assertCreated",
-    "$f->assertJson(['a' => 5, 'b' => $g])->assertSee('hello');": "<5> $g->[$g] <hello>",
+    "$f->assertJson(['a' => 5, 'b' => $g])->assertSee('hello');": (
+        "<5> $g->[$g] <hello> assertSee->assertDontSee"
+    ),
+    "$this->expectExceptionMessage('hello');": "<hello>",
+    "$this->assertIsArray(f());": "assertIsArray->assertIsNotArray",
+    "$this->assertEqualsCanonicalizing([5], f());": (
+        "<5> assertEqualsCanonicalizing->assertNotEqualsCanonicalizing"
+    ),
     "$f->assertExactJson(['a' => 5]);": "<a> <5>",
     "$f->assertRedirect('/home'); $f->assertUnauthorized('x');": "</home>",
     "if ($f) { $f->assertOk(); }": "",

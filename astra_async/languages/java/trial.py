@@ -15,6 +15,7 @@ from astra_async.languages.altering import (
     both_ways,
     declared_test,
     far,
+    held_by_none,
     renamed,
     unequal,
 )
@@ -38,11 +39,22 @@ _OPPOSITES = both_ways(
 # AssertJ's, by what they are when turned; constants are read of the first two.
 _FLUENT = both_ways(
     {"isEqualTo": "isNotEqualTo", "isTrue": "isFalse", "isNull": "isNotNull", "isEmpty": "isNotEmpty"}
+    | {"isPresent": "isNotPresent", "isZero": "isNotZero", "isInstanceOf": "isNotInstanceOf"}
+    | {"contains": "doesNotContain", "startsWith": "doesNotStartWith", "endsWith": "doesNotEndWith"}
+    | {"containsKey": "doesNotContainKey"}
 )
 # AssertJ's, of values and of errors.
 _ASSERT_THAT, _THROWN = "assertThat(", ("assertThatThrownBy(", "assertThatCode(")
 _THEN = ".then()"  # REST Assured's, before what is expected
-_EQUAL = frozenset({"isEqualTo", "hasSize", "containsExactly"})
+_EQUAL = frozenset({
+    "isEqualTo", "hasSize", "hasMessage", "hasToString", "containsExactly", "containsExactlyInAnyOrder",
+    "containsOnly",
+})  # fmt: skip
+# What is looked for, by AssertJ's names and Hamcrest's: it becomes what none holds.
+_WITHIN = frozenset({
+    "contains", "startsWith", "endsWith", "containsKey", "containsEntry", "hasMessageContaining",
+    "hasMessageStartingWith", "containsString", "hasItem", "hasItems", "hasEntry", "hasKey",
+})  # fmt: skip
 _ERRORS = frozenset({"assertThrows", "assertThatExceptionOfType"})
 _KINDS = frozenset({"isInstanceOf", "isExactlyInstanceOf"})
 # Spring's MockMvc: matchers whose argument of this number is a constant, by what begins their chain.
@@ -56,7 +68,8 @@ _STATUSES = tuple(
     f"is{each}".encode()
     for each in ("Ok", "Created", "NoContent", "Found", "BadRequest", "Forbidden", "NotFound", "Conflict")
 )
-_HAMCREST = frozenset({"is", "equalTo", "hasSize"})
+_HAMCREST = frozenset({"is", "equalTo", "hasSize", "contains", "containsInAnyOrder"})
+_ALIKE = frozenset({"assertEquals", "assertIterableEquals", "assertLinesMatch"})
 # What another error is asked as: none from which an answer's own would be derived.
 _RAISED = (
     "java.util.EmptyStackException",
@@ -65,6 +78,7 @@ _RAISED = (
 )
 _FACTORIES = frozenset({"of", "from", "valueOf"})
 _SCOPES = frozenset({"method_declaration"})
+_ALONE = frozenset({"expression_statement", "lambda_expression"})
 _LEAVING = frozenset({"return_statement"})
 _LEAVING_LOOPS = _LEAVING | {"break_statement", "continue_statement"}
 # By what a file imports, the class of its framework's assertions: JUnit 5, TestNG, JUnit 4 and 3.
@@ -116,7 +130,7 @@ def _test(method: Node, file: TestFile, imports: str) -> DeclaredTest | None:
 def _asked_by(body: Node, file: TestFile, imports: str) -> Iterator[Alteration]:
     """What every run of a test's body asks."""
     for each in body.named_children if body.type == "block" else [body]:
-        inner = each.named_children[:1] if each.type == "expression_statement" else []
+        inner = each.named_children[:1] if each.type == "expression_statement" else [each]
         if inner and inner[0].type == "method_invocation":
             for link in _links(inner[0]):
                 yield from _assertion(link, file, imports)
@@ -164,9 +178,12 @@ def _assertion(call: Node, file: TestFile, imports: str) -> Iterator[Alteration]
     opposites = _FLUENT if holder.startswith(_ASSERT_THAT) else _OPPOSITES
     yield from noting(call, file, imports)
     yield from _asked_by_call(call, file, imports)
-    if name in {"assertEquals", "isEqualTo"}:
+    if name == "assertAll":
+        bodies = [each.child_by_field_name("body") for each in given]
+        yield from (asked for each in bodies if each for asked in _asked_by(each, file, imports))
+    if name in {*_ALIKE, "isEqualTo"}:
         yield from _shapes(given[:1], file)
-    is_last = call.parent is not None and call.parent.type == "expression_statement"
+    is_last = call.parent is not None and call.parent.type in _ALONE
     if not is_last or ("junit.framework" in imports and name == "assertEquals"):
         return  # nothing follows some opposites (`isNull`); JUnit 3 has none of equality
     for each in renamed(file.text, at.start_byte, at.end_byte, opposites) if at is not None else ():
@@ -182,12 +199,14 @@ def _asked_by_call(call: Node, file: TestFile, imports: str) -> list[Alteration]
     """What is expected by a call, or by one link of a chain of calls, as something else."""
     name, given, about = part(call, "name"), inside(call), call.child_by_field_name("object")
     is_error = source(about).startswith(_THROWN)
-    if name == "assertEquals":
+    if name in _ALIKE:
         return _equal(given, file, imports)
     if name in _ERRORS or (is_error and name in _KINDS):
         return _raised(given)
-    if (is_error and name == "hasMessage") or (source(about).startswith(_ASSERT_THAT) and name in _EQUAL):
-        return list(constants(given, file, word(about)))
+    is_about = is_error or source(about).startswith(_ASSERT_THAT)
+    if is_about and name in _EQUAL | _WITHIN:
+        found = constants(given, file, word(about))
+        return list(held_by_none(file.text, found) if name in _WITHIN else found)
     if name == "assertThat":
         return [each for matcher in given[1:] for each in _hamcrest(matcher, file, word(given[0]))]
     if name in {"andExpect", "andExpectAll"}:
@@ -211,8 +230,11 @@ def _raised(given: list[Node]) -> list[Alteration]:
 
 
 def _hamcrest(matcher: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
-    """The constant of a matcher that stands for equality."""
-    yield from constants(inside(matcher), file, asked) if part(matcher, "name") in _HAMCREST else ()
+    """The constant of a matcher that stands for equality, or that is looked for."""
+    name = part(matcher, "name")
+    yield from constants(inside(matcher), file, asked) if name in _HAMCREST else ()
+    if name in _WITHIN - _HAMCREST:
+        yield from held_by_none(file.text, constants(inside(matcher), file, asked))
 
 
 def _answered(matcher: Node, file: TestFile) -> Iterator[Alteration]:

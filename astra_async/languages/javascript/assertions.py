@@ -21,6 +21,7 @@ from astra_async.languages.altering import (
     Alteration,
     constant,
     far,
+    held_by_none,
     listed,
     not_held,
     nothing,
@@ -154,8 +155,7 @@ def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Itera
     yield from found
     yield from shapes(expected, file) if name != "members" else ()
     if name in _CALLED:
-        found = list(constants(given, file, asked))
-        yield from (*far(file.text, found), *not_held(file.text, found))
+        yield from held_by_none(file.text, constants(given, file, asked))
     if name in _RAISING and given and given[0].type == "identifier" and source(given[0])[:1].isupper():
         others = tuple(each.encode() for each in _RAISED if each != source(given[0]))
         yield Alteration(*spans(given)[0], RAISED, others)

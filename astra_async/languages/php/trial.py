@@ -58,8 +58,17 @@ _OPPOSITES = both_ways({
     "assertEmpty": "assertNotEmpty", "assertInstanceOf": "assertNotInstanceOf",
     "assertArrayHasKey": "assertArrayNotHasKey",
     "assertStringContainsString": "assertStringNotContainsString",
+    "assertStringStartsWith": "assertStringStartsNotWith", "assertStringEndsWith": "assertStringEndsNotWith",
+    "assertMatchesRegularExpression": "assertDoesNotMatchRegularExpression",
+    "assertEqualsCanonicalizing": "assertNotEqualsCanonicalizing",
+    "assertObjectHasProperty": "assertObjectNotHasProperty", "assertIsArray": "assertIsNotArray",
+    "assertIsString": "assertIsNotString", "assertIsInt": "assertIsNotInt",
+    "assertFileExists": "assertFileDoesNotExist", "assertDatabaseHas": "assertDatabaseMissing",
+    "assertSee": "assertDontSee", "assertSeeText": "assertDontSeeText", "assertGuest": "assertAuthenticated",
 })  # fmt: skip
-_EXACT = frozenset({"assertSame", "assertEquals", "assertCount", "assertEqualsWithDelta"})
+_EXACT = frozenset({
+    "assertSame", "assertEquals", "assertCount", "assertEqualsWithDelta", "assertEqualsCanonicalizing",
+})  # fmt: skip
 # Laravel's, of an answer: the argument that is expected, and those that expect a part of what there is.
 _ANSWERED = {
     "assertStatus": 0, "assertJsonPath": 1, "assertJsonCount": 0, "assertExactJson": 0, "assertJson": 0,
@@ -110,7 +119,10 @@ _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
     "assertGreaterThan": (0, _LISTS), "assertGreaterThanOrEqual": (0, _LISTS),  # a list is above all numbers
     "assertLessThan": (1, _LISTS), "assertLessThanOrEqual": (1, _LISTS),
 }  # fmt: skip
-_WITHIN = frozenset({"assertContains", "assertStringContainsString", "assertSee", "assertSeeText"})
+_WITHIN = frozenset({
+    "assertContains", "assertStringContainsString", "assertSee", "assertSeeText", "assertStringStartsWith",
+    "assertStringEndsWith", "expectExceptionMessage",
+})  # fmt: skip
 # Exceptions of PHP's own of which none is another's kind.
 _RAISED = (
     "InvalidArgumentException", "LengthException", "DomainException", "OutOfRangeException",

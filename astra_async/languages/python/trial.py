@@ -12,16 +12,15 @@ from astra_async.languages.altering import (
     COMPARED,
     ORDER,
     RAISED,
-    SOMETHING,
     SUBJECT,
     Alteration,
     DeclaredTest,
     anchored,
-    both_ways,
     compared,
     constant,
     declared_test,
     far,
+    held_by_none,
     in_loop,
     listed,
     not_held,
@@ -30,6 +29,22 @@ from astra_async.languages.altering import (
     within,
 )
 from astra_async.languages.other_values import named
+from astra_async.languages.python.assertions import (
+    CALLED,
+    CALLED_WITH,
+    EQUAL,
+    LISTS,
+    MANAGERS,
+    NEAR,
+    NOT_IN,
+    OPERATORS,
+    OPPOSITES,
+    OTHER_ERRORS,
+    OTHERS,
+    RAISES,
+    UNORDERED,
+    WITHIN,
+)
 from astra_async.languages.python.noting import COMPARING, DENIED, HOLDS, PASS, TRUE, around, errors
 from astra_async.languages.python.syntax import (
     Function,
@@ -55,54 +70,12 @@ if TYPE_CHECKING:
 # CPython 3.11 counts the depth of the tree that it makes for all threads together, and raises a SystemError
 # where two are at it and the collector of garbage, which any new object may start, runs Python code.
 _ONE_AT_A_TIME = threading.Lock()
-_EQUAL = {
-    "assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
-    "assertAlmostEqual", "assertCountEqual", "assertSequenceEqual", "assertMultiLineEqual",
-}  # fmt: skip
-_UNORDERED = {"assertCountEqual", "assertSetEqual", "assertDictEqual"}
-_OPPOSITES = both_ways({
-    "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn",
-    "assertIs": "assertIsNot", "assertIsNone": "assertIsNotNone", "assertIsInstance": "assertNotIsInstance",
-    "assertGreater": "assertLessEqual", "assertLess": "assertGreaterEqual",
-    "assertAlmostEqual": "assertNotAlmostEqual", "assertContains": "assertNotContains",
-})  # fmt: skip
-_WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument that is looked for
-_NOT_IN = b"(lambda: %b)", b"(lambda: [%b])"  # an answer's own `in` may well take a list
-# What an assertion does not hold of, whatever is asked about: the place that is written differently, and the
-# argument out of whose text.
-_LISTS = b"[%b]", b"(%b,)"
-_OTHERS: dict[str, tuple[int, int, tuple[bytes, ...]]] = {
-    "assertTrue": (0, 0, (b"not (%b)", b"None", b"''", b"0")),
-    "assertFalse": (0, 0, (b"not (%b)", b"[%b]", *SOMETHING)),
-    "assertIsNotNone": (0, 0, (b"[%b].clear()", b"[%b].sort()")), "assertNotIn": (1, 0, _LISTS),
-    "assertIn": (0, 0, _NOT_IN), "assertIsNone": (0, 0, (*_LISTS, *SOMETHING)),
-    "assertIsInstance": (0, 0, _LISTS), "assertRegex": (0, 0, _LISTS), "assertIs": (1, 1, _LISTS),
-    **dict.fromkeys(("assertGreater", "assertGreaterEqual"), (1, 1, HOLDERS)),
-    **dict.fromkeys(("assertLess", "assertLessEqual"), (1, 1, HOLDERS)),
-}  # fmt: skip
-_OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
-# What another error is asked as: an honest one may well be of two of the usual kinds, or of two of the
-# answer's own, and hardly of these.
-_RAISED = (
-    "BufferError", "RecursionError", "ReferenceError", "StopAsyncIteration", "UnboundLocalError", "TabError",
-)  # fmt: skip
-# What is called in place of what is to raise: raises nothing, or another error.
-_CALLED = tuple(b"(lambda *_, **__: %b)" % each for each in (b"None", b"(it for it in ()).throw(TabError())"))
 _LEAVING = ast.Break | ast.Continue
-# Whose blocks raise what is raised in them; one of the answer's own might not.
-_MANAGERS = {
-    "subTest", "patch", "object", "dict", "multiple", "open", "closing", "atomic", "nullcontext", "ExitStack",
-    "TemporaryDirectory", "NamedTemporaryFile", "catch_warnings", "redirect_stdout", "redirect_stderr",
-    "app_context", "test_request_context", "test_client", "session_transaction", "TestClient", "AsyncClient",
-    "freeze_time", "travel", "override_settings", "modify_settings", "settings", "localcontext", "context",
-    "captureOnCommitCallbacks", "assertNumQueries", "override", "client",
-}  # fmt: skip
 _FOR_ROW = Choosing(
     b"(%(name)b := %(row)b)",
     b"(%(other)b if %(variable)b is %(name)b else %(same)b)",
     anew=(b"lambda: %b", b"None", b"@name@.rows(%(over)b, [%(rows)b], @first@)"),
 )
-_RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 
 
 def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
@@ -192,7 +165,7 @@ class _Reader(Values):
     def _managed(self, node: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
         """What a block asks whose managers are known."""
         names = [callee(item.context_expr) for item in node.items]
-        raising = [item for item, name in zip(node.items, names, strict=True) if name in _RAISES]
+        raising = [item for item, name in zip(node.items, names, strict=True) if name in RAISES]
         if raising and isinstance(node, ast.With):
             call = raising[0].context_expr
             yield from self._raises(call)
@@ -201,7 +174,7 @@ class _Reader(Values):
             # Of more, another right answer may raise in an earlier one, or in what it enters.
             if len(node.items) == len(node.body) == 1:
                 yield Alteration(*self.span(node.body[0]), SUBJECT, (b"None", b"raise TabError()"))
-        elif all(name in _MANAGERS for name in names):
+        elif all(name in MANAGERS for name in names):
             yield from self.alterations(node.body)
 
     def _call(self, value: ast.expr) -> Iterator[Alteration]:
@@ -278,12 +251,12 @@ class _Reader(Values):
                     yield from self.compared(left, right)
                 case ast.Is():
                     found = self.compared(left, right, named=True)
-                    yield from found or [listed(self.source, *self.span(right), _LISTS)]
+                    yield from found or [listed(self.source, *self.span(right), LISTS)]
                 case ast.In():
                     span = self.span(left)
                     short = not_held(self.source, constant(self.source, *span))
                     yield from (
-                        within(self.source, *span) or (*short,) or (listed(self.source, *span, _NOT_IN),)
+                        within(self.source, *span) or (*short,) or (listed(self.source, *span, NOT_IN),)
                     )
                 case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE():
                     yield listed(self.source, *self.span(right), HOLDERS)
@@ -291,12 +264,12 @@ class _Reader(Values):
         elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
             yield from compared(self.source, [self.span(test)], TRUE, b" ")
             yield Alteration(begin, begin, others=(b"not ",))
-            yield from self._otherwise(test, test, _OTHERS["assertTrue"][2])
+            yield from self._otherwise(test, test, OTHERS["assertTrue"][2])
 
     def _operator(self, left: ast.expr, right: ast.expr) -> Iterator[Alteration]:
         begin, end = self.span(left)[1], self.span(right)[0]
         found = re.fullmatch(rb"([\s)]*)([!=<>]=?|(?:not )?in|is(?: not)?)([\s(]*)", self.source[begin:end])
-        other = _OPERATORS.get(found[2].decode()) if found else None
+        other = OPERATORS.get(found[2].decode()) if found else None
         if found and other:
             yield Alteration(begin + found.start(2), begin + found.end(2), others=(other.encode(),))
 
@@ -305,26 +278,30 @@ class _Reader(Values):
         if not isinstance(call.func, ast.Attribute):
             return
         sides = [each for each in call.args[:2] if not isinstance(each, ast.Starred)]
-        if name in _RAISES:
+        if name in RAISES:
             yield from self._raises(call)
-        elif name in _EQUAL and len(sides) > 1:
+        elif name in EQUAL and len(sides) > 1:
             found = self.compared(*sides)
-            if name in _UNORDERED:
+            if name in UNORDERED:
                 found = [each for each in found if each.kind != ORDER]
-            yield from far(self.source, found) if name == "assertAlmostEqual" else found
+            yield from far(self.source, found) if name in NEAR else found
             is_first = not isinstance(sides[0], ast.List | ast.Tuple | ast.Dict | ast.Constant)
             about, expected = sides if is_first else sides[::-1]
             parts = len(expected.elts) if isinstance(expected, ast.List | ast.Tuple) else None
             yield from other_subject(self.span(about), found, parts, b"{'none': @drawn@}")
-        elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
+        elif name in CALLED_WITH:
+            values = (*call.args, *(each.value for each in call.keywords))
+            found = [each for value in values for each in constant(self.source, *self.span(value))]
+            yield from held_by_none(self.source, found)
+        elif len(sides) > 1 and (place := WITHIN.get(name)) is not None:
             yield from within(self.source, *self.span(sides[place]))
         if name != "assertAlmostEqual" or len(call.args) + len(call.keywords) == len(sides):
             yield from compared(self.source, [*map(self.span, sides)], HOLDS.get(name, ()), b" ")
-        if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):
+        if (other := OTHERS.get(name)) and len(sides) > max(other[:2]):
             yield from self._otherwise(sides[other[0]], sides[other[1]], other[2])
         end = self.span(call.func)[1]
-        if name in _OPPOSITES:
-            yield Alteration(end - len(name), end, others=(_OPPOSITES[name].encode(),))
+        if name in OPPOSITES:
+            yield Alteration(end - len(name), end, others=(OPPOSITES[name].encode(),))
 
     def _otherwise(
         self, place: ast.expr, out_of: ast.expr, patterns: Iterable[bytes]
@@ -340,10 +317,10 @@ class _Reader(Values):
             return
         for given in call.args[:1]:
             if isinstance(given, ast.Name | ast.Attribute) and callee(given)[:1].isupper():
-                others = tuple(each.encode() for each in _RAISED if each != callee(given))
+                others = tuple(each.encode() for each in OTHER_ERRORS if each != callee(given))
                 yield Alteration(*self.span(given), RAISED, others)
         for called in call.args[1:2]:
-            yield Alteration(*self.span(called), SUBJECT, _CALLED)
+            yield Alteration(*self.span(called), SUBJECT, CALLED)
         for keyword in call.keywords:
             if keyword.arg == "match":
                 yield from within(self.source, *self.span(keyword.value))

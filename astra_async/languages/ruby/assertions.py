@@ -69,7 +69,10 @@ _OPPOSITES = both_ways(
     | {f"assert_{each}": f"refute_{each}" for each in _ASSERTIONS}
     | {f"must_{each}": f"wont_{each}" for each in _EXPECTATIONS}
     | {"assert_difference": "assert_no_difference"}
-) | {"to_not": "to", "assert_not": "assert"}
+) | {
+    "to_not": "to", "assert_not": "assert", "assert_not_nil": "assert_nil", "assert_no_match": "assert_match",
+    "assert_not_equal": "assert_equal", "assert_not_includes": "assert_includes",
+}  # fmt: skip
 # Matchers that no answer declares, and that hold of no list.
 _LISTABLE = frozenset({"match", "start_with", "end_with", "respond_to", "have_key", "be_within", "cover"})
 _MAKING = frozenset({"map", "collect", "pluck", "ids"})  # a list
