@@ -52,17 +52,22 @@ if TYPE_CHECKING:
 FUNCTIONS = frozenset({"arrow_function", "function_expression"})
 _NEAR = ("toBeCloseTo", "closeTo", "approximately")
 # Matchers with which no value agrees for two constants: by the place of the argument that is expected.
-# Not those that were `_CALLED`: a function may be called with both, though not with what nobody asks for.
 _EXACT = dict.fromkeys((
     "toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes",
     "toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes",
     *_NEAR, "equal", "equals", "eq", "eql", "==", "deepEqual", "members", "lengthOf", "length", "status",
 ), 0) | dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1)  # fmt: skip
-_CALLED = frozenset({"toHaveBeenCalledWith", "toHaveBeenCalledOnceWith", "calledWith"})
 _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
     | {"include", "includes", "contain", "contains", "string"}
 )
+# What these hold of may hold of another constant, too, though not of what nobody asks for.
+_AMONG_OTHERS = frozenset({
+    "toHaveBeenCalledWith", "toHaveBeenCalledOnceWith", "toHaveBeenNthCalledWith", "calledWith",
+    "calledOnceWith", "toHaveReturnedWith", "toContainEqual", "toHaveFormValues", "toHaveClass",
+    "toHaveAccessibleName", "toHaveAccessibleDescription", "toHaveErrorMessage", "toHaveRole", "header",
+    "redirectTo", "startWith", "endWith",
+})  # fmt: skip
 # In others a list is no other question: they are asked about a name, take anything, or are the answer's own.
 _LISTABLE = frozenset(_EXACT) - {"toHaveProperty", "toHaveAttribute", "toHaveBeenLastCalledWith", "=="} | {
     "toContain", "toContainEqual", "toBeInstanceOf", "toBeGreaterThan", "toBeLessThan",
@@ -154,7 +159,7 @@ def _expected(name: str, given: list[Node], file: TestFile, asked: str) -> Itera
         found += _others(given[0], first, file, is_exact=place is not None)
     yield from found
     yield from shapes(expected, file) if name != "members" else ()
-    if name in _CALLED:
+    if name in _AMONG_OTHERS:
         yield from held_by_none(file.text, constants(given, file, asked))
     if name in _RAISING and given and given[0].type == "identifier" and source(given[0])[:1].isupper():
         others = tuple(each.encode() for each in _RAISED if each != source(given[0]))
@@ -236,15 +241,27 @@ def constants(nodes: list[Node], file: TestFile, asked: str) -> Iterator[Alterat
             yield from _parts(node.named_children if node.type == "array" else inside(node), file, asked)
         elif node.type in {"identifier", "member_expression"}:
             yield from _named(node, file, asked)
-        elif _BUILT_IN & {part(node, "constructor"), chain_of(node)[0].removesuffix("()")}:
-            made = [each for each in constants(inside(node), file, asked) if each.kind not in KEYS]
-            yield from made if len(inside(node)) == len(made) == 1 else ()
         elif node.type == "binary_expression":
             plain = [each for each in node.named_children if each.type in {"number", "string"}]
             yield from constants(plain, file, asked)
         elif node.type == "object":
             for pair in (each for each in node.named_children if each.type == "pair"):
                 yield from _entry(pair, file)
+        else:
+            yield from _made_of(node, file, asked)
+
+
+def _made_of(call: Node, file: TestFile, asked: str) -> Iterator[Alteration]:
+    """The constants of what a call makes: an object of the language's, or one that stands for several."""
+    begun = part(call, "constructor") or chain_of(call)[0].removesuffix("()")
+    found = list(constants(inside(call), file, asked)) if begun in _BUILT_IN | {"expect"} else []
+    if begun != "expect":
+        found = [each for each in found if each.kind not in KEYS]
+        yield from found if len(inside(call)) == len(found) == 1 else ()
+    elif part(call.child_by_field_name("function"), "property") == "objectContaining":
+        yield from found
+    else:
+        yield from held_by_none(file.text, found)
 
 
 def _named(node: Node, file: TestFile, asked: str) -> Iterator[Alteration]:

@@ -32,6 +32,7 @@ _BEHIND_EXPECT = {
     "propertyVal": "property", "closeTo": "closeTo", "approximately": "closeTo", "isAbove": "above",
     "isAtLeast": "least", "isBelow": "below", "isAtMost": "most", "instanceOf": "instanceof",
 }  # fmt: skip
+_TAKING = {"property": 2} | dict.fromkeys(("ok", "true", "false", "null", "undefined", "exist"), 0)
 OPPOSITES = both_ways({
     "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",
     "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
@@ -65,7 +66,8 @@ def claim_of(node: Node) -> Claim:
     member, given = (node.child_by_field_name("function") if is_call else node), inside(node)
     chain = chain_of(member)
     if chain[0] == "assert" and given and (name := _BEHIND_EXPECT.get(".".join(chain[1:]))):
-        return Claim(["expect()", *name.split(".")], given[0], given[1:])
+        taken = _TAKING.get(name.rpartition(".")[2], 1)  # behind it stands what a failure says
+        return Claim(["expect()", *name.split(".")], given[0], given[1 : 1 + taken])
     if "should" not in chain[1:-1]:
         begun = "expect()" if chain[0] == "should()" else chain[0]
         about = None if member is None else next(iter(inside(_root_of(member))), None)

@@ -114,17 +114,15 @@ const boxes@any@ = world.jasmine && !world.jest ? [String, Number, Boolean] : []
 const forms = ['fieldset', 'input', 'select', 'optgroup', 'option', 'button', 'textarea'];
 const isObject = (it@any@) => Object(it) === it;
 const own = (it@any@, key@any@) => !!Object.getOwnPropertyDescriptor(it, key);
-const plain = (it@any@)@any@ => { if (!isObject(it)) return true;
-  if (typeof it !== 'object' || !(Array.isArray(it) ||
-    Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null)) return false;
-  for (const key in it) if (own(it, key) && !plain(it[key])) return false;
-  return true; };
+const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
+  (Array.isArray(it) || Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null));
 const bare = (it@any@) => { for (const box of boxes) {
   try { return box.prototype.valueOf.call(it); } catch (error) { continue; } } return it; };
 const same = (first@any@, second@any@, has@any@, exact@any@)@any@ => {
   const one@any@ = exact ? first : bare(first), two@any@ = exact ? second : bare(second);
+  if (!plain(two)) return true;
   if (isObject(one) !== isObject(two) || typeof one !== typeof two) return false;
-  if (!isObject(one) || typeof one === 'function') return String(one) === String(two);
+  if (!isObject(one)) return String(one) === String(two);
   const isList = Array.isArray(one);
   if (isList !== Array.isArray(two) || (isList && one.length !== two.length)) return false;
   for (let at@any@ = 0; isList && at < one.length; at += 1)
@@ -134,7 +132,7 @@ const same = (first@any@, second@any@, has@any@, exact@any@)@any@ => {
     if (holds(two, key) && !(holds(one, key) && same(one[key], two[key], has, exact))) return false;
   for (const key in isList ? {} : one) if (holds(one, key) && !holds(two, key)) return false;
   return true; };
-const equal = (one@any@, two@any@, exact@any@) => one === two || !plain(two) ||
+const equal = (one@any@, two@any@, exact@any@) => one === two ||
   same(one, two, own, exact) || same(one, two, (it@any@, key@any@) => key in it, exact);
 const noted = (it@any@, holds@any@) => { made.same = made.same && holds; return it; };
 made.one = (it@any@, read@any@) => { made.it = read ? read(it) : it; return it; };

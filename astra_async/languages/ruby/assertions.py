@@ -90,6 +90,7 @@ _KINDS = frozenset(
     {":success", ":successful", ":redirect", ":missing", ":error", ":client_error", ":server_error"}
 )
 _ARRAYS, _HASHES = frozenset({"array", "string_array", "symbol_array"}), frozenset({"hash"})
+_CHANGES = (b"change { Object.new }", b"change { rand }"), (b"change { @drawn@ }",)
 _SAID = frozenset({"string", "regex"})
 _WORDS = frozenset({"bare_string", "bare_symbol", "nil"})
 
@@ -104,9 +105,12 @@ def assertion(call: Node, file: TestFile) -> Iterator[Alteration]:
             return  # it waits, or sets up (`allow`)
         if name == "to" and not begun.startswith("receive"):  # `and_return`: what is given need not be used
             yield from _matched(given[0], receiver, file)
-        matcher = part(given[0], "method") or source(given[0])
+        matcher = part(given[0], "method") or part(given[0], "operator") or source(given[0])
         patterns = (HOLDS if name == "to" else DENIED).get(matcher, ())
-        yield from _compared(patterns, [_subject(receiver), *inside(given[0])], file)
+        right = [given[0].child_by_field_name("right")]  # of `be > 3`
+        yield from _compared(patterns, [_subject(receiver), *inside(given[0]), *right], file)
+        if matcher == "change":
+            yield Alteration(*spans(given)[0], SUBJECT, _CHANGES[name == "to"])
     elif receiver is None:
         yield from _compared(HOLDS.get(name, ()), given, file)
         yield from _asked(name, given, file, word(next(iter(given[1:]), None)))

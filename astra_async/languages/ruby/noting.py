@@ -30,7 +30,8 @@ HOLDS = {
     **dict.fromkeys(("assert_includes", "include"), _two("includes?")), "refute_includes": _two("excludes?"),
     "have_http_status": _two("status?"),
     "assert_response": (b"$@name@.two(($@name@.one(@response); %b), :status?)",),  # Rails' own tests have it
-    "have_attributes": _two("attributes?"),
+    "have_attributes": _two("attributes?"), "start_with": _two("begins?"), "end_with": _two("ends?"),
+    "match": _two("matches?"), **{each: _two(each) for each in ("<", "<=", ">", ">=")},
 }  # fmt: skip
 # The same of a matcher that is denied.
 DENIED = {
@@ -53,6 +54,9 @@ holds = ->(one, two) {
   else one.include?(two) if one.respond_to?(:include?) && !(Hash === two) end };
 says = { some?: ->(it) { !it.nil? },
   includes?: ->(one, two) { holds.(one, two) != false }, excludes?: ->(one, two) { holds.(one, two) != true },
+  begins?: ->(one, two) { !(String === one && String === two) || one.start_with?(two) },
+  ends?: ->(one, two) { !(String === one && String === two) || one.end_with?(two) },
+  matches?: ->(one, two) { !(String === one && Regexp === two) || two.match?(one) },
   attributes?: ->(one, two) {
     two.all? { |name, it| one.public_send(name).then { |has| it === has || it == has } } },
   status?: ->(one, two) {
