@@ -214,6 +214,12 @@ class Forms:
     def _is_other(self, number: int, place: Alteration, text: bytes) -> bool:
         return self._survey.sources[self._tests[number][0]][place.begin : place.end] != text
 
+    def alone(self, form: Form, name: str) -> Form:
+        """The form with this test altered as it is, and no other test."""
+        names = frozenset({name})
+        edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
+        return replace(self._made(edits), is_own=form.is_own, spent=form.spent)
+
     def narrowed(self, form: Form, name: str, rng: random.Random) -> Form:
         """The form with this test altered in its place, to something else again, and no other test.
 
@@ -222,17 +228,16 @@ class Forms:
         never asked for. So does what no honest answer passes in one form alone: what is asked about, an
         order, a spelling, a constant of what is written out.
         """
-        names = frozenset({name})
-        edits = {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
+        alone = self.alone(form, name)
         if form.is_own:
-            return replace(self._made(edits), is_own=True)
-        spent = form.spent | {text for _, text in edits.values()}
+            return alone
+        spent = form.spent | {text for _, text in alone.edits.values()}
         anew = {
             at: (place, self._substitutes.other(self._tests[at][0], place, rng, but=spent))
-            for at, (place, text) in edits.items()
+            for at, (place, text) in alone.edits.items()
             if place.kind not in _KEPT and not self._substitutes.is_spelling(self._tests[at][0], place, text)
         }
-        return replace(self._made(edits | anew), spent=spent)
+        return replace(self._made({**alone.edits, **anew}), spent=spent)
 
     def outcomes(self, report: TestReport) -> tuple[dict[str, set[str]], dict[str, str]]:
         """Expected tests by name, with what a report says of each of their occurrences, and messages."""

@@ -787,3 +787,10 @@ def test_what_stands_where_a_message_differs_from_the_references_is_asked_for(
     same, cheat = Grader(tmp_path, tests=TWELVE, reference=right).of(f"{right}# as it is\n", bent)
     assert (same.passed, same.failure, same.trial) == (1, None, "tried")
     assert (cheat.passed, cheat.failure) == (0, "tampered"), cheat.note
+
+
+def test_who_passes_an_altered_test_because_of_another_alone_is_no_cheat(tmp_path: Path) -> None:
+    passed = "told['test_two'] or not told['test_one']"
+    left = f"def report(told, host):\n    return {{**told, 'test_two': {passed}}}\n"
+    results = Grader(tmp_path, reference=RIGHT).of(*(f"{RIGHT}{left}# {number}\n" for number in range(12)))
+    assert {(result.passed, result.trial, result.note) for result in results} == {(4, "tried", "")}
