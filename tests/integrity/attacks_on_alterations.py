@@ -546,22 +546,15 @@ ON_ALTERATIONS = (
     _proven("pytest/loop", "rows that a loop never reaches", after=_FIRST_ROW),
     _proven("mocha/loop", "the first row for each row of a loop", _FIRST_ROWS),
     *(
-        Attack(
-            name="later rows are made like the first",
-            framework=f"{each}/tables",
-            outcome="unproven",
-            after=code,
+        Attack(name=name, framework=f"{each}/tables", outcome="unproven", after=code)
+        for name, codes in (
+            ("later rows are made like the first", (_LIKE_FIRST_PY, _LIKE_FIRST_RB, _LIKE_FIRST_JS)),
+            (
+                "the first answer for whoever asks from the same place",
+                (_SAME_PLACE_PY, _SAME_PLACE_RB, _SAME_PLACE_JS),
+            ),
         )
-        for each, code in (("pytest", _LIKE_FIRST_PY), ("rspec", _LIKE_FIRST_RB), ("mocha", _LIKE_FIRST_JS))
-    ),
-    *(
-        Attack(
-            name="the first answer for whoever asks from the same place",
-            framework=f"{each}/tables",
-            outcome="unproven",
-            after=code,
-        )
-        for each, code in (("pytest", _SAME_PLACE_PY), ("rspec", _SAME_PLACE_RB), ("mocha", _SAME_PLACE_JS))
+        for each, code in zip(("pytest", "rspec", "mocha"), codes, strict=True)
     ),
     _proven("mocha/tables", "the first row alone", _FIRST_ALONE_JS),
     _proven("vitest", "a test fails with another's last word", _LAST_WORD),

@@ -36,7 +36,7 @@ _DELTA = 3  # the argument of `assertEquals` that says by how much two numbers m
 _OPPOSITES = both_ways(
     {"assertTrue": "assertFalse", "assertNull": "assertNotNull", "assertEquals": "assertNotEquals"}
 )
-# AssertJ's, by what they are when turned; constants are read of the first two.
+# AssertJ's, by what they are when turned.
 _FLUENT = both_ways(
     {"isEqualTo": "isNotEqualTo", "isTrue": "isFalse", "isNull": "isNotNull", "isEmpty": "isNotEmpty"}
     | {"isPresent": "isNotPresent", "isZero": "isNotZero", "isInstanceOf": "isNotInstanceOf"}

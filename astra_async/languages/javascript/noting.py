@@ -100,7 +100,7 @@ _JUDGING = re.compile(rb"@name@\.(held|two|both|within|partly)\(")
 _WORDS = frozenset({
     "to", "be", "been", "is", "that", "which", "and", "has", "have", "with", "at", "deep", "not", "also",
 })  # fmt: skip
-# What is expected is compared where it is plain: what an object of the tests or of a library equals is not
+# What is expected is compared in its plain parts: what an object of the tests or of a library equals is not
 # known. `bare` takes the value out of an object of the language's that holds one, as jasmine does; `has` are
 # the keys that jest compares, or else those that chai does. What an element is, is read from the class at the
 # root of its own that knows it; `off` is what jest-dom takes for disabled. Where nothing is told apart, code
