@@ -26,7 +26,7 @@ def masked(text: str, skipped: re.Pattern[str], *, nested: bool = False) -> str:
     text, pieces, at = text.translate(_BLANKS), [], 0
     while found := skipped.search(text, at):
         end = _comment_end(text, found.start()) if nested and found[0].startswith("/*") else found.end()
-        filler = " " if found[0][0] in "/#?" else "_"
+        filler = " " if found[0][0] in "/#" else "_"
         pieces += [text[at : found.start()], re.sub(r"[^\n]", filler, text[found.start() : end])]
         at = end
     return "".join([*pieces, text[at:]])

@@ -250,8 +250,12 @@ FOUND = {
             ["[2, 1]"],
         ),  # an array of one is another type
         ("rust", "#[test]\nfn a() { assert_eq!(f(), vec![x, 2]); }", []),  # x would have moved
-        ("php", "function testA() { $this->assertSame([1, [2]], f()); }", ["[[2], 1]", "[1]", "[1, [2], 1]"]),
-        ("php", "function testA() { $this->assertSame(['a' => 1, 'b' => 2], f()); }", ["['a' => 1]"]),
+        (
+            "php",
+            "<?php function testA() { $this->assertSame([1, [2]], f()); }",
+            ["[[2], 1]", "[1]", "[1, [2], 1]"],
+        ),
+        ("php", "<?php function testA() { $this->assertSame(['a' => 1, 'b' => 2], f()); }", ["['a' => 1]"]),
     ],
 )
 def test_a_list_that_is_expected_can_be_of_another_shape(name: str, text: str, shapes: list[str]) -> None:

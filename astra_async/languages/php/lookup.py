@@ -12,32 +12,22 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import INSTALLED, PROTECTED
-from astra_async.languages.masking import masked
+from astra_async.languages.php.code import only_code
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from astra_async.languages.pristine import Pristine
 
-SKIPPED = re.compile(
-    r"(?://|#(?!\[))(?:(?!\?>)[^\r\n])*|/\*.*?(?:\*/|\Z)|\?>.*?(?:<\?(?:(?i:php)\b|=)?|\Z)"
-    r"|'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
-    r"|<<<[ \t]*[\"']?(?P<mark>\w+)[\"']?\n.*?(?:^[ \t]*(?P=mark)\b|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
 _PIECE = re.compile(
-    r"\bnamespace\s+(?P<namespace>[\w\\]+)?\s*[;{]"
+    r"\bnamespace(?:\s+(?P<namespace>[\w\\]+)|\s*\{)"
     r"|(?<![:>$\\\w])(?:class|interface|trait|enum)\s+(?P<type>\w+)|\bfunction\s+&?\s*(?P<function>\w+)\s*\(",
     re.IGNORECASE,
 )
 # Libraries that run tests, by the beginnings of their namespaces.
-_TESTING = ("phpunit", "sebastianbergmann", "pest", "codeception", "mockery", "prophecy")
-# Looked for in the text as it is: code may hide from who reads it in `"{$a["'"]}"`. Nor behind long comments.
-_BLANK = r"(?:\s|(?>/\*.{0,2000}?\*/)|(?://|#)[^\r\n]{0,2000}+[\r\n])++"
-_DECLARING = re.compile(
-    rf"(?:\bnamespace{_BLANK}|\bclass_alias\s*\([^;]{{0,500}}['\"]\\*)(?:/[/*]|#|(?:{'|'.join(_TESTING)})\b)",
-    re.IGNORECASE | re.DOTALL,
-)
+_TESTING = frozenset({"phpunit", "sebastianbergmann", "pest", "codeception", "mockery", "prophecy"})
+_ALIAS = re.compile(r"\bclass_alias\s*\(", re.IGNORECASE)
+_TESTING_NAME = re.compile(rf"[^;]{{0,500}}['\"]\\*(?:{'|'.join(sorted(_TESTING))})\b", re.IGNORECASE)
 # Where it is not known what an image holds: PHPUnit and what it loads.
 _USUAL = re.compile(
     r"(?:phpunit|sebastianbergmann|phario|deepcopy|doctrine|theseer|prophecy)/", re.IGNORECASE
@@ -59,10 +49,11 @@ class ClassLookup:
         """As `Lookup.refusal`."""
         if not path.lower().endswith((".php", ".inc", ".phtml")):
             return None
-        types, functions, _ = _declared(text)
+        types, functions, spaces = _declared(text)
         known = _declared(self._texts.get(path, ""))[0]
         is_found_first = _USUAL.match(path) if held is None else _is_found_as(path, held)
-        if _DECLARING.search(text) or (is_found_first and path not in self._texts):
+        is_testing = any(space.partition("\\")[0] in _TESTING for space in spaces)
+        if is_testing or _is_alias_made(text) or (is_found_first and path not in self._texts):
             return INSTALLED
         if (types - known) & self._types or any(each[0] in self._tests_alone for each in functions):
             return PROTECTED
@@ -75,15 +66,20 @@ def _is_found_as(path: str, held: Collection[str]) -> bool:
     return any("/".join(parts[at:]) in held for at in range(max(1, len(parts) - 1)))
 
 
+def _is_alias_made(text: str) -> bool:
+    """Whether a class is given a name of a library's that runs tests, which stands in the call."""
+    return any(_TESTING_NAME.match(text, found.end()) for found in _ALIAS.finditer(only_code(text)))
+
+
 def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
     """Types and functions with their namespaces, and the namespaces, in small letters, as PHP compares."""
     types, functions, spaces, space = set(), set(), set(), ""
-    for found in _PIECE.finditer(masked(f"?>{text}", SKIPPED)):
+    for found in _PIECE.finditer(only_code(text)):
         if found["type"]:
             types.add((space, found["type"].lower()))
         elif found["function"]:
             functions.add((space, found["function"].lower()))
         else:
-            space = (found["namespace"] or "").lower()
+            space = (found["namespace"] or "").lower().strip("\\")
             spaces.add(space)
     return types, functions, spaces or {""}

@@ -32,9 +32,9 @@ from astra_async.languages.altering import (
     table_key,
     within,
 )
-from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, without, word_of
+from astra_async.languages.masking import at_top, closing, parts_of, trimmed, without, word_of
 from astra_async.languages.other_values import arranged
-from astra_async.languages.php.lookup import SKIPPED
+from astra_async.languages.php.code import only_code
 from astra_async.languages.rows import Choosing, telling
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ _TWO = 2
 
 def read_tests(_: str, source: bytes) -> tuple[DeclaredTest, ...]:
     """The tests of a file."""
-    code = masked(source.decode("latin-1"), SKIPPED)  # so that characters are bytes
+    code = only_code(source.decode("latin-1"))  # so that characters are bytes
     tests = []
     for found in _METHOD.finditer(code):
         before = max(code.rfind(each, 0, found.start()) for each in "{};")
