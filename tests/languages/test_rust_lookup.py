@@ -40,6 +40,9 @@ def refusal(text: str, pristine: str = "pub fn f() {}\n", path: str = "src/lib.r
         "#![cfg_attr(all(), no_implicit_prelude)]\n",
         "mod quiet {\n    renamed!(nothing assert_eq);\n}\nuse quiet::assert_eq;\n",
         "use quiet::{other, r#assert};\n",
+        "skipped!{'x'br##\"a\"}\nmacro_rules! assert { ($($any:tt)*) => {} }\n",
+        'skipped!{"x"r#"a"}\nmacro_rules! assert { ($($any:tt)*) => {} }\n',
+        'skipped!{\'r"\\""}\nmacro_rules! assert { ($($any:tt)*) => {} }\n',
     ],
 )
 def test_what_takes_the_place_of_rust_s_assertions_is_refused(text: str) -> None:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 SKIPPED = re.compile(
     r"//[^\n]*|/\*|\A#!(?!\s*\[)[^\n]*"
-    r'|(?<!\w)[bc]?r(?P<hashes>#{0,255})".*?(?:"(?P=hashes)|\Z)'
+    # A name at a literal's end is its suffix, one behind a single quote a lifetime: neither begins a text.
+    r"""|(?:(?<![\w'])[bc]?r(?P<hashes>#{0,255})".*?(?:"(?P=hashes)|\Z)"""
     r'|b?"(?:[^"\\]|\\.)*(?:"|\Z)'
-    r"|b?'(?:\\(?:u\{\w*\}|[^\n]{1,3}?)|[^\\'\n])'",
+    r"|b?'(?:\\(?:u\{\w*\}|[^\n]{1,3}?)|[^\\'\n])')\w*",
     re.DOTALL,
 )
 # `#[test]`, `#[tokio::test]`, `#[cfg(test)]`, `#[cfg(all(test, unix))]`.
