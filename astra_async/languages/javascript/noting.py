@@ -112,17 +112,18 @@ NOTING = b"\n" + b"".join(
 const begun@any@ = { __proto__: null }, world@any@ = globalThis;
 const boxes@any@ = world.jasmine && !world.jest ? [String, Number, Boolean] : [];
 const forms = ['fieldset', 'input', 'select', 'optgroup', 'option', 'button', 'textarea'];
-const isObject = (it@any@) => Object(it) === it;
+const isObject = (it@any@) => typeof it === 'function' || (typeof it === 'object' && it !== null);
+const alike = (one@any@, two@any@) => one === two || (one !== one && two !== two);
 const own = (it@any@, key@any@) => !!Object.getOwnPropertyDescriptor(it, key);
 const plain = (it@any@)@any@ => !isObject(it) || (typeof it === 'object' &&
   (Array.isArray(it) || Object.getPrototypeOf(Object.getPrototypeOf(it) ?? it) === null));
-const bare = (it@any@) => { for (const box of boxes) {
-  try { return box.prototype.valueOf.call(it); } catch (error) { continue; } } return it; };
+const bare = (it@any@) => { for (let at = 0; at < boxes.length; at += 1) {
+  try { return boxes[at].prototype.valueOf.call(it); } catch (error) { continue; } } return it; };
 const same = (first@any@, second@any@, has@any@, exact@any@)@any@ => {
   const one@any@ = exact ? first : bare(first), two@any@ = exact ? second : bare(second);
   if (!plain(two)) return true;
   if (isObject(one) !== isObject(two) || typeof one !== typeof two) return false;
-  if (!isObject(one)) return String(one) === String(two);
+  if (!isObject(one)) return alike(one, two);
   const isList = Array.isArray(one);
   if (isList !== Array.isArray(two) || (isList && one.length !== two.length)) return false;
   for (let at@any@ = 0; isList && at < one.length; at += 1)
@@ -141,7 +142,7 @@ made.both = (it@any@, holds@any@) => noted(it, holds(made.it, it));
 made.of = (key@any@) => { made.it = made.it?.[key]; return key; };
 made.attributed = (it@any@, key@any@) => made.read(it, 'getAttribute')?.call(it, key);
 made.attribute = (key@any@) => { made.it = made.attributed(made.it, key); return key; };
-const partly = (one@any@, two@any@)@any@ => !isObject(two) ? Object.is(one, two) || one === two
+const partly = (one@any@, two@any@)@any@ => !isObject(two) ? alike(one, two)
   : !plain(two) || (isObject(one) && (!Array.isArray(two) || one.length === two.length) &&
     Object.keys(two).every((key) => partly(one[key], two[key])));
 made.partly = (it@any@) => noted(it, partly(made.it, it));
