@@ -21,6 +21,7 @@ from astra_async.languages.altering import (
     NOTED,
     NUMBER,
     ORDER,
+    RAISED,
     SHAPES,
     SUBJECT,
     TEXT,
@@ -80,6 +81,11 @@ class Form:
     def is_noting(self) -> bool:
         """Whether its tests ask what they do as they are."""
         return any(place.kind == NOTED for place, _ in self.edits.values())
+
+    @property
+    def asks_kinds(self) -> bool:
+        """Whether its tests ask for other kinds of errors, of which one error may have two."""
+        return all(place.kind == RAISED for place, _ in self.edits.values())
 
     def over(self, changed: Changed) -> Changed:
         """A solution's files, in which the tests inside of sources are altered as in the project's."""
@@ -296,7 +302,8 @@ class Forms:
         if place.rows:
             rows = set(range(len(place.rows.places)))
             left = sorted(rows - {each.rows.altered for each, _ in asked if each.rows} or rows)
-            row = max(rng.choices(left, k=2))  # code may be right in the first
+            # Code may be right in the first row alone, or in all others.
+            (row,) = rng.choices(left, [1 + (each > 0) for each in left])
             name = self._survey.new_name(self._tests[number][0], rng)
             place = replace(place, rows=replace(place.rows, altered=row)).by_name(name)
         but = {text for _, text in asked}

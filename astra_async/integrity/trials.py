@@ -225,7 +225,9 @@ class Trials:
             again = bent & seen.bent if bent else seen.bent
             if not again:
                 once = bent | (last.silent - passed)
-                if times == 1 and not seen.silent:
+                if times == 1 and not seen.silent and form.asks_kinds:
+                    once -= bent
+                elif times == 1 and not seen.silent:
                     # What others left undone may have passed it: the same question, by itself.
                     form = case.forms.alone(beside, min(bent))
                     passed, run, took_s = await case.pair(files, form, rng)

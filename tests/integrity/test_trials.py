@@ -17,6 +17,7 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.errors import ContainerLost
 from astra_async.integrity.draw import Decision, Draw, Solved
 from astra_async.integrity.trials import Trials
+from astra_async.languages.python.assertions import OTHER_ERRORS
 from astra_async.problems.prepare import prepare
 from astra_async.running.directory import RunDirectory
 from astra_async.running.grading import Grading
@@ -256,12 +257,18 @@ def test_two():
 
 def test_an_error_of_two_kinds_is_no_lenient_one(tmp_path: Path) -> None:
     right = "one = lambda: 1\n\n\ndef two():\n    raise ValueError\n"
-    both = right.replace("raise ValueError", "raise Both") + "class Both(ValueError, KeyError):\n    pass\n"
+    both = right.replace("raise ValueError", "raise Both") + "class Both(ValueError, {}):\n    pass\n"
+    kinds = [
+        "KeyError",
+        *(each for each in OTHER_ERRORS if each not in ("StopAsyncIteration", "UnboundLocalError")),
+    ]
     results = []
-    for key in range(12):
+    for key in range(6):
         grading = Grader(tmp_path / str(key), tests=RAISING, reference=right, key=b"%d" % key)
-        results += grading.of(*(f"{both}# {number}\n" for number in range(4)))
-    assert {result.failure for result in results} == {None}
+        results += grading.of(*(f"{both.format(each)}# {number}\n" for number, each in enumerate(kinds * 3)))
+    assert {(result.failure, result.trial, result.note) for result in results} == {(None, "tried", "")}
+    any_kind = grading.of(*(f"{both.format(', '.join(kinds))}# {number}\n" for number in range(12)))
+    assert "tampered" in {result.failure for result in any_kind}
 
 
 def test_a_trial_is_the_scored_run_but_for_what_tests_ask(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ NOTED_JAVASCRIPT = """\
 const answered = (given, wanted) => expect(told.one(given.status)).toBe(told.two(wanted, true));
 it('works', async () => {
   told.begin('all of it holds 7'); answered(await get(1), 200);
-  expect(told.held(find('a'), (it) => !told.off(it))).not.toBeDisabled();
+  expect(told.held(find('a'), (it) => told.off(it) !== true)).not.toBeDisabled();
   expect(told.held(find('b'), (it) => it == null)).not.toBeInTheDocument(); expect(told.held(gone, (it) => !told.read(it, 'isConnected'))).not.toBeInTheDocument();
   expect(told.one(total(1))).to.deep.equal(told.two({ sum: [1] }, true));
   expect(told.one(all, (it) => it?.length ?? it?.size)).toHaveLength(told.two(2 + 1)); expect(told.held(none, (it) => it === null)).to.be.null;

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
     LISTED,
+    RAISED,
     Alteration,
     DeclaredTest,
     both_ways,
@@ -274,7 +275,7 @@ def _other_errors(source: bytes, code: str, begin: int, end: int) -> Iterator[Al
         named = ({b"it": name, b"other": each} for each in _errors(code) if each != name)
         others = tuple(_OTHER_ERROR % each for each in named)
         if len(others) >= _FEWEST_ERRORS:
-            yield Alteration(begin, end, "error", others)
+            yield Alteration(begin, end, RAISED, others)
 
 
 def _part(source: bytes, code: str, begin: int, end: int, given: str, *, alone: bool) -> Iterator[Alteration]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    RAISED,
     Alteration,
     DeclaredTest,
     both_ways,
@@ -226,7 +227,7 @@ def _raised(given: list[Node]) -> list[Alteration]:
     """The error whose class is given first, as another one."""
     others = tuple(f"{each}.class".encode() for each in _RAISED)
     is_named = bool(given) and source(given[0]).endswith(".class")
-    return [Alteration(*spans(given)[0], "raised", others)] if is_named else []
+    return [Alteration(*spans(given)[0], RAISED, others)] if is_named else []
 
 
 def _hamcrest(matcher: Node, file: TestFile, asked: str) -> Iterator[Alteration]:

@@ -60,8 +60,8 @@ _HELD = {
     "toBeTrue": ("it === true", "it !== true"), "toBeFalse": ("it === false", "it !== false"),
     "toBeInTheDocument": ("@name@.read(it, 'isConnected')", "!@name@.read(it, 'isConnected')"),
     "toBeVisible": ("@name@.read(it, 'isConnected')", "true"), "toBeNaN": ("it !== it", "it === it"),
-    "toBeDisabled": ("@name@.off(it)", "!@name@.off(it)"),
-    "toBeEnabled": ("!@name@.off(it)", "@name@.off(it)"),
+    "toBeDisabled": ("@name@.off(it) !== false", "@name@.off(it) !== true"),
+    "toBeEnabled": ("@name@.off(it) !== true", "@name@.off(it) !== false"),
     "toBeChecked": (_CHECKED, f"!({_CHECKED})"),
     "toBeRequired": ("it?.matches?.('[required], [aria-required=true]')", "true"),
     "toHaveBeenCalled": (f"({_CALLS} ?? 1) > 0", f"!{_CALLS}"),
@@ -103,8 +103,8 @@ _WORDS = frozenset({
 # What is expected is compared in its plain parts: what an object of the tests or of a library equals is not
 # known. `bare` takes the value out of an object of the language's that holds one, as jasmine does; `has` are
 # the keys that jest compares, or else those that chai does. What an element is, is read from the class at the
-# root of its own that knows it; `off` is what jest-dom takes for disabled. Where nothing is told apart, code
-# has got at that.
+# root of its own that knows it; `off` is what jest-dom takes for disabled, nothing where its versions or the
+# kinds of legends differ. Where nothing is told apart, code has got at that.
 NOTING = b"\n" + b"".join(
     each.strip() + b" "
     for each in b"""\
@@ -159,8 +159,9 @@ made.off = (it@any@) => { let at@any@ = it, child@any@ = null;
   for (; at; child = at, at = made.read(at, 'parentElement')) {
     const name = String(made.read(at, 'localName'));
     const isForm = name.includes('-') || forms.includes(name);
-    if (isForm && made.attributed(at, 'disabled') != null &&
-      !(name === 'fieldset' && made.read(child, 'localName') === 'legend')) return true; }
+    if (at === it && !isForm) return null;
+    if (isForm && made.attributed(at, 'disabled') != null)
+      return name === 'fieldset' && made.read(child, 'localName') === 'legend' ? null : true; }
   return false; };
 made.value = (it@any@) => { const value = made.read(it, 'value');
   return it?.selectedOptions && it.multiple ? Array.from(it.selectedOptions, (each@any@) => each.value)

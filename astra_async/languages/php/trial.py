@@ -15,6 +15,7 @@ from astra_async.languages.altering import (
     FEWER,
     KEYS,
     NUMBER,
+    RAISED,
     SHAPES,
     SOMETHING,
     SUBJECT,
@@ -275,4 +276,4 @@ def _raised(source: bytes, begin: int, end: int) -> Iterator[Alteration]:
     if named:
         kinds = _RAISED if named[1] in _RAISED else _NO_BASES
         others = tuple(f"\\{each}::class".encode() for each in kinds if each != named[1])
-        yield Alteration(begin, end, kind="raised", others=others)
+        yield Alteration(begin, end, kind=RAISED, others=others)
