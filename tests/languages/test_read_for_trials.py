@@ -383,13 +383,13 @@ def test_an_error_of_many_is_asked_as_another_of_them() -> None:
     names = ("ErrA", "ErrB", "ErrC", "ErrD")
     tests = "".join(f"\tif !errors.Is(f(), {each}) {{\n\t\tt.Fatal()\n\t}}\n" for each in names)
     (test,) = READERS["go"]("x", f"func TestA(t *testing.T) {{\n{tests}}}\n".encode())
-    others = next(each.others for each in test.alterations if each.kind == "error")
+    others = next(each.others for each in test.alterations if each.kind == "raised")
     assert [each.decode().partition(" return ")[2] for each in others] == [
         f'errors.New("~") }}; return {each} }}()' for each in ("ErrB", "ErrC", "ErrD")
     ]
     assert b"errors.Is(ErrA, ErrB) || errors.Is(ErrB, ErrA)" in others[0]
     (test,) = READERS["go"]("x", f"func TestA(t *testing.T) {{\n{tests.replace('ErrD', 'ErrA')}}}\n".encode())
-    assert not [each for each in test.alterations if each.kind == "error"]  # it may be of two or three kinds
+    assert not [each for each in test.alterations if each.kind == "raised"]  # it may be of two or three kinds
 
 
 TESTIFY = """package shop
