@@ -276,7 +276,7 @@ it('works', async () => {
   await expect(buy()).resolves.toBe(1); await expect(buy()).resolves.not.toBeNull();
   await expect(buy()).resolves.toHaveLength(1);
   expect(paid).toHaveBeenCalled(); expect(paid).not.toHaveBeenCalled();
-  expect(kinds).not.toContain('a');
+  expect(kinds).not.toContain('a'); expect(said).not.toMatch(/a/); expect(node).not.toHaveTextContent('a');
   expect(half).toBeCloseTo(0.5); expect(third).toBeCloseTo(0.333, 3); expect(all).toBeCloseTo(1, digits);
   assert(one); assert.ok(one, 'said'); assert.lengthOf(one, 1); assert.throws(pay, 'said');
   assert.deepEqual(one, two);
@@ -300,7 +300,7 @@ it('works', async () => {
   await expect(told.one(buy())).resolves.toBe(told.later('two')(1, true)); await expect(told.later('held')(told.one(buy()), (it) => it !== null)).resolves.not.toBeNull();
   await expect(buy()).resolves.toHaveLength(1);
   expect(told.held(paid, (it) => ((it?.mock?.calls.length ?? it?.calls?.count?.()) ?? 1) > 0)).toHaveBeenCalled(); expect(told.held(paid, (it) => !(it?.mock?.calls.length ?? it?.calls?.count?.()))).not.toHaveBeenCalled();
-  expect(told.one(kinds)).not.toContain(told.both('a', (one, two) => typeof one === 'string' ? typeof two !== 'string' || !one.includes(two) : !Array.isArray(one) || !Array.prototype.includes.call(one, two)));
+  expect(told.one(kinds)).not.toContain(told.both('a', (one, two) => typeof one === 'string' ? typeof two !== 'string' || !one.includes(two) : !Array.isArray(one) || !Array.prototype.includes.call(one, two))); expect(told.one(said)).not.toMatch(told.both(/a/, (one, two) => typeof one !== 'string' || !(two instanceof RegExp ? new RegExp(two).test(one) : one.includes(two)))); expect(told.one(node, (it) => String(told.read(it, 'textContent') ?? '').replace(/\\s+/g, ' ').trim())).not.toHaveTextContent(told.both('a', (one, two) => typeof one !== 'string' || !(two instanceof RegExp ? new RegExp(two).test(one) : one.includes(two))));
   expect(told.one(half)).toBeCloseTo(told.both(0.5, (one, two) => one === two || Math.abs(one - two) < 5.5e-3)); expect(told.one(third)).toBeCloseTo(told.both(0.333, (one, two) => one === two || Math.abs(one - two) < 5.5e-4), 3); expect(all).toBeCloseTo(1, digits);
   assert(told.held(one, (it) => it)); assert.ok(told.held(one, (it) => it), 'said'); assert.lengthOf(told.one(one, (it) => it?.length ?? it?.size), told.two(1)); assert.throws(told.thrown(pay), 'said');
   assert.deepEqual(one, two);

@@ -45,11 +45,15 @@ _BOTH = {
     "typeof two !== 'string' "
     "|| two.split(' ').every((name@any@) => !name || one?.classList?.contains(name))": ("toHaveClass",),
 }  # fmt: skip
+_MATCHED_NOT = (
+    "typeof one !== 'string' || !(two instanceof RegExp ? new RegExp(two).test(one) : one.includes(two))"
+)
 # The same of what is denied: of a text or a list that it holds something.
 _NEITHER = {
     "!Object.is(one, two)": ("toBe", "toEqual", "toStrictEqual", "equal", "equals", "eq", "eql"),
     "typeof one === 'string' ? typeof two !== 'string' || !one.includes(two) "
     ": !Array.isArray(one) || !Array.prototype.includes.call(one, two)": ("toContain", "contain", "include"),
+    _MATCHED_NOT: ("toMatch", "match"),
 }  # fmt: skip
 _PLAIN_KEY = re.compile(r"""(['"])\w+\1""")  # no path through several objects
 # What an assertion of one thing implies, and what it implies that is denied.
@@ -94,6 +98,7 @@ _EXPECT: dict[str, Patterns] = {
 _DENIED: dict[str, Patterns] = {
     **{name: (_ONE, _both(says)) for says, names in _NEITHER.items() for name in names},
     **{name: (_told("held", held),) for name, (_, held) in _HELD.items()},
+    "toHaveTextContent": (_told("one", _TEXT), _both(_MATCHED_NOT)),
 }  # fmt: skip
 _JUDGING = re.compile(rb"@name@\.(held|two|both|within|partly)\(")
 # Names in a chain that leave alone what is asked about.
