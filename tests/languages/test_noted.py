@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from contextlib import nullcontext
+from functools import singledispatchmethod
 from types import GeneratorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -220,6 +221,54 @@ def test_a_name_that_an_error_is_asked_by_is_one_kind(asked: str, *, holds: bool
     source = f"def test_it():\n    with raises({asked}):\n        pay()\n"
     exec(noted(python, "test_a.py", source), names)
     with pytest.raises(AssertionError, match="7") if holds else nullcontext():
+        names["test_it"]()
+
+
+class Forwarded:
+    """A method that is the amount's own number's."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, it: Any, owner: type) -> Any:
+        return self if it is None else getattr(it.cents, self.name)
+
+
+class Forwarding:
+    cents = 5
+    __eq__ = Forwarded()
+    __hash__ = Forwarded()
+    __lt__ = Forwarded()
+    __len__ = Forwarded()
+
+
+class Dispatching:
+    @singledispatchmethod
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    @__eq__.register
+    def _(self, other: int) -> bool:
+        return other == 5
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("amount", "asked"),
+    [
+        (Forwarding(), "amount == 5"),
+        (Forwarding(), "5 == amount"),
+        (Forwarding(), "amount < 6"),
+        (Dispatching(), "amount == 5"),
+        (Dispatching(), "amount in [4, 5]"),
+    ],
+)
+def test_values_are_asked_as_the_language_asks_them(amount: object, asked: str) -> None:
+    """Methods may be any descriptors, which give a class something else than an object."""
+    names: dict[str, Any] = {"amount": amount}
+    exec(noted(python, "test_a.py", f"def test_it():\n    assert {asked}\n"), names)
+    with pytest.raises(AssertionError, match="7"):
         names["test_it"]()
 
 

@@ -42,19 +42,29 @@ COMPARING = {
     ast.Gt: _two("gt"), ast.GtE: _two("ge"),
 }  # fmt: skip
 TRUE, DENIED = _of("truth"), _of("not_")
-# What has been noted is seen by these functions alone. They ask the values' own types, as code may have got
-# at the library's functions and at how tests are compiled; what has no size may be there to be taken once.
+# What has been noted is seen by these functions alone. They ask the values' own methods, found as the language
+# finds them, as code may have got at the library's functions and at how tests are compiled; what has no size
+# may be there to be taken once.
 _NOTING = b"""
 def @name@():
     held, again, due, given, begun = True, False, 0, [], []
+    kinds_of, members_of = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
+
+    def method(it, name):
+        for kind in kinds_of(type(it)):
+            if name in members_of(kind):
+                found = members_of(kind)[name]
+                get = getattr(type(found), "__get__", None)
+                return found if get is None else get(found, it, type(it))
+        raise AttributeError(name)
 
     def by(here, there, same):
         def says(one, two):
             asked = [(here, one, two), (there, two, one)]
-            if type(one) is not type(two) and type(one) in type(two).__mro__:
+            if type(one) is not type(two) and type(one) in kinds_of(type(two)):
                 asked.reverse()
-            for method, left, right in asked:
-                answer = method(type(left))(left, right)
+            for name, left, right in asked:
+                answer = method(left, name)(right)
                 if answer is not NotImplemented:
                     return answer
             return (one is two) is same
@@ -63,15 +73,15 @@ def @name@():
 
     def size(it):
         try:
-            return type(it).__len__(it)
+            return method(it, "__len__")()
         except Exception:
             return None
 
-    equal = by(lambda it: it.__eq__, lambda it: it.__eq__, True)
+    equal = by("__eq__", "__eq__", True)
 
     def contains(held, it):
         try:
-            return type(held).__contains__(held, it)
+            return method(held, "__contains__")(it)
         except AttributeError:
             for each in held:
                 if each is it or equal(each, it):
@@ -95,15 +105,15 @@ def @name@():
     says = {
         "as_often": as_often,
         "eq": equal,
-        "ge": by(lambda it: it.__ge__, lambda it: it.__le__, True),
-        "gt": by(lambda it: it.__gt__, lambda it: it.__lt__, True),
+        "ge": by("__ge__", "__le__", True),
+        "gt": by("__gt__", "__lt__", True),
         "is_": lambda one, two: one is two,
         "is_none": lambda it: it is None,
         "is_not": lambda one, two: one is not two,
         "is_some": lambda it: it is not None,
-        "le": by(lambda it: it.__le__, lambda it: it.__ge__, True),
-        "lt": by(lambda it: it.__lt__, lambda it: it.__gt__, True),
-        "ne": by(lambda it: it.__ne__, lambda it: it.__ne__, False),
+        "le": by("__le__", "__ge__", True),
+        "lt": by("__lt__", "__gt__", True),
+        "ne": by("__ne__", "__ne__", False),
         "near": near,
         "not_": lambda it: not it,
         "outside": lambda one, two: size(two) is None or not contains(two, one),
@@ -144,7 +154,7 @@ def @name@():
 
             def __exit__(self, kind, *error):
                 nonlocal held, caught
-                kinds = () if kind is None else type.__dict__["__mro__"].__get__(kind)
+                kinds = () if kind is None else kinds_of(kind)
                 told = asked() or kinds
                 texts = [type(it).__str__(it) for it in error[:1] if kinds]
                 texts += getattr(error[0], "__notes__", ())
