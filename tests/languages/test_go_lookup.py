@@ -42,6 +42,7 @@ def refusal(text: str, pristine: str = "package shop\n", path: str = "shop.go") 
         "type nil struct{}\n",
         "var (\n\ta = 1\n\tnil = 2\n)\n",
         "var (a = 1; nil = 2)\n",
+        "var (\n\ta = f(1) +\n\t\t2 /* \n */\n\tnil = 2\n)\n",
         "var(nil = 2)\n",
         "var a = f(1); func len(any) int { return 2 }\n",
         "const open = '{'\n\nfunc len(any) int { return 2 }\n",
@@ -59,6 +60,7 @@ def test_what_the_tests_use_is_not_declared_anew(text: str) -> None:
         "func min(a, b int) int { return a }\nfunc close() {}\nvar copy = 1\n",  # which the tests do not use
         "func max(a, b int) int { return a }\nfunc cap() {}\n",  # names of their fields
         "type (\n\tstore interface {\n\t\tlen() int\n\t}\n\tlimits struct {\n\t\tnil int\n\t}\n)\n",
+        "var (\n\tall = []int{}\n\tmost = 2 *\n\n\t\tlen(all)\n\tnone = 1 == // which\n\t\tnil\n)\n",
         "func (s Shop) len() int { return 2 }\n",
         "func All() []int {\n\tlen := 2\n\tvar nil = 3\n\treturn make([]int, len, nil)\n}\n",
         "var all = []int{\n\tlen(names),\n}\nvar names = f(\n\tnil,\n)\n",

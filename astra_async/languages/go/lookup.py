@@ -28,6 +28,8 @@ _BEGIN = r"(?<![^\n;(])[ \t\r]*"  # of a declaration at the top of a file, or in
 _DECLARATION = re.compile(
     rf"{_BEGIN}(?:func\s+(?P<function>\w+)\s*[(\[]|(?:type|var|const)\s*(?:\(|(?<=\s)(?P<names>{_NAMES})))"
 )
+# A line goes on behind what ends nothing (Go's rule for semicolons).
+_GOES_ON = re.compile(r"(?<=[^\w)\]}(;\s])\s*\n")
 _GROUPED = re.compile(_BEGIN + rf"(?P<names>{_NAMES})")
 _WORD = re.compile(r"(?<![.\w])[a-z]\w*")
 _USE = re.compile(r"(?<![.\w])[a-z]\w*+(?:[ \t]*+\()?")
@@ -57,7 +59,7 @@ class UniverseLookup:
 
 def _declared(text: str) -> set[str]:
     """The names that stand at the top of a file; methods and fields may be called what they like."""
-    code = masked(text, SKIPPED)
+    code = _GOES_ON.sub(" ", masked(text, SKIPPED))
     names: set[str] = set()
     for found in at_top(code, 0, len(code), _DECLARATION):
         names.add(found["function"] or "")
