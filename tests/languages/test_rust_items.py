@@ -78,6 +78,30 @@ def test_what_only_looks_like_a_test_stays(rest: str) -> None:
     assert parted(rest) == (rest, "")
 
 
+HALVES = (
+    "#[cfg(not(test))]\nfn now() -> u64 { 1 }\n"
+    "/// Stands still.\n#[cfg(test)]\n#[inline]\npub(crate) fn now() -> u64 { 2 }\n"
+    "#[cfg(test)]\npub(crate) const DAYS: u32 = 1;\n#[cfg(not(test))]\npub(crate) const DAYS: u32 = 7;\n"
+)
+
+
+def test_what_tests_have_in_place_of_other_code_is_the_answers_own() -> None:
+    assert merged(f"{SOLVED}{HALVES}")[0] == f"{SOLVED}{HALVES}\n{TESTS}"
+    assert merged(f"{SOLVED}{HALVES}\n{TESTS}") == (f"{SOLVED}{HALVES}\n{TESTS}", [])
+    assert merged(f"{SOLVED}{HALVES}", pristine="") == (f"{SOLVED}{HALVES}", [])
+
+
+@pytest.mark.parametrize("kind", ["mod tests {}", "#[test]\nfn adds() {}", "use a::b;", "fn later() {}"])
+def test_no_test_is_such_a_half(kind: str) -> None:
+    """Nor does it help to write another half beside the project's own test code."""
+    own = f"{SOLVED}#[cfg(not(test))]\n{kind}\n#[cfg(test)]\n{kind}\n#[cfg(not(test))]\nfn now() {{}}\n"
+    if not kind.startswith("fn"):
+        assert f"#[cfg(test)]\n{kind}" not in merged(own)[0]
+    assert merged(own, pristine=f"{PRISTINE}#[cfg(test)]\nfn now() {{ panic!() }}\n") == (
+        "", [("src/lib.rs", "protected_test")]
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "module", ["mod size {{\n{}}}\n", "#[allow(dead_code)]\npub mod a {{ mod b\n{{\n{}}} }}\n"]
 )

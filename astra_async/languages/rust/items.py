@@ -30,6 +30,13 @@ SKIPPED = re.compile(
 _FOR_TESTS = re.compile(
     r"#\s*\[\s*(?:cfg\s*\(\s*(?:all\s*\([^()]*\b)?test\b|(?:\w+\s*::\s*)*(?:test|rstest|bench)\b)"
 )
+# `#[cfg(test)]` and `#[cfg(not(test))]` before items of one name: both are code, as one is in every build.
+_ITEM = (
+    r"\s*\][^;{]{0,300}?\b(fn|const|static|struct|enum|type|trait)"
+    r"\s+(?!(?:unsafe|async|extern|fn|mut)\b)(\w+)"
+)
+_TEST_HALF = re.compile(r"#\s*\[\s*cfg\s*\(\s*test\s*\)" + _ITEM)
+_OTHER_HALF = re.compile(r"#\s*\[\s*cfg\s*\(\s*not\s*\(\s*test\s*\)\s*\)" + _ITEM)
 _NAMED = re.compile(r"\b(?:mod|fn|use|struct|impl|const|static|macro_rules\s*!)\s+([\w:]+)")
 _TO_SEMICOLON = re.compile(
     r"\s*(?:pub(?:\s*\([^()]*\))?\s+)?(?:use|const|static|type|extern\s+crate)\b(?!\s+(?:unsafe\s+)?fn)"
@@ -46,7 +53,7 @@ def _for_tests(code: str, *, within: bool) -> Iterator[tuple[int, int]]:
     Attributes at the end of the file that no item follows are one, too: they would fall on what is put there.
     `within`: and those in modules within the file.
     """
-    at = 0
+    at, halves = 0, set(_OTHER_HALF.findall(code))
     while found := _TOKEN.search(code, at):
         begin, at = found.start(), found.end()
         if found[0][0] != "#":
@@ -58,9 +65,11 @@ def _for_tests(code: str, *, within: bool) -> Iterator[tuple[int, int]]:
             at = closing(code, attribute.end() - 1) + 1
         if not _NEXT.search(code, at):
             yield begin, len(code)
-        elif _FOR_TESTS.search(code[begin:at]):
+        elif marks := _FOR_TESTS.findall(code[begin:at]):
+            half = _TEST_HALF.match(code, begin) if len(marks) == 1 else None
             at = _item_end(code, at)
-            yield begin, at
+            if not half or half.groups() not in halves:
+                yield begin, at
 
 
 def _item_end(code: str, at: int) -> int:
