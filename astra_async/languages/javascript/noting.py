@@ -30,7 +30,10 @@ _RAISED = b"@name@.raised(%b)"
 _THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
 _OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain", "toMatch", "match")
 _TEXT = r"String(@name@.read(it, 'textContent') ?? '').replace(/\s+/g, ' ').trim()"
-_CHECKED = "@name@.read(it, 'checked') ?? @name@.attributed(it, 'aria-checked') === 'true'"
+_CHECKED = (
+    "@name@.read(it, 'localName') === 'input' && @name@.read(it, 'checked')"
+    " || @name@.attributed(it, 'aria-checked') === 'true'"
+)
 _CALLS = "(it?.mock?.calls.length ?? it?.calls?.count?.())"  # of jest's functions, or jasmine's
 # What holds of two sides.
 _BOTH = {
