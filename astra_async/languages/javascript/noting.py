@@ -31,8 +31,8 @@ _THROWN, _REJECTED = (b"@name@.thrown(%b)",), (b"@name@.rejected(%b)",)
 _OF, _HOLDING = ("property", "toHaveProperty"), ("toContain", "include", "contain", "toMatch", "match")
 _TEXT = r"String(@name@.read(it, 'textContent') ?? '').replace(/\s+/g, ' ').trim()"
 _CHECKED = (
-    "@name@.read(it, 'localName') === 'input' && @name@.read(it, 'checked')"
-    " || @name@.attributed(it, 'aria-checked') === 'true'"
+    "(['checkbox', 'radio'].includes(@name@.read(it, 'localName') === 'input' && @name@.read(it, 'type'))"
+    " ? @name@.read(it, 'checked') : @name@.attributed(it, 'aria-checked') === 'true')"
 )
 _CALLS = "(it?.mock?.calls.length ?? it?.calls?.count?.())"  # of jest's functions, or jasmine's
 # What holds of two sides.
@@ -69,7 +69,7 @@ _HELD = {
     "toBeVisible": ("@name@.read(it, 'isConnected')", "true"), "toBeNaN": ("it !== it", "it === it"),
     "toBeDisabled": ("@name@.off(it) !== false", "@name@.off(it) !== true"),
     "toBeEnabled": ("@name@.off(it) !== true", "@name@.off(it) !== false"),
-    "toBeChecked": (_CHECKED, f"!({_CHECKED})"),
+    "toBeChecked": (_CHECKED, f"!{_CHECKED}"),
     "toBeRequired": ("it?.matches?.('[required], [aria-required=true]')", "true"),
     "toHaveBeenCalled": (f"({_CALLS} ?? 1) > 0", f"!{_CALLS}"),
     "toHaveFocus": ("it?.ownerDocument?.activeElement === it", "it?.ownerDocument?.activeElement !== it"),
@@ -171,9 +171,10 @@ made.off = (it@any@) => { let at@any@ = it, child@any@ = null;
     if (isForm && made.attributed(at, 'disabled') != null)
       return name === 'fieldset' && made.read(child, 'localName') === 'legend' ? null : true; }
   return false; };
-made.value = (it@any@) => { const value = made.read(it, 'value');
-  return it?.selectedOptions && it.multiple ? Array.from(it.selectedOptions, (each@any@) => each.value)
-    : it?.type === 'number' ? (value === '' ? null : Number(value)) : value; };
+made.value = (it@any@) => { const name = made.read(it, 'localName');
+  const value = ['input', 'select', 'textarea'].includes(name) ? made.read(it, 'value') : it?.value;
+  return name === 'select' && it.multiple ? Array.from(it.selectedOptions, (each@any@) => each.value)
+    : name === 'input' && it.type === 'number' ? (value === '' ? null : Number(value)) : value; };
 made.held = (it@any@, held@any@) => noted(it, held(it));
 made.later = (name@any@) => (it@any@, how@any@) => { const given = made.it;
   given?.then?.((one@any@) => { const other = made.it; made.it = one;

@@ -42,7 +42,7 @@ COMPARING = {
     ast.Gt: _two("gt"), ast.GtE: _two("ge"),
 }  # fmt: skip
 TRUE, DENIED = _of("truth"), _of("not_")
-# What has been noted is seen by these functions alone. They ask the values' own methods, found as Python finds
+# What has been noted is seen by these functions alone. They ask values' own methods, found as Python finds
 # them, as code may have got at the library's functions and at how tests are compiled; what has no size may be
 # there to be taken once.
 _NOTING = b"""
