@@ -272,6 +272,12 @@ _GO_HONEST = tuple(
                 "const mostBikes = 2\n\nfunc (f *Fleet) len() int { return len(f.bikes) }\n\n"
                 '// "var true = false" is only a comment.\nvar text = `\ntype error int\n`\n',
             ),
+            "a line that goes on": (
+                "fleet.go",
+                "const mostBikes = 2\n",
+                "const mostBikes = 2\n\nvar (\n\tkinds = []Category{City, Cargo}\n\tmostOfAll = mostBikes *\n"
+                "\t\tlen(kinds)\n)\n",
+            ),
         },
         {"more_test.go"},
     )
@@ -541,7 +547,8 @@ _RUST_HONEST = tuple(
             "code for tests alone": (
                 "src/station.rs",
                 "const KEPT_DAYS: u32 = 7;\n",
-                "const KEPT_DAYS: u32 = 7;\n\n#[cfg(not(test))]\npub const LIVE: bool = true;\n",
+                "const KEPT_DAYS: u32 = KEPT;\n\n#[cfg(not(test))]\nconst KEPT: u32 = 7;\n"
+                "#[cfg(test)]\nconst KEPT: u32 = 7;\n#[cfg(not(test))]\npub const LIVE: bool = true;\n",
             ),
         },
         {"src/fees.rs#tests", "src/size.rs#tests"},
