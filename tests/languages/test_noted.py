@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from functools import singledispatchmethod
 from types import GeneratorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest import TestCase
 
 import pytest
 
@@ -19,8 +20,6 @@ from astra_async.languages.python.trial import read_tests as python
 from astra_async.languages.ruby.trial import read_tests as ruby
 
 if TYPE_CHECKING:
-    from unittest import TestCase
-
     from astra_async.languages.altering import TestReader
 
 
@@ -262,12 +261,15 @@ class Dispatching:
         (Forwarding(), "amount < 6"),
         (Dispatching(), "amount == 5"),
         (Dispatching(), "amount in [4, 5]"),
+        (float("inf"), "case.assertAlmostEqual(amount, float('inf'))"),
+        (0.3, "case.assertAlmostEqual(amount, 0.1 + 0.2)"),
     ],
 )
 def test_values_are_asked_as_the_language_asks_them(amount: object, asked: str) -> None:
     """Methods may be any descriptors, which give a class something else than an object."""
-    names: dict[str, Any] = {"amount": amount}
-    exec(noted(python, "test_a.py", f"def test_it():\n    assert {asked}\n"), names)
+    names: dict[str, Any] = {"amount": amount, "case": TestCase()}
+    line = asked if "assert" in asked else f"assert {asked}"
+    exec(noted(python, "test_a.py", f"def test_it():\n    {line}\n"), names)
     with pytest.raises(AssertionError, match="7"):
         names["test_it"]()
 

@@ -90,7 +90,7 @@ def @name@():
 
     def near(one, two):
         try:
-            return -0.000001 < one - two < 0.000001
+            return equal(one, two) or -0.000001 < one - two < 0.000001
         except TypeError:
             return True
 
