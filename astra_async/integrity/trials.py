@@ -226,7 +226,7 @@ class Trials:
             if not again:
                 once = bent | (last.silent - passed)
                 if times == 1 and not seen.silent and form.asks_kinds:
-                    once -= bent
+                    once -= bent  # an error may honestly be of two kinds
                 elif times == 1 and not seen.silent:
                     # What others left undone may have passed it: the same question, by itself.
                     form = case.forms.alone(beside, min(bent))

@@ -24,7 +24,7 @@ _PIECE = re.compile(
     r"|(?<![:>$\\\w])(?:class|interface|trait|enum)\s+(?P<type>\w+)|\bfunction\s+&?\s*(?P<function>\w+)\s*\(",
     re.IGNORECASE,
 )
-# Libraries that run tests, by the beginnings of their namespaces.
+# Libraries that run tests, by the first names of their namespaces.
 _TESTING = frozenset({"phpunit", "sebastianbergmann", "pest", "codeception", "mockery", "prophecy"})
 _ALIAS = re.compile(r"\bclass_alias\s*\(", re.IGNORECASE)
 _TESTING_NAME = re.compile(rf"[^;]{{0,500}}['\"]\\*(?:{'|'.join(sorted(_TESTING))})\b", re.IGNORECASE)
@@ -39,7 +39,8 @@ class ClassLookup:
 
     def __init__(self, project: Pristine) -> None:
         self._texts = project.texts
-        sources = {path: _declared(text) for path, text in project.texts.items() if path.endswith(".php")}
+        php = {path: text for path, text in project.texts.items() if path.endswith(".php")}
+        sources = {path: _declared(only_code(text)) for path, text in php.items()}
         self._types = {name for path in project.protected & sources.keys() for name in sources[path][0]}
         ours = {space for path in sources.keys() - project.protected for space in sources[path][2]}
         theirs = {space for path in project.protected & sources.keys() for space in sources[path][2]}
@@ -49,11 +50,12 @@ class ClassLookup:
         """As `Lookup.refusal`."""
         if not path.lower().endswith((".php", ".inc", ".phtml")):
             return None
-        types, functions, spaces = _declared(text)
-        known = _declared(self._texts.get(path, ""))[0]
+        code = only_code(text)
+        types, functions, spaces = _declared(code)
+        known = _declared(only_code(self._texts.get(path, "")))[0]
         is_found_first = _USUAL.match(path) if held is None else _is_found_as(path, held)
         is_testing = any(space.partition("\\")[0] in _TESTING for space in spaces)
-        if is_testing or _is_alias_made(text) or (is_found_first and path not in self._texts):
+        if is_testing or _is_alias_made(code, text) or (is_found_first and path not in self._texts):
             return INSTALLED
         if (types - known) & self._types or any(each[0] in self._tests_alone for each in functions):
             return PROTECTED
@@ -66,15 +68,15 @@ def _is_found_as(path: str, held: Collection[str]) -> bool:
     return any("/".join(parts[at:]) in held for at in range(max(1, len(parts) - 1)))
 
 
-def _is_alias_made(text: str) -> bool:
+def _is_alias_made(code: str, text: str) -> bool:
     """Whether a class is given a name of a library's that runs tests, which stands in the call."""
-    return any(_TESTING_NAME.match(text, found.end()) for found in _ALIAS.finditer(only_code(text)))
+    return any(_TESTING_NAME.match(text, found.end()) for found in _ALIAS.finditer(code))
 
 
-def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
+def _declared(code: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
     """Types and functions with their namespaces, and the namespaces, in small letters, as PHP compares."""
     types, functions, spaces, space = set(), set(), set(), ""
-    for found in _PIECE.finditer(only_code(text)):
+    for found in _PIECE.finditer(code):
         if found["type"]:
             types.add((space, found["type"].lower()))
         elif found["function"]:
