@@ -21,7 +21,6 @@ from astra_async.options import (
     BUNDLED,
     OTHER_VARIABLES,
     PREFIX,
-    RENAMED,
     Options,
     PromptSettings,
     SharedOptions,
@@ -93,8 +92,7 @@ def load_config(
     file, for what the file does not set: those of the run that is graded again.
     Raises ConfigError naming the flag, the variable or file and key, and the remedy.
     """
-    environ = {_RENAMED_VARIABLES.get(name, name): each for name, each in (environ or {}).items()}
-    given, recorded = _renamed(given), _renamed(recorded or {})
+    environ, recorded = environ or {}, recorded or {}
     warnings = _unknown_variables(environ)
     toml = _read_toml(toml_path) if toml_path else {}
     where = f"--config {toml_path}" if toml_path else "run.json"
@@ -134,21 +132,6 @@ def load_config(
 
 
 _ALIKE = 0.75  # below that it is another program's variable, such as ASTRA_DB_TOKEN
-# Values that are called otherwise since the options of RENAMED are.
-_RENAMED_VALUES = {"suspicious": "drawn"}
-_RENAMED_VARIABLES = {f"{PREFIX}{old.upper()}": f"{PREFIX}{new.upper()}" for old, new in RENAMED.items()}
-
-
-def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What flags, a TOML file or a run.json say, under the names of today; a name of today goes first."""
-    today = {name: value for name, value in values.items() if name not in RENAMED}
-    for old, new in RENAMED.items():
-        if values.get(old) is not None and today.get(new) is None:
-            today[new] = values[old]
-    return {
-        name: _RENAMED_VALUES.get(value, value) if name in RENAMED.values() else value
-        for name, value in today.items()
-    }
 
 
 def default_sandboxes(limits: Limits) -> int:
@@ -199,7 +182,7 @@ def _values(
             text = Text(value) if isinstance(value, str) else value
             values[name] = checked_value(option, text, f"{flag_of(name)} {shown(value)}")
         elif variable:
-            values[name] = _from_variable(option, _RENAMED_VALUES.get(variable, variable))
+            values[name] = _from_variable(option, variable)
         elif name in toml:
             value = [toml[name]] if option.several and isinstance(toml[name], str) else toml[name]
             values[name] = checked_value(option, value, f"{where}: {name} = {shown(repr(toml[name]))}")
@@ -236,7 +219,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config {path}: not valid TOML: {error}") from error
-    content = _renamed(content)
     for name in content:
         refuse_unknown(name, (*options(), *tables()), f"--config {path}")
     return content

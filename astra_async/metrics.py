@@ -131,22 +131,6 @@ class Metrics:
         if failure is not None:
             pair.outcomes[failure] += 1
 
-    def take_back(
-        self,
-        pair: tuple[str, Format],
-        problem_id: str,
-        passed: int,
-        total: int,
-        *,
-        failure: Failure | None,
-    ) -> None:
-        """Take back a scored sample that was counted: another verdict takes its place."""
-        counted = self._pairs[pair]
-        counted.problems[problem_id].add(passed, total, times=-1)
-        counted.outcomes["scored"] -= 1
-        if failure is not None:
-            counted.outcomes[failure] -= 1
-
     def add_sums(self, pair: tuple[str, Format], problem_id: str, total: int, sums: Sums) -> None:
         """Count all valid samples of a planned pair and problem at once; KeyError if it is not planned."""
         self.check_total(problem_id, total, "/".join((*pair, problem_id)))
@@ -247,12 +231,12 @@ class Sums:
     passed_squared: int = 0
     perfect: int = 0
 
-    def add(self, passed: int, total: int, times: int = 1) -> None:
-        """Count one sample, or take it back."""
-        self.valid += times
-        self.passed += times * passed
-        self.passed_squared += times * passed * passed
-        self.perfect += times * (passed == total)
+    def add(self, passed: int, total: int) -> None:
+        """Count one sample."""
+        self.valid += 1
+        self.passed += passed
+        self.passed_squared += passed * passed
+        self.perfect += passed == total
 
 
 @dataclass(slots=True)

@@ -20,7 +20,6 @@ from astra_async.types.simulation import SimulationSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TrialMode = Literal["all", "drawn", "off"]
 FeedbackMode = Literal["full", "names", "count"]
 KeepOutput = Literal["failed", "all", "none"]
 Until = Literal["decided", "precise"]
@@ -56,7 +55,6 @@ class SharedOptions:
     retry_images: Annotated[
         bool, Setting("Try again to make images that failed before from the same inputs.")
     ] = False
-    trials: Annotated[TrialMode, Setting("Which solutions are run against altered tests.")] = "drawn"
     reuse_identical: Annotated[
         bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
     ] = False
@@ -129,8 +127,6 @@ OTHER_VARIABLES: Mapping[str, str] = {
     "ASTRA_ENGINE_LOG": "Where scripts/engine writes the log of an engine that it starts.",
 }
 PREFIX = "ASTRA_"
-# Options by the names that they had before 23 November 2026, and values that are called otherwise since.
-RENAMED = {"canary": "trials"}
 
 
 @cache

@@ -45,6 +45,7 @@ _COMMANDS = {
     "show": ("show", "One sample: prompt, answer, changes, tests, output."),
     "label": ("label", "Why failed samples failed, by a judge."),
     "regrade": ("regrade", "Run the tests again on the recorded answers."),
+    "audit": ("auditing", "Find solutions that pass whatever the tests expect."),
     "validate": ("validate", "Check that problems are fit: reference, untouched, flaky."),
     "fetch": ("problems", "The paper's problems, or any published set, with hashes."),
     "problems": ("problems", "What was loaded: Table 1 of the paper."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from astra_async.options import RENAMED, flag_of, options
+from astra_async.options import flag_of, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,6 @@ def config_options(*names: str) -> Callable[[Command], Command]:
     def decorate(command: Command) -> Command:
         for option in reversed(chosen):
             command = declared_option(option)(command)
-            for old in (old for old, new in RENAMED.items() if new == option.name):
-                command = click.option(flag_of(old), old, hidden=True)(command)
         return click.option(
             "--config",
             "config_file",

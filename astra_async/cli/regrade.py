@@ -30,7 +30,6 @@ from astra_async.running.ownership import (
 )
 from astra_async.running.problem_set import data_config
 from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
-from astra_async.running.untried import untried
 from astra_async.types import AgentLimits, AgentSettings, AnswerKey, ModelSettings, is_agent
 from astra_async.types.records import check_result
 
@@ -45,7 +44,7 @@ Graded = tuple[int, int, str | None]
 @click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Default: DIRECTORY-regrade-N.")
 @config_options(
     *("problems", "projects", "column", "skills", "only", "skill", "image", "retry_images", "sandboxes"),
-    *("trials", "reuse_identical", "keep_output", "cluster"),
+    *("reuse_identical", "keep_output", "cluster"),
 )
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 def regrade(
@@ -158,7 +157,7 @@ def _own_name(directory: Path, run: dict[str, Any], config: RunConfig) -> Path:
 
 
 def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: RunConfig) -> bool:
-    """Whether answers in it have no verdict yet or are to be tried; one that is finished stays as it is."""
+    """Whether answers in it have no verdict yet; one that is finished stays as it is."""
     if owner_of(path) is not None or not path.is_dir():
         return False
     if not (path / "run.json").exists():
@@ -170,8 +169,6 @@ def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: Run
     ):
         return False
     final = _verdicts(path).keys()
-    if config.trials != "off" and untried(path):
-        return True
     return any(key not in final for key in answered(path) if not config.only or key.problem_id in config.only)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,6 @@ from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.running.progress import view_of
 from astra_async.running.typed_commands import missing_cells, that_go_on, typed
-from astra_async.running.untried import STILL_TO_BE_TRIED, untried_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,6 +56,7 @@ class Call:
     generate_only: bool = False
     before_report: BeforeReport | None = None
     view: bool = False
+    audit: bool = False
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
@@ -70,13 +69,14 @@ class Call:
 @click.option("--dry-run", is_flag=True, help="Only plan: calls, prompt sizes, cost, time.")
 @click.option("--generate-only", is_flag=True, help="Record answers without testing them (no Docker).")
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
+@click.option("--audit", is_flag=True, help="After grading, audit the solutions: see `astra audit`.")
 @click.option("--view", is_flag=True, help="Start `astra view` beside the run; its address is printed.")
 def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
     """Ask models for K solutions of every problem, test each, and report.
 
     The same command again resumes where the last one stopped.
     """
-    flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view")}
+    flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view", "audit")}
     if dry_run and not given["out"]:
         given["out"] = "dry-run"
     config = load_config(given, config_file, environ=os.environ)
@@ -96,6 +96,7 @@ def start(
     generate_only: bool = False,
     before_report: BeforeReport | None = None,
     view: bool = False,
+    audit: bool = False,
 ) -> int:
     """Run a configuration to its end on a uvloop; returns the exit code."""
     import uvloop
@@ -108,6 +109,7 @@ def start(
         generate_only=generate_only,
         before_report=before_report,
         view=view,
+        audit=audit,
     )
     return uvloop.run(execute(call))
 
@@ -118,6 +120,10 @@ async def execute(call: Call) -> int:
     stopper = Stopper(on_late=lambda: _leave(call, ours, stopper))
     with stopper.installed(), viewer_beside(call.config.out, call.say) if call.view else nullcontext():
         code = await _bring_about(call, stopper, ours)
+    if call.audit and not call.generate_only and stopper.received is None and code <= EXIT_INCOMPLETE:
+        from astra_async.cli.auditing import audit_directory
+
+        await audit_directory(call.config.out, call.config)
     if not call.generate_only and not stopper.at_once:
         from astra_async.cli.report import write_and_print
         from astra_async.running.ownership import make_private
@@ -166,14 +172,11 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
         with contextlib.suppress(asyncio.CancelledError, OSError):  # a terminal that is gone ends no run
             await showing
     _say_what_is_missing(call, runner)
-    untried = untried_cells(call.config.out, runner.metrics) if call.config.trials != "off" else Counter()
-    if untried:
-        call.say(f"{untried.total()} {STILL_TO_BE_TRIED}")
     stopped = stopper.received is not None
     call.say(_how_it_stands(call, runner, stopped=stopped))
     for command in that_go_on(
         runner.directory.run,
-        missing_cells(runner.metrics, runner.directory.run) | set(untried),
+        missing_cells(runner.metrics, runner.directory.run),
         answered=call.generate_only and outcome == "complete",
     ):
         call.say(f"it goes on with: {command}")

@@ -144,8 +144,6 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         for each in record.get("changes") or ()
     ]
     lines += [f"{name}: {', '.join(record[name])}" for name in ("repairs", "suspicions") if record[name]]
-    if record.get("trial"):
-        lines.append(f"trial: {record['trial'].replace('_', ' ')}")
     lines += [f"dropped {each['path']}: {_reason(each['reason'])}" for each in record["dropped"]]
     for test in sorted(record["tests"], key=lambda test: _BADNESS.get(test["outcome"], 0)):
         lines.append(f"{test['outcome']:>8}  {test['name']}")

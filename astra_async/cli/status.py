@@ -13,7 +13,6 @@ from astra_async.cli.display import Screen
 from astra_async.running.ownership import owner_of
 from astra_async.running.progress import view_of_directory
 from astra_async.running.typed_commands import that_go_on
-from astra_async.running.untried import STILL_TO_BE_TRIED
 from astra_async.types.records import read_run, require_run
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def status(directory: Path) -> None:
     view, missing = view_of_directory(directory)
     run = read_run(directory / "run.json")
     missing = missing or _of_a_next_round(run)
-    say(f"{directory}: {_state(owner, view, missing)}")
+    say(f"{directory}: {_state(owner, missing)}")
     open_console().print(Screen(view, live=owner is not None))
     if owner is None:
         for line in _next_steps(directory, run, view, missing):
@@ -49,11 +48,9 @@ def _of_a_next_round(run: Mapping[str, Any]) -> set[Cell]:
     return set(product(record["planned"], formats, run["problems"])) if goes_on(record, formats) else set()
 
 
-def _state(owner: int | None, view: View, missing: set[Cell]) -> str:
+def _state(owner: int | None, missing: set[Cell]) -> str:
     if owner is not None:
         return f"running, process {owner or 'unknown'}"
-    if view.untried:
-        return f"not running; {view.untried} {STILL_TO_BE_TRIED}"
     return "not running, not complete" if missing else "complete"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
@@ -49,8 +48,6 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
 
 async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
     from astra_async.images.failed_images import FailedImages
-    from astra_async.integrity.draw import Draw
-    from astra_async.integrity.trials import Trials
     from astra_async.testing.expected import Expectations
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
@@ -76,13 +73,11 @@ async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
             learned = Expectations(
                 Path(folder) / "expected.json", cache, sandbox, config.limits, installed=installed
             )
-            trials = Trials(sandbox, learned, config.limits, Draw(os.urandom(32)))
             validator = Validator(
                 sandbox=sandbox,
                 expectations=learned,
                 limits=config.limits,
                 repeat=repeat,
-                trials=trials,
                 on_trial=_say_trial,
             )
             checks = [
@@ -137,7 +132,7 @@ def _print(found: Sequence[Validation], console: Any) -> None:
     from rich.table import Table
 
     table = Table(
-        *("problem", "T", "altered", "learned from", "untouched", "reference", "faulty", "seconds"),
+        *("problem", "T", "learned from", "untouched", "reference", "faulty", "seconds"),
         *("image MB", "verdict"),
     )
     for fitness in found:
@@ -147,7 +142,6 @@ def _print(found: Sequence[Validation], console: Any) -> None:
         table.add_row(
             fitness.problem_id,
             str(fitness.total or "?"),
-            "none" if fitness.altered_tests == 0 else str(fitness.altered_tests or "?"),
             fitness.learned_from,
             _passed(trials.get("untouched")),
             _passed(trials.get("reference")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from astra_async.errors import UsageError
-from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES, TRIALS
+from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES
 from astra_async.report.table import csv_header, csv_row
 from astra_async.report.turn_states import read_turns
 from astra_async.types import Outcome
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 _COUNTS = (
     *("passed", "total", "attempts", "input_characters", "output_characters", "files_changed"),
-    *("lines_written", "extra_tests", "dropped", "trial_left_out"),
+    *("lines_written", "extra_tests", "dropped"),
 )
 _NUMBERS = (
     *("exit_code", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd"),
-    *("ttft_s", "latency_s", "test_s", "trial_s"),
+    *("ttft_s", "latency_s", "test_s"),
 )
 _KEY = ("model", "format", "problem_id", "sample")
 _OF_A_TURN = (
@@ -45,7 +45,6 @@ _NAMES: dict[str, tuple[str, Sequence[str | None]]] = {
     "status": ("status", STATUSES),
     "failure": ("failure", FAILURES),
     "finish_reason": ("finish", FINISHES),
-    "trial": ("trial", TRIALS),
 }
 
 

@@ -4,9 +4,8 @@ It runs as later runs do: the same user, limits and environment, no network. Wha
 and beside the project becomes part of the image: transformed modules of Jest, what Angular compiles in
 node_modules. The project's own files do not. Never done with an answer's files.
 
-Invariant: nothing that this run has written holds a line of the problem's tests. An answer that could read
-how they are written would know a trial by its altered tests, and a tool that runs what it kept of them would
-make a trial void.
+Invariant: nothing that this run has written holds a line of the problem's tests. Otherwise an answer could
+read the tests, and a tool that runs its cached copy of them would run outdated tests.
 """
 
 from __future__ import annotations

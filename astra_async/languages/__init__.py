@@ -1,7 +1,7 @@
 """The languages: what is known about each stands in its own folder, and nowhere else.
 
 `LANGUAGES` is the registry. Rules that are the same for all stand in the packages that ask it: `overlay`,
-`images`, `testing`, `integrity`. How one is added: docs/extending.md.
+`images`, `testing`. How one is added: docs/extending.md.
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ def lacks(language: Language) -> tuple[str, ...]:
         "its test files are known by their names alone": not language.tests.content,
         "no file that its tools read by name is known": not language.tools.reads,
         "what its new files are loaded in place of is not known": language.lookup is None,
-        "its tests cannot be altered for trials": language.trial is None,
+        "an audit cannot mutate its tests": language.mutate is None,
     }
     return tuple(line for line, is_missing in found.items() if is_missing)

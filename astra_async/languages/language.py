@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from astra_async.languages.altering import TestReader
+    from astra_async.languages.mutations import TestReader
     from astra_async.languages.needs import Commands, Part
     from astra_async.languages.pristine import Pristine
     from astra_async.types import Dropped, Project
@@ -178,10 +178,8 @@ class Language:
     at all. `offline` silences its package managers. `arguments` are paths that its programs take as one file,
     where commands hand them on.
     `compiled` are files that programs load and nobody reads, `plugins` those that register plugins.
-    `unbuilt` is what compilers and loaders print of code that does not build. `trial`
-    reads its test files for trials (`altering`), and what stays of sources by `merge`. In sources of the
-    suffixes `typed` a constant of another type may not compile; where there is `own_equality`, an answer's
-    object may say by itself which plain constants it equals.
+    `unbuilt` is what compilers and loaders print of code that does not build. `mutate` finds the places of
+    tests that an audit may change.
     """
 
     name: str
@@ -197,6 +195,4 @@ class Language:
     compiled: str = ""
     unbuilt: str = ""
     plugins: re.Pattern[str] | None = None
-    trial: TestReader | None = None
-    typed: frozenset[str] = frozenset()
-    own_equality: bool = False
+    mutate: TestReader | None = None

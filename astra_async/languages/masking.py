@@ -6,7 +6,6 @@ For languages that are read without a grammar. Everything here is linear, whatev
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 400_000
 _BLANKS = dict.fromkeys((0x200E, 0x200F), " ")  # to Rust; marks of a text's direction
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
-_ADDED = {"unwrap", "expect", "len", "string", "int", "as_ref", "to_string", "is_err", "is_none"}
 
 
 def masked(text: str, skipped: re.Pattern[str], *, nested: bool = False) -> str:
@@ -62,36 +60,3 @@ def at_top(code: str, begin: int, end: int, wanted: re.Pattern[str]) -> Iterator
             at = closing(code, found.end() - 1) + 1 if found[0][-1] in _PAIRS else found.end()
         else:
             at = closing(code, found.start()) + 1
-
-
-def without(code: str, opening: re.Pattern[str], begin: int, end: int) -> str:
-    """The code between two places, with blanks for what stands in brackets that `opening` ends with."""
-    pieces, at = [], begin
-    while found := opening.search(code, at, end):
-        stop = min(closing(code, found.end() - 1), end)
-        pieces += [code[at : found.start()], " " * (stop - found.start())]
-        at = stop
-    return "".join([*pieces, code[at:end]])
-
-
-def parts_of(code: str, at: int) -> list[tuple[int, int]]:
-    """Where the parts between commas stand in the brackets that open at `at`, without blanks around them."""
-    end = closing(code, at)
-    cuts = [at, *(found.start() for found in at_top(code, at + 1, end, re.compile(","))), end]
-    parts = [(begin + 1, stop) for begin, stop in pairwise(cuts)]
-    return [trimmed(code, begin, stop) for begin, stop in parts if code[begin:stop].strip()]
-
-
-def trimmed(code: str, begin: int, end: int) -> tuple[int, int]:
-    """The same place without blanks around it."""
-    text = code[begin:end]
-    return begin + len(text) - len(text.lstrip()), begin + len(text.rstrip())
-
-
-def word_of(code: str) -> str:
-    """What an expression gives, in its last word outside of brackets: `area` of `shop.area(3).unwrap()`."""
-    outside = code
-    while (inner := re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}", "", outside)) != outside:
-        outside = inner
-    words = [word for word in re.findall(r"\w+", outside) if word not in _ADDED]
-    return words[-1] if words else ""

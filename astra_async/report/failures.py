@@ -25,7 +25,7 @@ _KINDS: dict[Failure, str] = {
     "build_failure": "Build failed",
     "timeout": "Time-out",
     "out_of_memory": "Out of memory",
-    "tampered": "Tampered",
+    "tampered": "Tampered (older version)",
     "refusal": "Refused",
     "truncated": "Cut",
     "context_exceeded": "Context exceeded",

@@ -10,8 +10,7 @@ from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.entries import ranked
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.table import WHO, Column, Table
-from astra_async.report.trial_table import trial_counts
-from astra_async.stats.intervals import median_interval, run_only_interval, share_interval, total_interval
+from astra_async.stats.intervals import median_interval, run_only_interval, total_interval
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
 from astra_async.stats.spread import rms_within_sd
 
@@ -74,9 +73,6 @@ _COLUMNS = (
     Column("icc", "ICC(1)", "score", help="share of the variance between problems"),
     *_PASSES,
     Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
-    Column("hack_rate", "Hack rate %", "percent", help="tried samples that were proven to bend tests"),
-    Column("hack_rate_interval", "Hack rate, 95 %", "percent", interval=True, help="of as many tries"),
-    Column("unproven", "Unproven", "count", help="valid samples whose trials tell neither way"),
     Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
     Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
     Column("problems_done", "Problems done", "count", help="with all k samples valid"),
@@ -124,8 +120,6 @@ def headline(wide: Table) -> Table:
     table = wide.only(
         *(("model", "format") if several else ("model",)),
         *("mean_score", "mean_score_total", "pass_at_1", "median_sd"),
-        *(("hack_rate",) if any(wide.column("hack_rate")) else ()),
-        *(("unproven",) if any(wide.column("unproven")) else ()),
         *(("cost_per_sample",) if any(wide.column("cost_per_sample")) else ()),
         *("n", "k", "valid", "planned"),
     )
@@ -226,7 +220,7 @@ def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> s
 
 def _record(entry: Entry) -> dict[str, Any]:
     summary, split, several = entry.summary, entry.split, entry.valid > 1
-    means, passes, trials = entry.begun(entry.means), entry.begun(entry.passes), trial_counts(entry)
+    means, passes = entry.begun(entry.means), entry.begun(entry.passes)
     families, (scores, passed, places) = entry.families_of(entry.valid > 0), entry.sampled()
     return asdict(summary) | {
         "label": entry.label,
@@ -242,9 +236,6 @@ def _record(entry: Entry) -> dict[str, Any]:
         **{f"pass_at_{m}": _over_problems(entry, m, pass_at) for m in _M},
         **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
         f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
-        "hack_rate": trials["tampered"] / trials["done"] if trials["done"] else None,
-        "hack_rate_interval": share_interval(trials["tampered"], trials["done"]),
-        "unproven": trials["unproven"],
         "cost_per_sample": mean_cost_usd(entry),
     }
 
@@ -266,19 +257,6 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     ]
     if not all(entry.complete for entry in entries):
         notes.append(_PROVISIONAL)
-    trials = [(entry, trial_counts(entry)) for entry in entries]
-    notes += [
-        f"{entry.name}: proven to bend tests in {counts['tampered']:,} samples; {counts['not_drawn']:,} more"
-        " are still to be tried, which the command of the run does when it is given again."
-        for entry, counts in trials
-        if counts["tampered"] and counts["not_drawn"]
-    ]
-    notes += [
-        f"{entry.name}: {counts['unproven']:,} of {entry.summary.valid:,} samples unproven: their trials tell"
-        " neither way (each record's note says why)."
-        for entry, counts in trials
-        if counts["unproven"]
-    ]
     if any(
         set(entry.problem_ids) != set(entries[0].problem_ids) or changed_problems(entry, entries[0])
         for entry in entries

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, Status, TrialState
+from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,22 +19,17 @@ if TYPE_CHECKING:
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
 FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
-TRIALS: tuple[TrialState, ...] = get_args(TrialState)
 AGENT_ENDS: tuple[AgentEnd | None, ...] = (None, *get_args(AgentEnd))  # None: no agent's
 STATUSES: tuple[Status, ...] = ("scored", "no_solution")
 
 # Fields that are packed as they are: counts, or 0, and numbers, or NaN, where nothing is recorded.
-_COUNTS = (
-    *("attempts", "input_characters", "output_characters", "files_changed", "lines_written"),
-    "trial_left_out",
-)
+_COUNTS = ("attempts", "input_characters", "output_characters", "files_changed", "lines_written")
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 _NUMBERS = ("exit_code", "cost_usd", "ttft_s", "latency_s", "test_s", "steps", "model_s", "own_s")
 _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of `values`
     ("present", "B"),
     *((name, "I") for name in ("pair", "problem", "sample", "passed", "total")),
-    *((name, "B") for name in ("status", "failure", "finish", "trial")),
-    ("trial_s", "d"),
+    *((name, "B") for name in ("status", "failure", "finish")),
     ("agent_end", "B"),  # number in AGENT_ENDS
     ("reused", "B"),  # the verdict is another sample's: the tests did not run
     *((name, "B") for name in ("timed_out", "cost_estimated")),
@@ -52,10 +47,9 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
 PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
 ROW_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
 # Changes when the numbers of a row would mean something else; the last is raised by hand where `values` is.
-ROW_MEANING = repr((_ROW, FAILURES, FINISHES, TRIALS, STATUSES, AGENT_ENDS, 1))
+ROW_MEANING = repr((_ROW, FAILURES, FINISHES, STATUSES, AGENT_ENDS, 1))
 _NAN = float("nan")
 _NO_AGENT = _NAN, _NAN, _NAN  # its steps and seconds
-_TRIAL_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(TRIALS)}
 _AGENT_END_NUMBERS: Mapping[str | None, int] = {end: number for number, end in enumerate(AGENT_ENDS)}
 _STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
 _FAILURE_NUMBERS = {failure: number for number, failure in enumerate(FAILURES)}
@@ -73,8 +67,6 @@ def values(
         _STATUS_NUMBERS[result.status],
         _FAILURE_NUMBERS[result.failure],
         _FINISH_NUMBERS[result.finish_reason],
-        _TRIAL_NUMBERS.get(result.trial, 0),
-        result.trial_s,
         _AGENT_END_NUMBERS.get(agent.end, 0) if agent else 0,
         result.note.startswith(REUSED),
         result.timed_out,
@@ -84,7 +76,6 @@ def values(
         result.output_characters,
         result.files_changed,
         result.lines_written,
-        result.trial_left_out,
         len(result.extra_tests),
         len(result.dropped),
         *[

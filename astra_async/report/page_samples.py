@@ -33,7 +33,7 @@ _GUESSED_RATIO = 4  # raw text to base64 of its gzip, to choose before anything 
 _CHUNK_CHARACTERS = 1_000_000
 _FIELDS = (
     *("status", "failure", "passed", "total", "tests", "extra_tests", "exit_code", "timed_out", "repairs"),
-    *("dropped", "changes", "suspicions", "trial", "finish_reason", "usage", "cost_usd", "cost_estimated"),
+    *("dropped", "changes", "suspicions", "finish_reason", "usage", "cost_usd", "cost_estimated"),
     *("attempts", "ttft_s", "latency_s", "test_s", "files_changed", "lines_written", "returned_model"),
     *("output_tail", "note"),
 )

@@ -18,7 +18,6 @@ from astra_async.report.paired_table import for_people, paired_table
 from astra_async.report.pairwise import concluded_pairs, left_out, pairs_of
 from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
 from astra_async.report.published import published
-from astra_async.report.trial_table import trials
 from astra_async.report.turn_states import courses_of
 from astra_async.report.turn_tables import TEXT, turn_tables
 
@@ -268,7 +267,6 @@ def _harness(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]
             harness.missing_samples(entries, events),
             harness.flakiness(runs),
             harness.handling(entries),
-            trials(runs, entries),
             harness.nodes(runs),
             harness.event_counts(events),
         ),

@@ -91,7 +91,7 @@ class Course:
         """How it ended.
 
         `first` and `later`: all tests passed; `broken_off`: nothing more could be said (the context was
-        full, the tests were tampered with); `missing`: a turn has no result yet. The rest used all turns:
+        full); `missing`: a turn has no result yet. The rest used all turns:
         `stalled` when the last one changed no test, `oscillating` when a set of passed tests came back
         after another one, else `out_of_turns`.
         """

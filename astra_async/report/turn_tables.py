@@ -54,7 +54,7 @@ _ENDS: dict[End, tuple[str, str]] = {
     "stalled": ("Stalled", "the last turn changed no test"),
     "oscillating": ("Oscillating", "a set of passed tests came back after another one"),
     "out_of_turns": ("Out of turns", "was still changing"),
-    "broken_off": ("Broken off", "the context was full, or the tests were tampered with"),
+    "broken_off": ("Broken off", "the context was full"),
     "missing": ("Missing", "a turn has no result yet: the same command makes up for it"),
 }
 _WINNERS = ("feedback", "blind samples")

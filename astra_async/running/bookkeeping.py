@@ -69,17 +69,15 @@ class Bookkeeping:
         self.tally.planned = cells * sum(self._asked.values())
 
     def final(self, result: Result) -> None:
-        """A final line is recorded; one that replaces another is counted already, and measured anew."""
+        """Count a recorded final line."""
         self._setup.turns.add(result.key, result.failure)
-        if not result.replaces:
-            self.tally.of(result.key).final += 1
+        self.tally.of(result.key).final += 1
         if result.key.turn:
             return
-        pair, problem_id, total = (result.model, result.format), result.problem_id, result.total
-        if old := result.replaces:
-            self.metrics.take_back(pair, problem_id, old.passed, total, failure=old.failure)
         self.metrics.add(
-            *pair, problem_id, result.passed, total, status=result.status, failure=result.failure
+            *(result.model, result.format, result.problem_id, result.passed, result.total),
+            status=result.status,
+            failure=result.failure,
         )
 
     def missing(self, key: AnswerKey, error: AstraError) -> None:

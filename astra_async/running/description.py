@@ -85,7 +85,6 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
         "projects": _recorded_place(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
-        "trials": config.trials,
         "reuse_identical": config.reuse_identical,
         "keep_output": config.keep_output,
         "sandbox": asdict(config.limits),
@@ -109,7 +108,6 @@ def grading_parts(
         problem_id: {
             "limits": asdict(limits_for(prepared[problem_id], config.limits)),
             "image": image if problem_id in built_here else ids[image],
-            "trials": config.trials,
             "reuse_identical": config.reuse_identical,
             "reference_sha256": reference_sha256(prepared[problem_id]),
         }

@@ -2,8 +2,7 @@
 
 Invariants:
 - One process at a time (an advisory lock on `.lock`).
-- A key has at most one line in `results.jsonl`; a line there is final. A sample that is tried after all
-  (`running.untried`) gets a second one, which takes the first one's place. A turn's line is in
+- A key has at most one line in `results.jsonl`; a line there is final. A turn's line is in
   `turn_results.jsonl`, its answer in `turns.jsonl`: the samples' own files know nothing of turns.
 - An output is written before its sample's final line and bears the same `finished_at`. So a line of
   `outputs.jsonl` whose final line is not there, or has another time, is of a grading that was broken off; it
@@ -251,8 +250,8 @@ class RunDirectory:
 
     def record_result(self, result: Result) -> None:
         """Append a sample's final line."""
-        # Invariant: a key in `graded` has its line on disk, and a second one only where that replaces it.
-        if (result.key in self.graded) != (result.replaces is not None):
+        # Invariant: a key in `graded` has exactly one line on disk.
+        if result.key in self.graded:
             raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has its final line")
         line = encode(result_fields(result))
         self.graded[result.key] = self._results_of(result.key).append_line(line)

@@ -10,7 +10,7 @@ from msgspec import convert
 from astra_async.running.log import now_utc
 from astra_async.running.reuse import note_of_reuse
 from astra_async.testing.verdict import tail
-from astra_async.types import NamedOutcome, Replaced, Result
+from astra_async.types import NamedOutcome, Result
 from astra_async.types.records import SCHEMA, read_key
 
 if TYPE_CHECKING:
@@ -29,17 +29,13 @@ _OF_THE_COMPLETION = (
 
 @dataclass(frozen=True, slots=True)
 class FinalLine:
-    """What every outcome's line holds of an answer; `characters_before`: those of a turn's conversation.
-
-    `earlier` is the final line whose place this one takes, if there is one.
-    """
+    """What every outcome's line holds of an answer; `characters_before`: those of a turn's conversation."""
 
     key: AnswerKey
     completion: Completion
     started_at: str
     prompt: Prompt
     characters_before: int
-    earlier: Mapping[str, Any] | None = None
 
     def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
         """No usable solution: 0 of T."""
@@ -74,7 +70,6 @@ class FinalLine:
             note=examined.note,
             repairs=(*solution.repairs, *examined.repairs),
             suspicions=examined.suspicions,
-            **_tried(examined),
             **_applied(integrated),
         )
 
@@ -92,8 +87,6 @@ class FinalLine:
         key, completion = self.key, self.completion
         fields |= {name: getattr(completion, name) for name in _OF_THE_COMPLETION}
         fields |= {"turn": key.turn} if key.turn else {}
-        if earlier := self.earlier:
-            fields["replaces"] = Replaced(passed=earlier["passed"], failure=earlier["failure"])
         return Result(
             schema=SCHEMA,
             model=key.model,
@@ -113,26 +106,12 @@ class FinalLine:
         )
 
 
-def _tried(examined: Examined) -> dict[str, Any]:
-    decision = examined.trial
-    if decision is None:
-        return {}
-    return {
-        "trial": decision.state,
-        "trial_s": round(decision.seconds, 3),
-        "trial_left_out": decision.left_out,
-        "trial_forms": decision.forms,
-    }
-
-
 def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a final line that follow from the solution alone."""
     names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
     fields = {name: equal[name] for name in names}
     tests = {name: convert(equal[name], tuple[NamedOutcome, ...]) for name in ("tests", "extra_tests")}
-    tried = "equal" if equal.get("trial") == "tried" else equal.get("trial", "")
-    forms = equal.get("trial_forms", 0)
-    return fields | tests | {"suspicions": tuple(equal["suspicions"]), "trial": tried, "trial_forms": forms}
+    return fields | tests | {"suspicions": tuple(equal["suspicions"])}
 
 
 def _applied(integrated: Integrated) -> dict[str, Any]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 PartKind = Literal["models", "formats", "problems", "grading", "feedback"]
 PART_KINDS: tuple[PartKind, ...] = get_args(PartKind)
 _SHOWN_CHARACTERS = 60
-# What earlier versions recorded and today's judge otherwise: no reason not to go on.
-_RETIRED: dict[PartKind, frozenset[str]] = {"grading": frozenset({"canary"})}
+# Settings of earlier versions that no longer exist. They are ignored when a run is resumed.
+_RETIRED: dict[PartKind, frozenset[str]] = {"grading": frozenset({"trials"})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

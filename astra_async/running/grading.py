@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from astra_async.answers.lenient import LenientParser
     from astra_async.images.resolve import ProblemImages
-    from astra_async.integrity.trials import Trials
     from astra_async.options import KeepOutput
     from astra_async.running.reuse import EarlierVerdicts
     from astra_async.testing.expected import Expectations
@@ -25,15 +24,13 @@ SANDBOX_RETRY_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grading:
-    """What grading works with.
+    """The parts and settings that grade answers.
 
-    `images` maps a problem's id to the image its tests run in, of those that `making` has not to make first.
-    `at_once` gradings are admitted at a
-    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `trials` tries
-    solutions by altered tests, `timeouts` decides what is repeated, `earlier` knows the verdicts that are
-    used again, `keep_output` whose output is recorded. Turns have time-outs of their own to repeat
-    (`turn_timeouts`), so
-    that they use up none of the samples'.
+    `images` maps a problem's id to its image, for images that exist; `making` builds the others. At most
+    `at_once` gradings run at a time. After a sandbox error a grading is repeated once for each of
+    `retry_delays_s`. `timeouts` decides which time-outs are repeated; follow-up turns have their own
+    allowance (`turn_timeouts`). `earlier` holds verdicts to reuse, `keep_output` selects the
+    outputs to record.
     """
 
     sandbox: Sandbox
@@ -44,7 +41,6 @@ class Grading:
     limits: Limits
     at_once: int = 4
     retry_delays_s: tuple[float, ...] = SANDBOX_RETRY_DELAYS_S
-    trials: Trials | None = None
     timeouts: Timeouts | None = None
     turn_timeouts: Timeouts | None = None
     earlier: EarlierVerdicts | None = None
@@ -53,4 +49,4 @@ class Grading:
     def examiner(self, key: AnswerKey) -> Examiner:
         """What runs the tests and judges."""
         timeouts = self.turn_timeouts if key.turn else self.timeouts
-        return Examiner(sandbox=self.sandbox, limits=self.limits, trials=self.trials, timeouts=timeouts)
+        return Examiner(sandbox=self.sandbox, limits=self.limits, timeouts=timeouts)

@@ -61,8 +61,6 @@ def index_log(
                 yield repeated(path, (lines[key], number), (earlier, line))
             if counts is not line:
                 continue
-        if key not in index:
-            record.pop("replaces", None)  # nothing is counted that it could replace
         index[key] = (offset, len(line))
         lines[key] = number
         on_record(record)

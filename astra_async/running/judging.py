@@ -72,12 +72,12 @@ class JudgingTally:
 def failed_samples(directory: Path) -> list[Failed]:
     """The samples whose code failed tests, in the order of their keys.
 
-    Left out: answers without a solution, where there is no code to judge, and those that cheated.
+    Answers without a solution are left out, because there is no code to judge.
     """
     results: dict[AnswerKey, Place] = {}
     for key, place, record in believed(directory / "results.jsonl", check_result):
         results.pop(key, None)  # the last line of a key counts
-        if record["status"] == "scored" and record["failure"] not in (None, "tampered"):
+        if record["status"] == "scored" and record["failure"] is not None:
             results[key] = place
     answers = {key: place for key, place, _ in believed(directory / "completions.jsonl") if key in results}
     outputs: dict[AnswerKey, tuple[Place, ...]] = {}

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from astra_async.images.base_image import ensure_base
 from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages
-from astra_async.integrity.draw import Draw, run_key
-from astra_async.integrity.trials import Trials
 from astra_async.running.grading import Grading
 from astra_async.running.model_pools import close_later
 from astra_async.running.problem_set import cache_root
@@ -119,7 +117,7 @@ async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
 
 
 def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grading:
-    """What answers are graded with: the tests known to count, trials, repetitions, earlier verdicts."""
+    """Return the parts that grade answers: expected tests, time-out repetitions, earlier verdicts."""
     config, directory, recorded = opening.config, opening.directory, opening.recorded
     sandbox = tests.sandbox
     exclusive, run = Exclusive(sandbox, alone=sandbox.alone), directory.run
@@ -128,11 +126,6 @@ def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grad
     cache, limits = cache_root() / "expected", config.limits
     installed = InstalledModules(cache, exclusive, limits)
     learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
-    trials = None
-    if config.trials != "off":
-        draw = Draw(run_key(directory.path), everybody=config.trials == "all")
-        draw.recall(recorded.tried())
-        trials = Trials(exclusive, learned, limits, draw)
     return Grading(
         sandbox=exclusive,
         images=tests.images,
@@ -142,10 +135,7 @@ def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grad
         limits=limits,
         at_once=GRADINGS_PER_PLACE * sandbox.slots,
         keep_output=config.keep_output,
-        trials=trials,
         timeouts=Timeouts(exclusive, samples=samples, earlier=recorded.repeated),
         turn_timeouts=Timeouts(exclusive, samples=config.turns * samples, earlier=recorded.turns_repeated),
-        earlier=EarlierVerdicts(directory, recorded.first, trials.draw if trials else None)
-        if config.reuse_identical
-        else None,
+        earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,
     )

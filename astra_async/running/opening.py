@@ -103,9 +103,7 @@ async def open_run(
     if config.cluster:
         check_installed()
     problems = await chosen_problems(config, say)
-    recorded = Recorded(
-        reuse_identical=config.reuse_identical, trials=config.trials != "off", turns=config.turns > 0
-    )
+    recorded = Recorded(reuse_identical=config.reuse_identical, turns=config.turns > 0)
     on_turn = partial(recorded.add, is_turn=True)
     open_it = partial(RunDirectory.open, config.out, recorded.add, on_turn=on_turn)
     needs = {"turns": config.turns > 0, "agents": bool(config.agents)}
@@ -141,7 +139,7 @@ async def drive(run: OpenRun) -> RunEnd:
     if runner.stopping.is_set():
         return "stopped"
     done = tally.final if run.sandbox else tally.answered
-    if done == tally.planned and not tally.turns.missing and not runner.retrials.left:
+    if done == tally.planned and not tally.turns.missing:
         return "complete"
     failed = [error for error in runner.dead.values() if not isinstance(error, BudgetExhausted)]
     asks = not run.config.answers_only_from_record
@@ -260,8 +258,6 @@ async def _record_plan(opening: Opening, prepared: Mapping[str, Prepared], tests
         store_prompts(directory.path, prompts)
 
     await _to_its_end(write)
-    if tests:
-        _say_what_is_not_tried(config, prepared, opening.say)
 
 
 def _record_what_else_was_spent(run: OpenRun) -> None:
@@ -274,21 +270,6 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
         recorded_usd = runner.directory.recorded_usd[model] + (agents.log.paid_usd[model] if agents else 0.0)
         if cost_usd := unrecorded_usd(pool, recorded_usd):
             runner.note("spent", model=model, cost_usd=cost_usd, detail="calls that ended without a record")
-
-
-def _say_what_is_not_tried(
-    config: RunConfig, prepared: Mapping[str, Prepared], say: Callable[[str], None]
-) -> None:
-    from astra_async.integrity.surveyed_tests import survey
-
-    if config.trials == "off":
-        return
-    without = [name for name, item in prepared.items() if not survey(item.policy).alterable]
-    if without:
-        say(
-            f"no trials for {', '.join(without)}: none of their tests can be altered, and a solution that"
-            " bends them is not found out (docs/integrity.md says which tests can)"
-        )
 
 
 async def _with_models(opening: Opening, tests: Tests | None) -> Opening:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from astra_async.listing import some
 from astra_async.running.recorded import Spent, believed, named, readable, spent
 from astra_async.running.typed_commands import missing_cells
-from astra_async.running.untried import untried_cells
 from astra_async.types import Trouble
 from astra_async.types.records import Flaw, read_key, read_run
 
@@ -81,8 +80,7 @@ class View:
 
     `graded` is false where answers are only recorded; `last` is the last trouble, `note` what is going on,
     `doing` what has to be done before a verdict can come.
-    Samples have up to `most_turns` further turns each, which have counts of their own. `untried` are to be
-    tried after all (`running.untried`).
+    Samples have up to `most_turns` further turns each, which have counts of their own.
     """
 
     models: tuple[ModelView, ...]
@@ -104,7 +102,6 @@ class View:
     turns_final: int = 0
     turns_under_way: int = 0
     turns_missing: int = 0
-    untried: int = 0
 
     @property
     def done(self) -> int:
@@ -173,9 +170,6 @@ def being_done(runner: Runner) -> Iterator[str]:
             f"images: {making.made} of {making.to_make} made, {waiting} waiting; "
             + _some([(what, began) for what, began in making.doing.values()])
         )
-    if left := runner.retrials.left:
-        of = len(runner.retrials.begun)
-        yield f"samples of models that were proven to bend tests, tried after all: {of - left} of {of}"
     if learning := grading.expectations.learning:
         known = f"{grading.expectations.decided} of {_count(len(runner.plan.problem_ids), 'problem')}"
         yield f"tests that count: known of {known}; learning {_some(list(learning.items()))}"
@@ -211,7 +205,6 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     last = _seconds(str(events[-1].get("at", ""))) if events else None
     began, ends = _seconds(run.settings.created_at), [*times[-1:], *([last] if last else [])]
     per_minute = _recent_per_minute(times)
-    untried = untried_cells(path, run.metrics)
     view = View(
         models=tuple(_row(summary, earlier.get(summary.model)) for summary in summaries),
         planned=planned,
@@ -223,11 +216,10 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         turns_final=len({key for key, _, _ in believed(path / "turn_results.jsonl")}),
         tests_per_minute=per_minute,
         elapsed_s=max(0.0, max(ends) - began) if ends and began is not None else 0.0,
-        left_s=60 * (planned - final + untried.total()) / per_minute if per_minute else None,
+        left_s=60 * (planned - final) / per_minute if per_minute else None,
         last=_event_line(events[-1] if events else None),
-        untried=untried.total(),
     )
-    return view, missing_cells(run.metrics, read_run(path / "run.json")) | set(untried)
+    return view, missing_cells(run.metrics, read_run(path / "run.json"))
 
 
 def answered_keys(path: Path) -> set[AnswerKey]:

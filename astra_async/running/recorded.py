@@ -231,7 +231,7 @@ def completion_fields(completion: Completion) -> dict[str, Any]:
 def result_fields(result: Result) -> dict[str, Any]:
     """A final line's fields as they are recorded: a test without a message has none."""
     recorded = fields_of(result)
-    for name in ("turn", "agent", "replaces"):
+    for name in ("turn", "agent"):
         if recorded[name] is None:
             del recorded[name]
     return recorded | {name: msgspec.to_builtins(recorded[name]) for name in ("tests", "extra_tests")}

@@ -10,35 +10,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from astra_async.integrity.draw import ALL_FORMS, OPEN, Solved
+from astra_async.testing.examined import Solved
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.types import REUSED, is_last
 from astra_async.types.records import read_key, read_turn_key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from astra_async.integrity.draw import Draw
-    from astra_async.integrity.trials import Release
     from astra_async.metrics import Metrics
     from astra_async.running.directory import RunDirectory
     from astra_async.types import AnswerKey, SampleKey
-
-# Fields of a scored line that the draw of trials recalls, and those that only a proof of tampering needs.
-_OF_A_TRIAL = {
-    "status": "scored",
-    "model": "",
-    "problem_id": "",
-    "solution_sha256": "",
-    "failure": None,
-    "test_s": 0.0,
-    "trial": "",
-    "trial_s": 0.0,
-    "trial_left_out": 0,
-    "passed": 0,
-    "trial_forms": ALL_FORMS,
-}
-_OF_A_PROOF = ("suspicions", "note")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -52,7 +34,6 @@ class Recorded:
     """
 
     reuse_identical: bool
-    trials: bool
     turns: bool = False
 
     def __post_init__(self) -> None:
@@ -60,8 +41,7 @@ class Recorded:
         self.turns_repeated: list[Solved] = []
         self.ended: set[AnswerKey] = set()
         self.first: dict[Solved, SampleKey] = {}
-        self._tried: list[tuple[Any, ...]] = []
-        self._counted: list[tuple[Any, ...]] = []
+        self._counted: dict[AnswerKey, tuple[Any, ...]] = {}
 
     def add(self, record: Mapping[str, Any], *, is_turn: bool = False) -> None:
         """One final line, of a sample or of a turn."""
@@ -71,31 +51,17 @@ class Recorded:
         if self.turns and is_last(record["failure"]):
             self.ended.add(read_turn_key(record) if is_turn else read_key(record))
         is_scored = record["status"] == "scored"
-        if self.trials and is_scored:
-            has_proof = record["failure"] == "tampered" or record.get("trial") == "unproven"
-            values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
-            proof = [record.get(name) if has_proof else None for name in _OF_A_PROOF]
-            self._tried.append((*values, *proof))
         if is_turn:
             return
         names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
-        self._counted.append((*map(record.__getitem__, names), record.get("replaces")))
+        # A key of an older run directory may have two lines, of which the last counts.
+        self._counted[read_key(record)] = tuple(map(record.__getitem__, names))
         if self.reuse_identical and is_scored and not record.get("note", "").startswith(REUSED):
             self.first.setdefault(solved, read_key(record))
 
-    def tried(self) -> Iterator[Mapping[str, Any]]:
-        """What the draw of trials recalls, line by line; given up by that."""
-        names = (*_OF_A_TRIAL, *_OF_A_PROOF)
-        tried, self._tried = self._tried, []
-        for values in tried:
-            yield dict(zip(names, values, strict=True))
-
     def count_into(self, metrics: Metrics) -> None:
         """Add every line; what was gathered for this is given up."""
-        for *counted, status, failure, replaced in self._counted:
-            if replaced:
-                model, fmt, problem_id, _, total = counted
-                metrics.take_back((model, fmt), problem_id, total=total, **replaced)
+        for *counted, status, failure in self._counted.values():
             metrics.add(*counted, status=status, failure=failure)
         self._counted.clear()
 
@@ -104,23 +70,19 @@ class EarlierVerdicts:
     """The first verdict on each solution of a run; a solution that is being graded is waited for.
 
     Solutions are the same when the files applied to the problem's project are, whoever wrote them. A
-    time-out is not used again: it may have been the machine's; nor is what was graded untried where it is to
-    be tried after all (`draw`). `first` is what earlier calls graded. A turn
+    time-out is not used again: it may have been the machine's. `first` is what earlier calls graded. A turn
     uses a sample's verdict again, or another turn's; a sample never a turn's: its line is the same without.
     """
 
-    def __init__(
-        self, directory: RunDirectory, first: Mapping[Solved, SampleKey], draw: Draw | None = None
-    ) -> None:
+    def __init__(self, directory: RunDirectory, first: Mapping[Solved, SampleKey]) -> None:
         self._directory = directory
-        self._draw = draw
         self._first: dict[Solved, AnswerKey] = dict(first)
         self._first_turn: dict[Solved, AnswerKey] = {}
         self._locks: dict[Solved, asyncio.Lock] = {}
 
     @asynccontextmanager
     async def equal(
-        self, key: AnswerKey, solution_sha256: str, release: Release
+        self, key: AnswerKey, solution_sha256: str, release: Callable[[], Awaitable[None]]
     ) -> AsyncIterator[Mapping[str, Any] | None]:
         """The final line of an equal sample, or None: then this one is graded and recorded within.
 
@@ -133,11 +95,8 @@ class EarlierVerdicts:
         async with lock:
             first = self._first.get(solved) or (self._first_turn.get(solved) if key.turn else None)
             record = self._directory.result(first) if first else None
-            if record is not None:
-                may_be_open = record.get("trial") in OPEN and record["failure"] != "tampered"
-                is_open = may_be_open and self._draw and self._draw.is_open(solved, key.model)
-                if is_open or record["failure"] == "timeout":
-                    record = None
+            if record is not None and record["failure"] == "timeout":
+                record = None
             yield record
             if record is None:
                 (self._first_turn if key.turn else self._first)[solved] = key

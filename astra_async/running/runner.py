@@ -31,7 +31,6 @@ from astra_async.running.log import keep_synced
 from astra_async.running.plan import Speed, in_order
 from astra_async.running.sample import run_sample
 from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, spent
-from astra_async.running.untried import Retrials
 from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
 
@@ -64,7 +63,6 @@ class Runner:
         fatal: why the run cannot go on, if so.
         dead: models of which no answer can be had any more, with the reason.
         deciding: the rounds of a run that is asked until something is known, else None.
-        retrials: samples that are tried after all, since their model was proven to bend tests.
         on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
     """
 
@@ -83,7 +81,6 @@ class Runner:
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
         self.permits = FairPermits(self.setup.grading.at_once if self.setup.grading else 1)
-        self.retrials = Retrials()
         self._admissions: dict[tuple[str, bool], Admission] = {}  # by model, and whether agents work
         self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
         self._listener_error: Exception | None = None
@@ -126,7 +123,6 @@ class Runner:
         """
         if self.deciding is None:
             await self._round(self.plan.models, 0, self.plan.samples)
-            await self._try_after_all()
             return
         self.books.plan_until(0, self.plan.models)
         first = 0
@@ -134,7 +130,6 @@ class Runner:
             going = self.deciding.begin(end)
             self.books.plan_until(end, going)
             await self._round(going, first, end)
-            await self._try_after_all()
             if self.stopping.is_set() or self.books.has_missing or not going:
                 return
             try:
@@ -149,27 +144,6 @@ class Runner:
             for model in models:
                 for by_agent in sorted({is_agent(fmt) for fmt in self.plan.formats}):
                     samples.create_task(self._feed(model, samples, range(first, end), by_agent=by_agent))
-
-    async def _try_after_all(self) -> None:
-        """Samples that were graded untried, of models that were proven to bend tests by now.
-
-        A trial of theirs can prove another model that gave an equal solution, whose samples follow.
-        """
-        trials = self.setup.grading.trials if self.setup.grading else None
-        while trials and trials.draw.has_proof and not self.stopping.is_set():
-            keys = await asyncio.to_thread(self.retrials.begin, self.directory.path, self._can_be_tried)
-            if not keys:
-                return
-            async with asyncio.TaskGroup() as samples:
-                for key in keys:
-                    admission = self._admission(key.model, by_agent=is_agent(key.format))
-                    await admission.until_room(answered=True)
-                    samples.create_task(self._bring_about(admission.passage(key)))
-
-    def _can_be_tried(self, key: AnswerKey) -> bool:
-        """Whether a graded sample, or a turn, is part of this call, and its answer is there."""
-        is_planned = key.model in self.plan.models and key.format in self.plan.formats
-        return is_planned and key.problem_id in self.plan.prepared and key in self.directory.answered
 
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
@@ -191,8 +165,6 @@ class Runner:
         None, too, where only turns are left: how many there will be is not known.
         """
         tally, graded = self.tally, self.setup.grading is not None
-        if self.retrials.left:
-            return self.retrials.left_s
         if tally.final == tally.planned and tally.turns.asking + tally.turns.grading:
             return None
         obtainable = tally.planned - tally.missing.total()
@@ -348,7 +320,6 @@ class Runner:
 
     def _count(self, result: Result) -> None:
         self.books.final(result)
-        self.retrials.done += result.replaces is not None
         if self._listener_error is None:
             try:
                 self.on_result(result)

@@ -130,7 +130,7 @@ async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
 async def grade_sample(
     key: AnswerKey, prepared: Prepared, directory: RunDirectory, grading: Grading, *, passage: Passage
 ) -> Result:
-    """Grade the recorded answer and record its final line; one that is there is replaced by it."""
+    """Grade the recorded answer and record its final line."""
     image = grading.images[key.problem_id]
     expected = await grading.expectations.of(prepared, image)
     directory.counted.check(key.problem_id, expected.tests, directory.path)
@@ -138,14 +138,8 @@ async def grade_sample(
     async with AsyncExitStack() as reading:
         await reading.enter_async_context(passage.reading())
         completion, started_at = directory.completion(key)
-        line = FinalLine(
-            key,
-            completion,
-            started_at,
-            prepared.prompts[key.format],
-            characters_before(key, directory),
-            directory.result(key) if key in directory.graded else None,
-        )
+        prompt, before = prepared.prompts[key.format], characters_before(key, directory)
+        line = FinalLine(key, completion, started_at, prompt, before)
         standing = await standing_files(key, prepared, directory, grading.lenient)
         outcome = await _changes(line, prepared, grading.lenient, standing)
         if isinstance(outcome, Unusable):
@@ -160,12 +154,11 @@ async def grade_sample(
             if equal is not None:
                 result = line.reused(solution, integrated, equal)
             else:
-                async with AsyncExitStack() as testing:
-                    await testing.enter_async_context(passage.testing())
+                async with passage.testing():
                     await reading.aclose()  # only now: what was read and waits for its test is bounded too
-                    entry = Entry(prepared=prepared, image=image, integrated=integrated, model=key.model)
+                    entry = Entry(prepared=prepared, image=image, integrated=integrated)
                     examiner = grading.examiner(key)
-                    examined = await examiner.examine(entry, expected.tests, testing.aclose)
+                    examined = await examiner.examine(entry, expected.tests)
                 result = await _scored(line, outcome, examined, directory, grading.keep_output)
             directory.record_result(result)
     return result

@@ -63,16 +63,6 @@ class Drawn:
         )
 
 
-def share_interval(count: int, of: int) -> Interval | None:
-    """The interval of a share, as `count` of so many independent ones show it; None where there are none."""
-    if not of:
-        return None
-    counts = np.array([of - count, count], dtype=float)
-    units = Drawn(values=np.array([0.0, 1.0]), sizes=np.ones(2), counts=counts, unseen=1.0, effective=of)
-    low, high = _interval(units, (0.0, 1.0))
-    return (low if count else 0.0), (high if count < of else 1.0)
-
-
 def drawn(values: ArrayLike, families: Families | None = None) -> Drawn | None:
     """Values of problems as what was drawn: families, a problem without one being its own. None below two.
 

@@ -1,19 +1,17 @@
-"""A solution from its files to its verdict: the tests, a time-out's repetition, the trials."""
+"""Grade a solution: run its tests, repeat a run that timed out, give the verdict."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.testing.examined import Examined
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
-from astra_async.testing.verdict import none_passed, run_tests, verdict_on
+from astra_async.testing.verdict import run_tests, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from astra_async.integrity.trials import Release, Trials
     from astra_async.testing.examined import Entry
     from astra_async.testing.timeouts import Timeouts
     from astra_async.testing.verdict import Tested
@@ -24,31 +22,14 @@ DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; se
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examiner:
-    """Examines solutions; without `trials` nobody is tried, without `timeouts` nothing is repeated."""
+    """Grades solutions. Without `timeouts`, a run that timed out is not repeated."""
 
     sandbox: Sandbox
     limits: Limits
-    trials: Trials | None = None
     timeouts: Timeouts | None = None
 
-    async def examine(self, entry: Entry, expected: Sequence[ExpectedTest], release: Release) -> Examined:
-        """Run the tests and give the verdict. Raises SandboxError, ExpectationError.
-
-        `release` gives back the turn to test: all that is left is to wait for an equal solution's trial.
-        """
-        scored = partial(self._scored, entry, expected)
-        if self.trials is None:
-            return await scored()
-        examined, found = await self.trials.examine(entry, scored, release)
-        examined = replace(examined, trial=found, suspicions=examined.suspicions + found.evidence)
-        if not (note := found.note):
-            return examined
-        if not found.evidence:  # unproven: the score stands
-            return replace(examined, note="; ".join(filter(None, (examined.note, note))))
-        return replace(examined, verdict=none_passed(examined.verdict), failure="tampered", note=note)
-
-    async def _scored(self, entry: Entry, expected: Sequence[ExpectedTest]) -> Examined:
-        """The scored run, as it would be without trials."""
+    async def examine(self, entry: Entry, expected: Sequence[ExpectedTest]) -> Examined:
+        """Run the tests and give the verdict. Raises SandboxError, ExpectationError."""
         tested, repairs = await self._tested(entry)
         verdict, failure, note = verdict_on(tested, expected)
         return Examined(

@@ -1,27 +1,30 @@
-"""What is examined, and what that has come to."""
+"""A solution to grade, and the outcome of its graded run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from astra_async.integrity.draw import Solved
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from astra_async.integrity.draw import Decision
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.verdict import Tested
     from astra_async.types import Failure, Integrated, Verdict
 
 
+class Solved(NamedTuple):
+    """A solution to a problem, identified by the hash of its applied files."""
+
+    problem_id: str
+    sha256: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A solution that is examined: what it changes, of which problem in which image, and whose it is."""
+    """A solution to grade: the changes, the problem and the image."""
 
     prepared: Prepared
     image: str
     integrated: Integrated
-    model: str
 
     @property
     def solved(self) -> Solved:
@@ -31,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What the scored run was, what it is worth, and what trials and others have to say about it."""
+    """The outcome of a scored run: the tests' report and the verdict on it."""
 
     tested: Tested
     verdict: Verdict
@@ -39,4 +42,3 @@ class Examined:
     note: str = ""
     suspicions: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
-    trial: Decision | None = None

@@ -21,7 +21,6 @@ from astra_async.types import Unusable
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-    from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations, Expected
     from astra_async.types import Changed, Failure, Limits, NamedOutcome, Sandbox, Solution, Verdict
@@ -68,8 +67,7 @@ class Repetitions:
 class Validation:
     """What was found about one problem; `reasons` is empty when it is fit (or unverified).
 
-    `image_bytes` is the size of the image on disk, layers shared with other images included. `altered_tests`
-    are those that a trial may rest on: 0 where none can be altered, None where nobody looked. `remarks`
+    `image_bytes` is the size of the image on disk, layers shared with other images included. `remarks`
     are what makes a fit problem delicate.
     """
 
@@ -77,7 +75,6 @@ class Validation:
     image: str = ""
     image_bytes: int | None = None
     total: int | None = None
-    altered_tests: int | None = None
     learned_from: str = ""
     trials: tuple[Repetitions, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -112,7 +109,6 @@ class Validator:
     expectations: Expectations
     limits: Limits
     repeat: int
-    trials: Trials | None = None
     on_trial: Callable[[str, Repetitions], None] = lambda *_: None
 
     async def check(self, prepared: Prepared, image: str, faulty: Sequence[Candidate] = ()) -> Validation:
@@ -146,7 +142,6 @@ class Validator:
             problem_id=problem_id,
             image=image,
             total=len(expected.tests),
-            altered_tests=await self.trials.altered_tests(prepared, image) if self.trials else None,
             learned_from=expected.source,
             trials=tuple(trials),
             reasons=tuple(reasons),

@@ -339,7 +339,7 @@ def _shown(value: Any) -> str:
 
 
 def counting(first: bytes, second: bytes) -> bytes | None:
-    """Of two lines of a key the one that counts: that of a sample that was tried after all; else None."""
+    """Return the line that replaces the other in a run directory of an older version; None for neither."""
     replacing = [line for line in (first, second) if read_record(line).get("replaces") is not None]
     return replacing[0] if len(replacing) == 1 else None
 

@@ -20,7 +20,7 @@ Failure = Literal[
     "build_failure",
     "timeout",
     "out_of_memory",
-    "tampered",
+    "tampered",  # of older versions only
     "refusal",
     "truncated",
     "context_exceeded",
@@ -29,13 +29,9 @@ Failure = Literal[
     "no_change",
 ]
 Trouble = Literal["provider_error", "project_error", "sandbox_error"]
-# Whether the solution was tried; `equal`: another sample was; `not_due`: there is no score to doubt;
-# `no_trial`: no test of the problem can be altered (which older runs call `no_twin`), or the reference fails
-# none of what was altered.
-TrialState = Literal["", "tried", "equal", "not_drawn", "no_twin", "not_due", "no_trial", "unproven"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 
-# After these nothing more is said to a model; None: all tests passed. Nobody is told how near tampering came.
+# No feedback turn follows these failures; None: all tests passed.
 _LAST: frozenset[Failure | None] = frozenset({None, "context_exceeded", "tampered"})
 REUSED = "verdict of sample "  # how the note of a result begins whose verdict is another sample's
 
@@ -152,18 +148,11 @@ class Verdict:
     extra_tests: tuple[NamedOutcome, ...] = ()
 
 
-class Replaced(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the sample's first final line said, where another takes its place."""
-
-    passed: Count
-    failure: Failure | None
-
-
 class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One final line of results.jsonl, or of turn_results.jsonl, field for field (docs/formats.md).
 
-    A line of these types is believed (`records.read_result`); `trial`, the outcomes of tests and an agent's
-    `end` may be words of a newer version.
+    A line of these types is believed (`records.read_result`); the outcomes of tests and an agent's `end`
+    may be words of a newer version.
     """
 
     schema: int
@@ -184,10 +173,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     repairs: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     suspicions: tuple[str, ...] = ()
-    trial: str = ""  # a TrialState; empty: trials are off
-    trial_s: float = 0.0
-    trial_left_out: Count = 0  # expected tests that cannot be altered
-    trial_forms: Count = 0  # altered forms by which it was tried, or an equal one
     finish_reason: FinishReason = "stop"
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -211,7 +196,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     started_at: str = ""
     finished_at: str = ""
     agent: AgentWork | None = None  # recorded of agents only
-    replaces: Replaced | None = None  # recorded where the sample was tried after all
 
     @property
     def key(self) -> AnswerKey:

@@ -6,22 +6,17 @@ import os
 import socket
 import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
 from astra_async.report.deciding import goes_on
 from astra_async.report.labels import read_labels, relabelled
-from astra_async.report.packed_row import FAILURES
 from astra_async.report.run_settings import RunSettings, read_settings
 from astra_async.running.ownership import owner_of
-from astra_async.running.untried import STILL_TO_BE_TRIED, untried
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_record
 from astra_async.view.logs import Logs
@@ -29,7 +24,6 @@ from astra_async.view.tails import Regrown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from concurrent.futures import Future
     from pathlib import Path
 
 State = Literal["running", "finished", "stopped", "unknown"]
@@ -41,8 +35,6 @@ _STALE_S = 10.0  # a live.json that is older is nobody's
 _CONFLICTS_SHOWN = 20
 _HAPPENED_KEPT = 5
 _SHOWN_S = 120.0  # that what happened is told
-_TAMPERED = FAILURES.index("tampered")
-_COUNTING = ThreadPoolExecutor(1, "untried")  # which begins none before it is used
 _SLICE_S = 0.02  # the event loop is held no longer than that
 
 
@@ -75,7 +67,6 @@ class Following:
         self.labels: dict[SampleKey, tuple[str, str]] = {}
         self._labels_trouble = ""
         self._stamps: dict[str, Stamp | None] = {}
-        self._retrials = _Retrials(directory)
 
     def look(self) -> bool:
         """Read on for some milliseconds; whether there is more to read at once."""
@@ -127,8 +118,6 @@ class Following:
         """One line for everything that is ignored or cannot be read."""
         lines = [each for each in (self.trouble, self._labels_trouble) if each]
         lines += [text for at, text in self._happened if at > time.monotonic() - _SHOWN_S]
-        if self.state == "stopped" and (left := self._retrials.left(self.logs)):
-            lines.append(f"{left} {STILL_TO_BE_TRIED}; the command of the run does that")
         conflicts = self.logs.conflicts
         lines += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_SHOWN]]
         if len(conflicts) > _CONFLICTS_SHOWN:
@@ -222,30 +211,8 @@ class Following:
             missing.any()
             or not missing.size
             or goes_on(self.logs.settings.deciding, self.logs.settings.formats)
-            or self._retrials.left(self.logs) != 0
         )
         return "stopped" if left else "finished"
-
-
-class _Retrials:
-    """How many samples are to be tried after all, counted anew when there are more verdicts.
-
-    Only of a run in which somebody was proven to bend tests; in a thread, for it reads all lines again.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._of: tuple[int, ...] = ()
-        self._count: Future[int] | None = None
-
-    def left(self, logs: Logs) -> int | None:
-        """None until they are counted for the first time."""
-        if not np.any(logs.columns.places["failure"] == _TAMPERED):
-            return 0
-        of = tuple(logs.tails[name].offset for name in ("results", "turn_results"))
-        if self._count is None or (self._count.done() and self._of != of):
-            self._of, self._count = of, _COUNTING.submit(lambda: len(untried(self._directory)))
-        return self._count.result() if self._count.done() and not self._count.exception() else None
 
 
 def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:

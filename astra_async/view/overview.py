@@ -13,7 +13,6 @@ from astra_async.report.costs import mean_cost_usd
 from astra_async.report.deciding import ahead, as_recorded, in_words, sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
-from astra_async.report.trial_table import trial_counts
 from astra_async.stats.intervals import total_interval
 from astra_async.view.board import FAILURE_NAMES
 from astra_async.view.opened import event_in_words
@@ -142,7 +141,6 @@ def _standing(entry: Entry) -> Record:
         "interval": total_interval(entry.begun(entry.means), entry.families_of(entry.valid > 0)),
         "pass_at_1": summary.pass_at_1,
         "median_sd": summary.median_sd,
-        "unproven": trial_counts(entry)["unproven"],
     }
 
 

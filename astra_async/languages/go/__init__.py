@@ -11,7 +11,7 @@ import re
 
 from astra_async.languages.go.image import find_go
 from astra_async.languages.go.lookup import UniverseLookup
-from astra_async.languages.go.trial import read_tests
+from astra_async.languages.go.mutate import read_tests
 from astra_async.languages.language import BUILD, Images, Language, Reads, TestFiles, Tool, Tools
 
 # Only `go test` reads such a file, whatever else it holds.
@@ -42,6 +42,5 @@ GO = Language(
     loaded="never",
     compiled=r"\.(?:syso|a|o)$",  # go links what lies beside the sources
     unbuilt=r"\[(?:build|setup) failed\]|^# \S{1,200} \[\S{1,200}\.test\]$",
-    trial=read_tests,
-    typed=frozenset({"go"}),
+    mutate=read_tests,
 )

@@ -6,7 +6,7 @@ import re
 
 from astra_async.languages.java.image import find_java
 from astra_async.languages.java.lookup import SOURCES, TypeLookup
-from astra_async.languages.java.trial import read_tests
+from astra_async.languages.java.mutate import read_tests
 from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
 
 _TEST_FOLDER = r"^(?=(?:.*/)?src/test/)(?:.*/)?(?:java|kotlin|groovy|scala|resources)/"
@@ -71,7 +71,5 @@ JAVA = Language(
         r"(?:^|/)meta-inf/(?:spring|maven/|.*\.sf$)|(?:^|/)mockito-extensions/", re.IGNORECASE
     ),
     unbuilt=r"COMPILATION ERROR|Compilation failure|cannot find symbol|BUILD FAILURE",
-    trial=read_tests,
-    typed=SOURCES,
-    own_equality=True,
+    mutate=read_tests,
 )

@@ -6,10 +6,10 @@ import re
 
 from astra_async.languages.javascript.image import MANAGERS, find_node, installs
 from astra_async.languages.javascript.lookup import SOURCES, NodeLookup
+from astra_async.languages.javascript.mutate import read_tests
 from astra_async.languages.javascript.offline import OFFLINE
 from astra_async.languages.javascript.package_json import PACKAGE_JSON
 from astra_async.languages.javascript.tools import TOOLS
-from astra_async.languages.javascript.trial import TYPESCRIPT, read_tests
 from astra_async.languages.language import Images, Language, TestFiles
 
 _EXT = r"\.(?:[cm]?[jt]sx?|vue|coffee)"
@@ -53,6 +53,5 @@ JAVASCRIPT = Language(
         r"SyntaxError|Syntax Error|ParseError|Module parse failed|Failed to compile|error (?:TS|NG)\d"
         r"|Test suite failed to run|Cannot find module"
     ),
-    trial=read_tests,
-    typed=TYPESCRIPT,
+    mutate=read_tests,
 )

@@ -7,7 +7,7 @@ import re
 from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
 from astra_async.languages.php.image import find_php
 from astra_async.languages.php.lookup import ClassLookup
-from astra_async.languages.php.trial import read_tests
+from astra_async.languages.php.mutate import read_tests
 
 PHP = Language(
     name="php",
@@ -48,5 +48,5 @@ PHP = Language(
     loaded="word",
     compiled=r"\.phar$",
     unbuilt=r"PHP (?:Parse|Fatal) error",
-    trial=read_tests,
+    mutate=read_tests,
 )  # fmt: skip

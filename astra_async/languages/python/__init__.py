@@ -7,7 +7,7 @@ import re
 from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
 from astra_async.languages.python.image import find_python, installs
 from astra_async.languages.python.lookup import ImportLookup
-from astra_async.languages.python.trial import read_tests
+from astra_async.languages.python.mutate import read_tests
 
 _TOOLS = Tools(
     programs=(
@@ -75,6 +75,5 @@ PYTHON = Language(
     compiled=r"\.(?:pyc|pyo|pyd|whl|egg)(?:\.\d+)*$|(?:^|/)__pycache__/",
     plugins=re.compile(r"(?:^|/)[^/]+\.(?:egg-info|dist-info|egg|pth|egg-link)(?:/|$)", re.IGNORECASE),
     unbuilt=r"SyntaxError|IndentationError|TabError|ModuleNotFoundError|ImportError",
-    trial=read_tests,
-    own_equality=True,
+    mutate=read_tests,
 )

@@ -8,7 +8,7 @@ import shlex
 from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
 from astra_async.languages.ruby.image import find_ruby
 from astra_async.languages.ruby.lookup import RequireLookup
-from astra_async.languages.ruby.trial import read_tests
+from astra_async.languages.ruby.mutate import read_tests
 
 _TOOLS = Tools(
     programs=(
@@ -56,6 +56,5 @@ RUBY = Language(
     lookup=RequireLookup,
     compiled=r"\.gem$",
     unbuilt=r"LoadError|syntax error, unexpected",
-    trial=read_tests,
-    own_equality=True,
+    mutate=read_tests,
 )

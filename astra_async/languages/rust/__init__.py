@@ -13,7 +13,7 @@ from astra_async.languages.language import BUILD, RUNNER, Images, Language, Read
 from astra_async.languages.rust.image import find_rust
 from astra_async.languages.rust.items import TESTS_INSIDE
 from astra_async.languages.rust.lookup import MacroLookup
-from astra_async.languages.rust.trial import read_tests
+from astra_async.languages.rust.mutate import read_tests
 
 RUST = Language(
     name="rust",
@@ -46,7 +46,5 @@ RUST = Language(
     loaded="word",
     compiled=r"\.(?:rlib|rmeta|a|o)$|(?:^|/)target/(?:debug|release)/",
     unbuilt=r"error\[E\d{4}\]|error: could not compile",
-    trial=read_tests,
-    typed=frozenset({"rs"}),
-    own_equality=True,
+    mutate=read_tests,
 )

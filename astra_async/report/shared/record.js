@@ -14,16 +14,6 @@ const PASSING = 12; // more passed tests than these are folded
 const absent = (value) => value === null || value === undefined || value === "";
 const seconds = (value) => (absent(value) ? null : `${value.toFixed(1)} s`);
 const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(4)}${estimated ? ", partly estimated" : ""}`);
-const TRIALS = {
-  tried: "tried by altered tests", equal: "an equal solution was tried", not_drawn: "not drawn by chance",
-  no_trial: "no altered test that its reference fails", no_twin: "its tests cannot be altered", not_due: "none due: no score to doubt",
-  unproven: "unproven: its trials tell neither way",
-};
-const trial = (state, tookS, leftOut) => {
-  if (!state) return null;
-  const notes = [tookS ? seconds(tookS) : null, leftOut ? `${leftOut} tests not covered` : null].filter(Boolean);
-  return `${TRIALS[state] ?? state}${notes.length ? ` (${notes.join(", ")})` : ""}`;
-};
 
 /** What is known of a sample besides its texts, as names and values. */
 export function facts(record) {
@@ -38,7 +28,6 @@ export function facts(record) {
     ["Tests", seconds(record.test_s)], ["Exit code", record.exit_code],
     ["Files changed", record.files_changed], ["Lines written", record.lines_written],
     ["Repaired", (record.repairs ?? []).join(", ")], ["Suspicious", (record.suspicions ?? []).join(", ")],
-    ["Trial", trial(record.trial, record.trial_s, record.trial_left_out)],
   ];
   const kept = pairs.filter(([, value]) => !absent(value));
   return holding("dl", "facts", kept.map(([name, value]) => holding("div", null, element("dt", name), element("dd", value))));

@@ -4,8 +4,8 @@ What Docker's own profile leaves to a container without capabilities, minus what
 might: io_uring (it does its work past this filter), ptrace and its relatives, handles of files, key rings,
 user namespaces, sockets of rare families. `fallocate` without its modes only: with KEEP_SIZE a file takes
 room that neither its size nor a limit on it shows; libraries that are refused it write instead. Nothing drops
-a file of the image from the host's memory, which all containers share: whoever reads it next would see by the
-time it takes that a run was there before, and so tell a trial from the scored run.
+a file of the image from the host's page cache, which all containers share: reading time would reveal earlier
+runs.
 """
 
 from __future__ import annotations

@@ -1,0 +1,161 @@
+"""Mutated test suites: a problem's own tests, with one place of each test changed.
+
+The suites follow from the problem's hash, so that every audit of a problem uses the same ones.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from astra_async.audit.reading import read_tests
+from astra_async.languages.mutations import NEGATION
+from astra_async.overlay.merged_files import staying, with_staying
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Self
+
+    from astra_async.languages.mutations import MutableTest, Place
+    from astra_async.problems.prepare import Prepared
+    from astra_async.types import Changed, Project, ProjectFile
+
+_CONSTANTS_FIRST = 2 / 3  # of the tests that have constants and assertions to choose from
+_OPPOSITES = {"true": "false", "True": "False", "TRUE": "FALSE"}
+_OPPOSITES |= {other: name for name, other in _OPPOSITES.items()}
+_LAST_DIGIT = re.compile(r"\d(?=[^\d]*$)")
+_LAST_QUOTE = re.compile(r"(?=['\"`]#*$)|$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """A mutated test by its title, and the line that differs."""
+
+    title: str
+    path: str
+    line: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A project with mutated tests. `inside` are the mutated tests within sources, by path."""
+
+    project: Project
+    mutations: tuple[Mutation, ...]
+    inside: Mapping[str, bytes]
+
+    def applied(self, changed: Changed) -> Changed:
+        """Return a solution's files; tests that stay inside of its sources are mutated as well."""
+        return dict(changed) | {
+            path: with_staying(path, text, content)
+            for path, text in self.inside.items()
+            if (content := changed.get(path)) is not None
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TestSuites:
+    """A problem's mutable tests. `sources` are the texts that hold tests, by path."""
+
+    __test__ = False
+
+    project: Project
+    sources: Mapping[str, bytes]
+    inside: frozenset[str]
+    tests: Sequence[MutableTest]
+
+    @classmethod
+    async def of(cls, prepared: Prepared) -> Self:
+        """Read a problem's test files, and the tests within its sources."""
+        policy, sources, inside = prepared.policy, dict[str, bytes](), set[str]()
+        for path, file in sorted(policy.files.items()):
+            if file.link is None and path in policy.tests:
+                sources[path] = file.content
+            elif file.link is None and (text := staying(path, file.content)):
+                sources[path] = text
+                inside.add(path)
+        return cls(prepared.project, sources, frozenset(inside), await read_tests(sources))
+
+    def suite(self, number: int, covered: Collection[str] = ()) -> Suite | None:
+        """Return the suite with the `number`-th place of each test; None if no test has that many.
+
+        Tests with a title in `covered` stay as they are, because an earlier suite has covered them.
+        """
+        edits: dict[str, dict[tuple[int, int], bytes]] = defaultdict(dict)
+        mutations = []
+        for at, test in enumerate(self.tests):
+            places = self._in_order(at, test) if test.title not in covered else []
+            if len(places) <= number:
+                continue
+            place, text = places[number]
+            known, span = edits[place.path], (place.begin, place.end)
+            if any(begin < place.end and place.begin < end and (begin, end) != span for begin, end in known):
+                continue  # within another test's place
+            text = known.setdefault(span, text)
+            mutations.append(self._mutation(test.title, place, text))
+        return Suite(mutations=tuple(mutations), **self._mutated(edits)) if mutations else None
+
+    def _in_order(self, at: int, test: MutableTest) -> list[tuple[Place, bytes]]:
+        """Return the places of a test with their replacements, one operator after the other."""
+        rng = random.Random(f"{self.project.sha256} {at}")  # noqa: S311 - reproducible, not secret
+        places = rng.sample(test.places, len(test.places))
+        kinds: list[list[tuple[Place, bytes]]] = [[], []]
+        for place in places:
+            kinds[place.kind == NEGATION].append((place, self._replacement(place, rng)))
+        first = rng.random() >= _CONSTANTS_FIRST
+        ordered = [kinds[first], kinds[not first]]
+        longest = max(map(len, ordered))
+        return [held[number] for number in range(longest) for held in ordered if number < len(held)]
+
+    def _replacement(self, place: Place, rng: random.Random) -> bytes:
+        """Return the negated assertion, or another constant of this type in the test file."""
+        if place.kind == NEGATION:
+            return place.text.encode()
+        constants = {each.text for test in self.tests for each in test.places if each[::3] == place[::3]}
+        others = sorted(constants - {place.text})
+        return (rng.choice(others) if others else _another(place.text)).encode()
+
+    def _mutation(self, title: str, place: Place, text: bytes) -> Mutation:
+        source = self.sources[place.path]
+        begin = source.rfind(b"\n", 0, place.begin) + 1
+        end = source.find(b"\n", place.end)
+        end = len(source) if end < 0 else end
+        after = source[begin : place.begin] + text + source[place.end : end]
+        return Mutation(
+            title=title,
+            path=place.path,
+            line=source.count(b"\n", 0, place.begin) + 1,
+            before=source[begin:end].decode(errors="replace"),
+            after=after.decode(errors="replace"),
+        )
+
+    def _mutated(self, edits: Mapping[str, Mapping[tuple[int, int], bytes]]) -> dict[str, Any]:
+        texts = {path: _edited(self.sources[path], each) for path, each in edits.items()}
+        inside = {path: text for path, text in texts.items() if path in self.inside}
+
+        def content_of(file: ProjectFile) -> bytes:
+            text = texts.get(file.path, file.content)
+            return with_staying(file.path, text, file.content) if file.path in inside else text
+
+        files = tuple(replace(file, content=content_of(file)) for file in self.project.files)
+        return {"project": replace(self.project, files=files), "inside": inside}
+
+
+def _edited(source: bytes, edits: Mapping[tuple[int, int], bytes]) -> bytes:
+    for (begin, end), text in sorted(edits.items(), reverse=True):
+        source = source[:begin] + text + source[end:]
+    return source
+
+
+def _another(constant: str) -> str:
+    """Return a constant that differs: the opposite truth, the next digit, or a longer text."""
+    if constant in _OPPOSITES:
+        return _OPPOSITES[constant]
+    if constant[:1].isdigit():
+        return _LAST_DIGIT.sub(lambda digit: str((int(digit[0]) + 1) % 10), constant)
+    return _LAST_QUOTE.sub("x", constant, count=1)

@@ -1,1 +1,0 @@
-"""Whether a score is the solution's own: trials by altered tests, and who is drawn for them."""
