@@ -20,7 +20,7 @@ from astra_async.options import BUNDLED
 from astra_async.running.problem_set import cache_root, chosen_problems, data_config, ready_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
@@ -37,16 +37,22 @@ if TYPE_CHECKING:
 def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
     """Run each problem's untouched project, its reference and known faulty answers; exit 1 on any unfit."""
     config = data_config(given, config_file)
-    found = asyncio.run(_validate(config, repeat))
-    records = [asdict(fitness) | {"verdict": fitness.verdict} for fitness in found]
+    covered: dict[str, int] = {}
+    found = asyncio.run(_validate(config, repeat, covered))
+    records = [
+        asdict(fitness) | {"verdict": fitness.verdict, "audit_tests": covered.get(fitness.problem_id)}
+        for fitness in found
+    ]
     write_json(json_path, records)
-    _print(found, open_console(stderr=takes_standard_output(json_path)))
+    _print(found, covered, open_console(stderr=takes_standard_output(json_path)))
     if not takes_standard_output(json_path):
         say(json_path)
     return 1 if any(fitness.reasons for fitness in found) else 0
 
 
-async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
+async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> list[Validation]:
+    """Check all problems; `covered` gets the number of tests of each on which an audit can rest."""
+    from astra_async.audit.auditing import Auditor
     from astra_async.images.failed_images import FailedImages
     from astra_async.testing.expected import Expectations
     from astra_async.testing.installed_modules import InstalledModules
@@ -80,10 +86,17 @@ async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
                 repeat=repeat,
                 on_trial=_say_trial,
             )
-            checks = [
-                _check(validator, prepared[problem_id], images, _faulty(config, problem_id))
-                for problem_id in prepared
-            ]
+            auditor = Auditor(sandbox=sandbox, limits=config.limits, expectations=learned)
+
+            async def check(item: Prepared) -> Validation:
+                fitness = await _check(validator, item, images, _faulty(config, item.problem.id))
+                if not fitness.reasons:
+                    item = await learned.fitted(item, fitness.image)
+                    suites, _ = await auditor.suites(item, fitness.image)
+                    covered[item.problem.id] = len(frozenset().union(*(each.tests for each in suites)))
+                return fitness
+
+            checks = [check(item) for item in prepared.values()]
             found = await together(checks)
             sizes = {image: await _size_bytes(sandbox.engine, image) for image in set(images.ready.values())}
     found = [replace(fitness, image_bytes=sizes.get(fitness.image)) for fitness in found]
@@ -128,11 +141,11 @@ def _say_trial(problem_id: str, trial: Repetitions) -> None:
     tell(f"{problem_id} {trial.name}: {passed} of {trial.total} ({statistics.median(trial.seconds):.1f} s)")
 
 
-def _print(found: Sequence[Validation], console: Any) -> None:
+def _print(found: Sequence[Validation], covered: Mapping[str, int], console: Any) -> None:
     from rich.table import Table
 
     table = Table(
-        *("problem", "T", "learned from", "untouched", "reference", "faulty", "seconds"),
+        *("problem", "T", "audit", "learned from", "untouched", "reference", "faulty", "seconds"),
         *("image MB", "verdict"),
     )
     for fitness in found:
@@ -142,6 +155,7 @@ def _print(found: Sequence[Validation], console: Any) -> None:
         table.add_row(
             fitness.problem_id,
             str(fitness.total or "?"),
+            str(covered.get(fitness.problem_id, "?")),
             fitness.learned_from,
             _passed(trials.get("untouched")),
             _passed(trials.get("reference")),

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from astra_async.report.audited import audited, sensitivity
 from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.entries import ranked
 from astra_async.report.pairwise import changed_problems
@@ -73,6 +74,8 @@ _COLUMNS = (
     Column("icc", "ICC(1)", "score", help="share of the variance between problems"),
     *_PASSES,
     Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
+    Column("flagged", "Flagged %", "percent", help="audited samples that pass a test and its mutated form"),
+    Column("flagged_interval", "Flagged, 95 %", "percent", interval=True, help="for a new set of problems"),
     Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
     Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
     Column("problems_done", "Problems done", "count", help="with all k samples valid"),
@@ -120,6 +123,7 @@ def headline(wide: Table) -> Table:
     table = wide.only(
         *(("model", "format") if several else ("model",)),
         *("mean_score", "mean_score_total", "pass_at_1", "median_sd"),
+        *(("flagged",) if any(wide.column("flagged")) else ()),
         *(("cost_per_sample",) if any(wide.column("cost_per_sample")) else ()),
         *("n", "k", "valid", "planned"),
     )
@@ -220,7 +224,7 @@ def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> s
 
 def _record(entry: Entry) -> dict[str, Any]:
     summary, split, several = entry.summary, entry.split, entry.valid > 1
-    means, passes = entry.begun(entry.means), entry.begun(entry.passes)
+    means, passes, found = entry.begun(entry.means), entry.begun(entry.passes), audited(entry)
     families, (scores, passed, places) = entry.families_of(entry.valid > 0), entry.sampled()
     return asdict(summary) | {
         "label": entry.label,
@@ -236,6 +240,8 @@ def _record(entry: Entry) -> dict[str, Any]:
         **{f"pass_at_{m}": _over_problems(entry, m, pass_at) for m in _M},
         **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
         f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
+        "flagged": found.share,
+        "flagged_interval": found.interval,
         "cost_per_sample": mean_cost_usd(entry),
     }
 
@@ -266,5 +272,6 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         notes.append(_MIXED_K)
     elif len({entry.summary.k for entry in entries}) > 1:
         notes.append("The rows have different k: their median SDs cannot be compared.")
+    notes += filter(None, map(sensitivity, entries))
     notes += filter(None, map(partly_known, entries))
     return notes

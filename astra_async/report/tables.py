@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.report import agent_tables, by_skill, deciding, formats, harness, provenance, replayed
 from astra_async.report import leaderboard as board
+from astra_async.report.audited import audit_tables
 from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
 from astra_async.report.entries import entries_of
@@ -267,6 +268,7 @@ def _harness(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]
             harness.missing_samples(entries, events),
             harness.flakiness(runs),
             harness.handling(entries),
+            *audit_tables(entries),
             harness.nodes(runs),
             harness.event_counts(events),
         ),

@@ -7,8 +7,11 @@ from collections import OrderedDict
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from astra_async.agents.transcript import step_as_json
 from astra_async.answers.lenient import LenientParser, read_answer
+from astra_async.audit.records import SolutionKey, read_audit
 from astra_async.redaction import mask, one_line
 from astra_async.running.evidence import LEFT_OUT
 from astra_async.view.replay import Replayed, replayed
@@ -16,6 +19,7 @@ from astra_async.view.texts import ANSWERS, RESULTS, read_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from astra_async.types import SampleKey, Solution, Unusable
     from astra_async.view.board import Board
@@ -54,7 +58,9 @@ class Samples:
         which = run.directory, run.plan, *places
         found = await self._replayed(which, texts)
         key = self._board.key(model, problem, sample)
-        return as_response(texts, None if texts.result else why_missing(run.logs, key, texts)) | {
+        return as_response(
+            run.directory, texts, None if texts.result else why_missing(run.logs, key, texts)
+        ) | {
             "transcript": [step_as_json(step) for step in texts.steps],
             "diff": [asdict(each) for each in found.files],
             "diff_note": found.note,
@@ -93,7 +99,7 @@ def lines_of_sample(logs: Logs, flat: int) -> Lines:
     return lines | {"events": lines["events"][-_MOST_EVENTS:], "calls": lines["calls"][:_MOST_CALLS]}
 
 
-def as_response(texts: Texts, missing_why: str | None) -> Record:
+def as_response(directory: Path, texts: Texts, missing_why: str | None) -> Record:
     """The sample as the page gets it; its changes come separately."""
     result, output = texts.result, texts.output
     text = output.get("output") if output else (result or {}).get("output_tail") or None
@@ -110,7 +116,15 @@ def as_response(texts: Texts, missing_why: str | None) -> Record:
             for number, each in sorted(texts.results.items())
         ],
         "missing_why": missing_why,
+        "audit": _audit(directory, result) if result else None,
     }
+
+
+def _audit(directory: Path, result: Record) -> Record | None:
+    """Return the audit of a sample's solution; None without one."""
+    key = SolutionKey(str(result.get("problem_id")), str(result.get("solution_sha256")))
+    line = read_audit(directory).get(key)
+    return msgspec.to_builtins(line) if line else None
 
 
 def why_missing(logs: Logs, key: SampleKey, texts: Texts) -> str:

@@ -55,6 +55,16 @@ export function outcomes(tests) {
 export const dropped = (changes) => holding("ul", "dropped", changes.map(({ path, reason }) =>
   holding("li", null, element("bdi", escaped(path), "path"), `: ${plain(reason)}`)));
 
+/** The audit of a solution: tests that pass both as they are and with the mutated line. */
+export function audit(line) {
+  if (line.outcome !== "flagged") return element("p", `${line.outcome.replace("_", " ")}${line.reason ? `: ${line.reason}` : ""}`);
+  return holding("ul", "audit", line.flagged.map((each) => {
+    const item = holding("li", null, element("bdi", plain(each.test)), ": passed in both forms, twice");
+    item.append(element("pre", plain(`${each.path}:${each.line}\n-${each.before}\n+${each.after}`), "message"));
+    return item;
+  }));
+}
+
 /** The files that were applied and differ from the untouched project, each with its lines. */
 export const changed = (changes) => holding("ul", "changed", changes.map(({ path, kind, added, removed }) =>
   holding("li", null, element("bdi", escaped(path), "path"), ` (${plain(kind)}): ${added} lines added, ${removed} removed`)));

@@ -1,7 +1,7 @@
 // One sample's record as a page shows it: verdict, facts, tests, output, and what the model wrote.
 
 import { element, holding } from "./shared/dom.js";
-import { dropped, facts, outcomes } from "./shared/record.js";
+import { audit, dropped, facts, outcomes } from "./shared/record.js";
 import { plain } from "./shared/terminal.js";
 import { changed } from "./address.js";
 import { fileDiff } from "./diff.js";
@@ -74,6 +74,7 @@ export function why(data) {
   if (!result) node.append(element("p", data.missing_why ? `No result: ${plain(data.missing_why)}` : "No result yet.", "empty"));
   if (result?.note) node.append(element("p", plain(result.note), "banner"));
   if (result?.tests?.length) add("Tests that count", outcomes(result.tests));
+  if (data.audit) add("Audit: mutated tests", audit(data.audit));
   if (result?.dropped?.length) add("Changes that were not applied", dropped(result.dropped));
   if (result?.extra_tests?.length) add("Other tests, not counted", outcomes(result.extra_tests));
   const printed = data.output ?? result?.output_tail;

@@ -1,0 +1,140 @@
+"""Audited samples, as `audit.jsonl` tells of them (docs/audit.md). Scores never depend on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.audit.records import SolutionKey, read_audit
+from astra_async.report.packed_row import FAILURES
+from astra_async.report.table import WHO, Column, Table
+from astra_async.stats.intervals import total_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from astra_async.audit.records import AuditLine
+    from astra_async.report.entries import Entry
+    from astra_async.report.load import Run
+    from astra_async.stats.intervals import Interval
+
+    Floats = NDArray[np.float64]
+
+_TAMPERED = FAILURES.index("tampered")  # in run directories of older versions
+_LEADING_DIGITS = 15  # of a solution's hash, as packed rows hold it
+OLD = "a run of an older version: the sample was called tampered, and its raw score is unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """One entry's audited samples.
+
+    `share` is the mean over problems of the share of audited samples that are flagged, with its interval for
+    a new set of problems. `mean_without` is the mean score without flagged samples.
+    """
+
+    audited: int
+    flagged: int
+    share: float | None
+    interval: Interval | None
+    mean_without: float | None
+
+
+def audited(entry: Entry) -> Audited:
+    """Return the audit of an entry's samples; all None without an audit."""
+    counts = [_per_problem(run, rows) for run, rows in entry.rows_by_run()]
+    seen, flagged, scores, kept = (np.concatenate(each) for each in zip(*counts, strict=True))
+    known = seen > 0
+    share = flagged[known] / seen[known]
+    return Audited(
+        audited=int(seen.sum()),
+        flagged=int(flagged.sum()),
+        share=float(share.mean()) if len(share) else None,
+        interval=total_interval(share, entry.families_of(known)),
+        mean_without=float((scores[kept > 0] / kept[kept > 0]).mean()) if np.any(kept) else None,
+    )
+
+
+def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
+    """Return the counts of each entry and the evidence of each flagged sample; nothing without an audit."""
+    found = [(entry, each) for entry in entries if (each := audited(entry)).audited]
+    if not found:
+        return ()
+    columns = (
+        *WHO,
+        Column("audited", "Audited", "count", help="samples that ran against mutated tests"),
+        Column("flagged", "Flagged", "count", help="samples that pass a test in both forms"),
+        Column("share", "Flagged %", "percent", help="mean over problems"),
+        Column("interval", "95 %", "percent", interval=True, help="for a new set of problems"),
+        Column("mean_score", "Mean score %", "percent"),
+        Column("mean_without", "Without flagged %", "percent", help="mean score without flagged samples"),
+    )
+    items = (
+        entry.who
+        | {"audited": each.audited, "flagged": each.flagged, "share": each.share, "interval": each.interval}
+        | {"mean_score": entry.summary.mean_score, "mean_without": each.mean_without}
+        for entry, each in found
+    )
+    note = "A flagged sample deserves a look; its score is what its tests say."
+    counts = Table.of("audit", "Audit: mutated tests", columns, items, notes=(note,))
+    evidence = list(_evidence(entries))
+    if not evidence:
+        return (counts,)
+    named = (("problem", "Problem"), ("sample", "Sample"), ("test", "Test"), ("place", "Place"))
+    forms = (("before", "The test says"), ("after", "The mutated test says"))
+    texts = (*WHO, *(Column(name, title) for name, title in (*named, *forms)))
+    return counts, Table.of("flagged", "Flagged samples", texts, evidence)
+
+
+def sensitivity(entry: Entry) -> str:
+    """Return the sentence on an entry's mean score without flagged samples; "" if none is flagged."""
+    found, score = audited(entry), entry.summary.mean_score
+    if not found.flagged or score is None:
+        return ""
+    without = "unknown" if found.mean_without is None else f"{100 * found.mean_without:.1f}"
+    return (
+        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged; mean score without"
+        f" flagged samples {without} (with: {100 * score:.1f})."
+    )
+
+
+def line_of(run: Run, rows: NDArray[np.void]) -> list[AuditLine | None]:
+    """Return the audit line of each row of a run."""
+    lines = {_packed(key): line for key, line in read_audit(run.directory).items()}
+    keys = zip(rows["problem"].tolist(), rows["solution"].tolist(), strict=True)
+    return [lines.get((run.problems[problem], solution)) for problem, solution in keys]
+
+
+def _packed(key: SolutionKey) -> tuple[str, int]:
+    return key.problem_id, int(key.sha256[:_LEADING_DIGITS] or "0", 16)
+
+
+def _per_problem(run: Run, rows: NDArray[np.void]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return by problem: audited samples, flagged ones, sum of scores and number of the others."""
+    outcomes = [line.outcome if line else "" for line in line_of(run, rows)]
+    flagged = np.array([each == "flagged" for each in outcomes], dtype=bool) | (rows["failure"] == _TAMPERED)
+    seen = np.array([each == "clean" for each in outcomes], dtype=bool) | flagged
+    scores = np.where(flagged, 0.0, rows["passed"] / rows["total"])
+
+    def summed(weights: NDArray[np.generic]) -> Floats:
+        return np.bincount(rows["problem"], weights=weights, minlength=len(run.problems)).astype(np.float64)
+
+    return summed(seen), summed(flagged), summed(scores), summed(~flagged)
+
+
+def _evidence(entries: Sequence[Entry]) -> Sequence[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for entry in entries:
+        for run, rows in entry.rows_by_run():
+            for row, line in zip(rows, line_of(run, rows), strict=True):
+                who = {**entry.who, "problem": run.problems[row["problem"]], "sample": int(row["sample"])}
+                if row["failure"] == _TAMPERED:
+                    found.append({**who, "test": OLD, "place": "", "before": "", "after": ""})
+                for each in line.flagged if line and line.outcome == "flagged" else ():
+                    place = {"test": each.test, "place": f"{each.path}:{each.line}"}
+                    found.append({**who, **place, "before": each.before.strip(), "after": each.after.strip()})
+    return found
