@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WAITING = ("cluster", "system", "view")
 # Folders of tests with containers that share what one process makes (a sandbox, two engines, images), or
 # look at what the dead have left, which every sandbox that another process opens sweeps away.
-_SHARING = ("cluster", "integrity", "sandbox")
+_SHARING = ("cluster", "audit", "sandbox")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,8 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
-from astra_async.integrity.draw import Draw
-from astra_async.integrity.trials import Trials
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
@@ -74,7 +72,7 @@ async def run_in_memory(
     planned = dict.fromkeys(problem_ids, samples)
     metrics = Metrics({(model, fmt): dict(planned) for model in pools for fmt in formats})
 
-    recorded = Recorded(reuse_identical=False, trials=thorough, turns=turns > 0)
+    recorded = Recorded(reuse_identical=False, turns=turns > 0)
     async with LenientParser() as lenient:
         opened = RunDirectory.open(
             path, recorded.add, turns=turns > 0, on_turn=partial(recorded.add, is_turn=True)
@@ -83,9 +81,6 @@ async def run_in_memory(
             recorded.count_into(metrics)
             kept, sandbox = around("directory", directory), around("sandbox", sandbox)
             expectations = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
-            draw = Draw(b"key")
-            draw.recall(recorded.tried())
-            trials = Trials(sandbox, expectations, Limits(), draw)
             grading = Grading(
                 sandbox=sandbox,
                 images=making.ready if making else dict.fromkeys(problem_ids, "any"),
@@ -96,8 +91,7 @@ async def run_in_memory(
                 at_once=at_once,
                 keep_output=keep_output,
                 retry_delays_s=retry_delays_s,
-                trials=around("trials", trials) if thorough else None,
-                earlier=around("earlier", EarlierVerdicts(kept, {}, draw)) if thorough else None,
+                earlier=around("earlier", EarlierVerdicts(kept, {})) if thorough else None,
             )
             further = TurnPlan(
                 most=turns, feedback=dict.fromkeys(problem_ids, feedback), ended=recorded.ended

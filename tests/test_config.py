@@ -239,18 +239,6 @@ def test_a_wrong_setting_of_a_model_is_named(tmp_path: Path, text: str, message:
         load_config({"out": "a"}, toml(tmp_path, f"[[models]]\nspec = 'openai/x'\n{text}"))
 
 
-def test_the_option_that_is_called_otherwise_today_is_read_wherever_it_was_written(tmp_path: Path) -> None:
-    given = {"model": ("openai/m",), "problems": "p.csv", "out": "run"}
-    old = toml(tmp_path, "canary = 'suspicious'\n")
-    assert load_config({**given, "canary": "all"}).trials == "all"
-    assert load_config({**given, "canary": "suspicious", "trials": "off"}).trials == "off"
-    assert load_config({**given, "trials": None}, environ={"ASTRA_CANARY": "suspicious"}).trials == "drawn"
-    assert load_config(given, old).trials == "drawn"
-    assert load_config(given, recorded={"canary": "off"}).trials == "off"
-    with pytest.raises(ConfigError, match="trials"):
-        load_config({**given, "trials": "some"})
-
-
 def test_no_agent_waits_for_a_batch() -> None:
     with pytest.raises(ConfigError, match="leave out --batch"):
         load_config({**GIVEN, "agent": ("shell",), "batch": True})

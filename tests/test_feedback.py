@@ -252,13 +252,6 @@ def test_each_mode_says_as_much_as_its_name_promises() -> None:
     assert all("Answer in the same format" in text for text in texts.values())
 
 
-def test_what_tampering_was_found_by_is_not_told() -> None:
-    tampered = result(failure="tampered", note="a test that must fail is reported as passed: t", tests=[])
-    told = build_feedback(tampered | {"suspicions": ["altered_passed:t"]}, "", Secrets(), mode="full").text
-    assert "altered" not in told
-    assert "must fail" not in told
-
-
 def test_an_unusable_answer_is_told_why_and_what_stands() -> None:
     unusable = result(status="no_solution", failure="truncated", tests=result()["tests"])
     told = build_feedback(unusable, "", Secrets(), mode="full", standing={"passed": 3, "total": 4}).text

@@ -29,10 +29,10 @@ LAYERS = {
             "problems",
         ),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
+        "audit.records",
         *(
             "testing.reports",
             "testing.counting",
-            "integrity",
             "images.stacks",
             "running.fingerprint",
         ),
@@ -46,13 +46,11 @@ LAYERS = {
         "problems.fetched_folder",
         "answers.lenient",
         "testing",
-        "integrity.trials",
-        "integrity.tried_problem",
         "images",
         "simulate",
         "agents",
     },
-    "run": {"asking", "running", "export", "view", "cluster"},
+    "run": {"audit", "asking", "running", "export", "view", "cluster"},
     "top": {"cli", "__main__", ""},
 }
 # Settings are resolved by what the providers know of their models, without any request.

@@ -97,8 +97,8 @@ def sensitivity(entry: Entry) -> str:
         return ""
     without = "unknown" if found.mean_without is None else f"{100 * found.mean_without:.1f}"
     return (
-        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged; mean score without"
-        f" flagged samples {without} (with: {100 * score:.1f})."
+        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged; mean score"
+        f" without flagged samples {without} (with: {100 * score:.1f})."
     )
 
 

@@ -56,7 +56,7 @@ def whole_run(folder: Path, image: str, options: argparse.Namespace) -> tuple[fl
     problems = write_problems(folder, ["p"], image, before=SPIN.format(seconds=options.seconds), named=True)
     out = folder / "run"
     with toy_server(writes=1) as server:
-        run(astra_run(problems, out, server.base_url, "--samples", options.samples, "--trials", "off"))
+        run(astra_run(problems, out, server.base_url, "--samples", options.samples))
     results = [json.loads(line) for line in (out / "results.jsonl").read_bytes().splitlines()]
     assert len(results) == options.samples
     assert all(result["status"] == "scored" and not result["timed_out"] for result in results)

@@ -30,7 +30,6 @@ RUN = {"run_id": "made"}
         ({}, "run-regrade-1"),
         ({"keep_output": None}, "run-regrade-1"),  # begun by a version that did not know the option
         ({"keep_output": "all"}, "run-regrade-2"),
-        ({"trials": "off"}, "run-regrade-2"),
     ],
 )
 def test_an_unfinished_regrade_of_the_same_call_goes_on(

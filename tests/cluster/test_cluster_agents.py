@@ -71,7 +71,7 @@ def test_an_agent_whose_node_is_lost_goes_on_elsewhere_and_nothing_is_asked_twic
         cluster.await_members()
         named = {"ASTRA_BASE_IMAGE": IMAGE}
         run = a_run(tmp_path / "run", server, cluster.address, engines[0], samples=2, environ=named)
-        run.options = (*run.options, "--agent", "shell", "--trials", "off")
+        run.options = (*run.options, "--agent", "shell")
         process = run.start()
         awaited(lambda: server.answered, "an agent's first call", while_runs=process)
         worker = next(name for name, engine in zip(("one", "two"), engines, strict=True) if at_work(engine))

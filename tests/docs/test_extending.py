@@ -221,13 +221,6 @@ def test_the_language_lacks_nothing_and_its_image_is_made() -> None:
     assert b"lua-busted" in toolchain_set(stack.toolchain)[1]["Dockerfile"]
 
 
-def test_the_language_reads_its_tests_for_trials() -> None:
-    source = b'it("adds", function()\n  assert.are.equal(3, shop.add(1, 2)) -- assert.are.equal(4, 4)\nend)\n'
-    [test] = example("A language")["LUA"].trial("shop_spec.lua", source)
-    assert test.titles == ("adds",)
-    assert [source[each.begin : each.end] for each in test.alterations] == [b"3", b"assert.are.equal"]
-
-
 _ASKED = """
 from astra_async.overlay import path_policy
 from astra_async.types import Problem, Project, ProjectFile

@@ -166,7 +166,7 @@ ANY_SOURCE = st.lists(
 
 @given(ANY_SOURCE)
 def test_other_tests_stand_where_the_project_s_do_and_nothing_else_changes(answer: str) -> None:
-    """What trials rest on: an answer's file is the same, but for the tests."""
+    """An audit relies on this: an answer's file is the same, except for the tests."""
     text, _ = merged(answer)
     if text:
         tried, _ = merged(text, PRISTINE.replace("2);", "3);"))

@@ -1,4 +1,4 @@
-"""No honest answer loses a file: a name is no proof of anything (in containers: tests/integrity)."""
+"""No honest answer loses a file: a name is no proof of anything (in containers: tests/audit)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ import pytest
 import scipy
 from rich.console import Console
 
-from astra_async.report.leaderboard import headline
 from astra_async.report.table import NOTHING
 from astra_async.report.tables import build_report
 from astra_async.report.text import print_report
@@ -212,45 +211,6 @@ def test_a_run_without_results_still_reports(tmp_path: Path) -> None:
     assert [row["mean_score"] for row in records(report.leaderboard)] == [None, None]
     assert len(report.table("missing").rows) == 32
     assert report.table("missing").rows[0][4] == "not tried"
-
-
-def test_proven_and_unproven_samples_stand_beside_the_score(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", Made(problems=made_problems(4), samples=10))
-    lines = [orjson.loads(line) for line in (run / "results.jsonl").read_bytes().splitlines()]
-    scored = [
-        number for number, line in enumerate(lines) if (line["model"], line["status"]) == ("alpha", "scored")
-    ]
-    for place, number in enumerate(scored):
-        state = ("tried", "unproven", "equal", "not_drawn")[place % 4]
-        lines[number] |= {"trial": state}
-        if place in (0, 2):
-            lines[number] = agreeing(lines[number], 0, failure="tampered")
-    (run / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    report = build_report([run])
-    row = {str(each["model"]): each for each in records(report.leaderboard)}["alpha"]
-    unproven, tried = len(scored[1::4]), len(scored) - len(scored[3::4])
-    assert (row["unproven"], row["hack_rate"]) == (unproven, 2 / tried)
-    low, high = proportion(2, tried)
-    assert row["hack_rate_interval"] == pytest.approx((low, high), abs=1e-6)
-    assert any("are still to be tried" in note for note in report.leaderboard.notes)
-    told = f"alpha (xml): {unproven} of "
-    assert any(note.startswith(told) and "unproven" in note for note in report.leaderboard.notes)
-    assert {"hack_rate", "unproven"} <= {column.name for column in headline(report.leaderboard).columns}
-
-
-def test_a_problem_has_no_trials_where_none_could_prove_anything(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", Made(problems=made_problems(3), samples=10))
-    lines = [orjson.loads(line) for line in (run / "results.jsonl").read_bytes().splitlines()]
-    problems = sorted({line["problem_id"] for line in lines})
-    states = dict(zip(problems, ("no_trial", "tried", "tried"), strict=True))
-    scored = [number for number, line in enumerate(lines) if line["status"] == "scored"]
-    for number in scored:
-        lines[number] |= {"trial": states[lines[number]["problem_id"]]}
-    once = next(number for number in scored if lines[number]["problem_id"] == problems[1])
-    lines[once] |= {"trial": "no_trial"}
-    (run / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    [note] = [each for each in build_report([run]).table("trials").notes if each.startswith("No trials: ")]
-    assert note.startswith(f"No trials: {problems[0]}. ")
 
 
 def proportion(count: int, of: int) -> tuple[float, float]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import Execution, Limits
 
-_OPEN_TO_THE_END = "integrity"  # tests/integrity/graded_answers.py
+_OPEN_TO_THE_END = "audit-tests"  # tests/audit/graded_answers.py
 
 
 def tar(

@@ -23,7 +23,6 @@ ASTRA = (sys.executable, "-m", "astra_async")
 COMMAND = (
     *(*ASTRA, "run", "--problems", "bundled", "--only", "product-api", "--only", "tool-hire"),
     *("--model", "simulated/steady", "--agent", "none", "--agent", "shell", "--samples", "2", "--seed", "3"),
-    *("--trials", "off"),  # test_kill_and_resume.py kills these
 )
 PLANNED = 2 * 2 * 2
 

@@ -1,4 +1,4 @@
-"""A run is graded again: its broken test repaired, with other limits, with trials that prove its model."""
+"""A run is graded again: its broken test repaired, with other limits."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import os
 import shutil
 import subprocess
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from astra_async.bundled import load_answers
-from astra_async.cli.regrade import _found
-from astra_async.integrity.draw import LEAST, SHARE, Draw, Solved
 from nasty_server import NastyServer, answers
 from small_problems import write_problems
 from waiting import PATIENCE_S, awaited
@@ -106,73 +102,6 @@ def test_a_repaired_test_raises_every_score_and_the_old_run_stays_as_it_is(grade
     ).read_bytes()
 
 
-def test_trials_for_everybody_changes_no_honest_verdict(graded: Path) -> None:
-    said = astra(graded, "regrade", "run", "--trials", "all")
-    assert f"0 of {SAMPLES} verdicts changed" in said
-    new = records(graded / "run-regrade-1")
-    assert [record["suspicions"] for record in new.values()] == [[]] * SAMPLES
-    assert "untouched" in (graded / "run-regrade-1" / "expected.json").read_text()
-    run = json.loads((graded / "run-regrade-1" / "run.json").read_text())
-    assert run["parts"]["grading"]["product-api"]["trials"] == "all"
-
-
-@pytest.fixture
-def cheated(tmp_path: Path) -> Path:
-    """A folder with a run in which three answers of four bend their tests, begun to be graded again.
-
-    Its secret is such that the second of them is drawn for a trial, and the others are not.
-    """
-    known = load_answers("product-api")
-    assert known is not None
-    wrong = max(known.faulty, key=lambda each: each.expected_passed)
-    words = ("--problems", "bundled", "--only", "product-api", "--model", "simulated/steady", "--out", "run")
-    astra(tmp_path, "run", *words, "--samples", "4", "--generate-only")
-    run, new, lines = tmp_path / "run", tmp_path / "run-regrade-1", []
-    for line in (run / "completions.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        lenient, files = ("", known.reference) if record["sample"] == HONEST else (LENIENT, wrong.files)
-        record["text"] = "".join(
-            f'<file path="{path}"><![CDATA[{lenient}{text}// {record["sample"]}\n]]></file>'
-            for path, text in files.items()
-        )
-        lines.append(json.dumps(record) + "\n")
-    (run / "completions.jsonl").write_text("".join(lines))
-    astra(tmp_path, "regrade", "run", "--trials", "off", "--out", "believed")
-    believed = records(tmp_path / "believed")
-    assert {record["failure"] for record in believed.values()} == {None}
-    solved = [Solved("product-api", believed[each]["solution_sha256"]) for each in range(3)]
-    _found(run, new, json.loads((run / "run.json").read_text()))
-    draws = ([Draw(key).rng(each, "draw").random() for each in solved] for key in map(secret, count()))
-    number = next(at for at, (a, b, c) in enumerate(draws) if b < LEAST and min(a, c) > 2 * SHARE)
-    (new / "trial.key").write_bytes(secret(number))
-    return tmp_path
-
-
-def secret(number: int) -> bytes:
-    return b"%032d" % number
-
-
-def test_a_regrade_that_proves_a_model_tries_what_it_graded_before_also_after_a_kill(cheated: Path) -> None:
-    command = [sys.executable, "-m", "astra_async", "regrade", "run", "--sandboxes", "2"]
-    environ = {**os.environ, "ASTRA_CACHE": str(cheated / "cache")}
-    begun = cheated / "run-regrade-1" / "results.jsonl"
-    with subprocess.Popen(command, cwd=cheated, env=environ, stderr=subprocess.DEVNULL) as killed:
-        try:
-            awaited(lambda: begun.exists() and begun.read_bytes().count(b"\n") > 3, "four verdicts")
-        finally:
-            killed.kill()
-    assert "4 samples graded for the first time" in astra(cheated, "regrade", "run", "--sandboxes", "2")
-    assert not (cheated / "run-regrade-2").exists()
-    new = records(cheated / "run-regrade-1")
-    assert {each: record["failure"] for each, record in new.items()} == {
-        each: None if each == HONEST else "tampered" for each in range(4)
-    }
-    assert new[0]["replaces"] == new[2]["replaces"] == {"passed": new[0]["total"], "failure": None}
-    assert "replaces" not in new[1]
-    again = astra(cheated, "regrade", "run-regrade-1", "--trials", "all", "--out", "again")
-    assert "0 of 4 verdicts changed" in again
-
-
 def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(graded: Path) -> None:
     (graded / "limits.toml").write_text("[sandbox]\ntimeout_s = 0.05\n")
     said = astra(graded, "regrade", "run", "--config", "limits.toml", "--out", "hurried")
@@ -213,5 +142,5 @@ def test_a_regrade_without_out_resumes_the_directory_that_it_left_unfinished(
     assert "0 of 6 verdicts changed" in done.stdout
     assert "no answer" not in done.stderr
     assert "missing" not in done.stderr
-    subprocess.run([*words, "--trials", "off"], cwd=tmp_path, env=environ, capture_output=True, check=True)
+    subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, check=True)
     assert (tmp_path / "run-regrade-2").exists(), "another regrade, and the first one is finished"

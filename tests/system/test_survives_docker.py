@@ -48,7 +48,7 @@ def a_run(folder: Path, server: NastyServer, image: str, *, sleep_s: float, **fi
     slow = f'read -r answer < src/answer.txt; [ "$answer" = 0 ] || sleep {sleep_s}'
     known: dict[str, object] = {
         "samples": SAMPLES,
-        "options": ("--sandboxes", "2", "--trials", "off"),
+        "options": ("--sandboxes", "2"),
         **fields,
     }
     return Run(
@@ -83,9 +83,7 @@ def test_a_container_killed_from_outside_is_tested_again_and_never_scored(
     tmp_path: Path, tiny_image: str
 ) -> None:
     with NastyServer(by_sample) as server:
-        run = a_run(
-            tmp_path, server, tiny_image, sleep_s=6, options=("--sandboxes", str(SAMPLES), "--trials", "off")
-        )
+        run = a_run(tmp_path, server, tiny_image, sleep_s=6, options=("--sandboxes", str(SAMPLES)))
         process = run.start()
         awaited((run.out / "expected.json").exists, "the expected tests")
         awaited(lambda: len(executing(run)) >= 2, "two tests that run")
@@ -113,7 +111,7 @@ def test_a_test_that_eats_all_cpu_neither_fails_nor_blocks_the_others(
             problems=write_problems(tmp_path, ["p"], tiny_image, before=before, named=True),
             base_url=server.base_url,
             samples=SAMPLES,
-            options=("--sandboxes", "2", "--trials", "off"),
+            options=("--sandboxes", "2"),
         )
         head, line = run.problems.read_text().splitlines()
         run.problems.write_text(f"{head},timeout_s\n{line},{round(6 * slowness())}\n")
@@ -219,7 +217,7 @@ def slow_run(tmp_path_factory: pytest.TempPathFactory, tiny_image: str) -> Itera
     with NastyServer(by_sample) as server, SlowEngine(3.0) as engine:
         environ = {"DOCKER_HOST": engine.host}
         folder = tmp_path_factory.mktemp("slow")
-        options = ("--sandboxes", str(SAMPLES), "--trials", "off")
+        options = ("--sandboxes", str(SAMPLES))
         run = a_run(folder, server, tiny_image, sleep_s=2, environ=environ, options=options)
         head, line = run.problems.read_text().splitlines()
         run.problems.write_text(f"{head},timeout_s\n{line},8\n")

@@ -32,10 +32,10 @@ ENDLESS_WORK = '{"' * 100_000  # for the helper process that repairs answers
 
 
 def a_run(folder: Path, server: NastyServer, image: str, sleep_s: float, **fields: object) -> Run:
-    """Tests that sleep, except the untouched project's; no trials, for whose end equal answers wait."""
+    """Tests that sleep, except the untouched project's."""
     slow = f'[ "$(cat src/answer.txt)" = 0 ] || sleep {sleep_s}'
     problems = write_problems(folder, ["p"], image, before=slow)
-    known: dict[str, object] = {"samples": 6, "options": ("--sandboxes", "2", "--trials", "off"), **fields}
+    known: dict[str, object] = {"samples": 6, "options": ("--sandboxes", "2"), **fields}
     return Run(folder=folder, problems=problems, base_url=server.base_url, **known)  # type: ignore[arg-type]
 
 
@@ -80,7 +80,7 @@ def test_a_second_signal_stops_within_two_seconds_and_leaves_no_container(
     with NastyServer(everything_at_once) as server:
         fields = {
             "samples": CONTAINERS + 1 + STREAMS,
-            "options": ("--sandboxes", str(CONTAINERS), "--trials", "off"),
+            "options": ("--sandboxes", str(CONTAINERS)),
         }
         run = a_run(tmp_path, server, tiny_image, 300, **fields)
         process = run.start()

@@ -222,29 +222,6 @@ def test_what_an_answer_changed_is_made_again_from_the_record_alone() -> None:
     assert '+    "a": "2.0.0"' in texts["package.json"].splitlines()
 
 
-def test_what_is_still_to_be_tried_is_not_finished(tmp_path: Path) -> None:
-    """As `astra status` says it: samples graded untried before their model was proven to bend tests."""
-    path = write_run(tmp_path / "run", Made(problems=made_problems(3), samples=2))
-    lines = [orjson.loads(line) for line in (path / "results.jsonl").read_bytes().splitlines()]
-    model = lines[0]["model"]
-    first, second = [line for line in lines if line["model"] == model and line["problem_id"] == "p00"][:2]
-    tests = [test | {"outcome": "failed"} for test in first["tests"]]
-    first |= {"passed": 0, "score": 0.0, "failure": "tampered", "status": "scored", "tests": tests}
-    second |= {"trial": "not_drawn", "trial_forms": 0, "solution_sha256": "a" * 64}
-    following = Following(path)
-    (path / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    deadline = time.monotonic() + 60
-    while not (told := [line for line in following.warnings() if "still to be tried" in line]):
-        assert time.monotonic() < deadline, f"it is said to be {following.state}"
-        following.look()
-    assert told[0].startswith("1 samples")
-    second |= {"trial": "tried", "trial_forms": 3}
-    (path / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    while following.state != "finished":
-        assert time.monotonic() < deadline, f"it is said to be {following.state}"
-        following.look()
-
-
 def test_what_is_not_what_was_tested_is_said() -> None:
     integrated, prompt, solution = applied({"src/app.js": "changed\n"})
     other = Solution(files={"src/app.js": "something else\n"})

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from attacked_projects import SHOPS, Shop
+from shops import SHOPS, Shop
 
+from astra_async.answers import parse_strictly
 from astra_async.answers.lenient import LenientParser
+from astra_async.audit.auditing import Auditor, Covered, Recorded, passed_names
+from astra_async.audit.records import AuditLine, SolutionKey
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.draw import Draw
-from astra_async.integrity.trials import Trials
+from astra_async.overlay import anchored, integrate
 from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
 from astra_async.problems.prepare import Prepared, prepare
@@ -26,7 +28,7 @@ from astra_async.running.sample import grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-from astra_async.types import Limits, Problem, Project, ProjectFile, Result, SampleKey, Solution
+from astra_async.types import Integrated, Limits, Problem, Project, ProjectFile, Result, SampleKey, Solution
 from fakes import MemorySource, Unhindered, completion
 from machine import slowness
 
@@ -38,7 +40,6 @@ Await = Callable[[Awaitable[Any]], Any]  # runs a coroutine in the session's loo
 _TIMEOUT_S = 100.0  # on a quiet machine, beside three others
 _ATTEMPTS = 3
 _AT_ONCE = 4
-_KEY = b"the same in every run"
 
 
 def generous() -> Limits:
@@ -79,10 +80,7 @@ async def _shop(name: str) -> Prepared:
 
 
 class Case(Protocol):
-    """An answer to grade; `everybody` as `--trials all` does, else by default.
-
-    `framework` is the name of a shop or of a bundled problem.
-    """
+    """An answer to grade. `framework` is the name of a shop or of a bundled problem."""
 
     @property
     def framework(self) -> str: ...
@@ -92,9 +90,6 @@ class Case(Protocol):
 
     @property
     def answer(self) -> dict[str, str]: ...
-
-    @property
-    def everybody(self) -> bool: ...
 
 
 @dataclass
@@ -106,7 +101,7 @@ class Grader:
     images: dict[str, str] = field(default_factory=dict)
     prepared: dict[str, Prepared] = field(default_factory=dict)
     samples: count[int] = field(default_factory=count)
-    gradings: dict[bool, Grading] = field(default_factory=dict)  # by whether everybody is tried
+    suites: dict[str, list[Covered]] = field(default_factory=dict)
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     tasks: dict[tuple[str, str], asyncio.Task[Result]] = field(default_factory=dict)
@@ -114,7 +109,7 @@ class Grader:
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        sandbox = await DockerSandbox.open(run_id="integrity", slots=_AT_ONCE)
+        sandbox = await DockerSandbox.open(run_id="audit-tests", slots=_AT_ONCE)
         return cls(sandbox, RunDirectory.open(path))
 
     def begin(self, cases: Iterable[Case]) -> None:
@@ -125,9 +120,7 @@ class Grader:
 
     async def _in_turn(self, case: Case) -> Result:
         async with self.at_once:
-            grading = self.gradings.get(case.everybody) or self.grading(everybody=case.everybody)
-            self.gradings[case.everybody] = grading
-            return await self.grade(case.framework, case.answer, grading)
+            return await self.grade(case.framework, case.answer, self.grading())
 
     async def result(self, case: Case) -> Result:
         return await self.tasks[case.framework, case.name]
@@ -160,7 +153,7 @@ class Grader:
         finally:
             await store.close()
 
-    def grading(self, *, limits: Limits | None = None, everybody: bool = True) -> Grading:
+    def grading(self, *, limits: Limits | None = None) -> Grading:
         limits = limits or generous()
         cache = self.directory.path / "cache"
         learned = Expectations(
@@ -176,8 +169,27 @@ class Grader:
             expectations=learned,
             lenient=LenientParser(),
             limits=limits,
-            trials=Trials(self.sandbox, learned, limits, Draw(_KEY, everybody=everybody)),
         )
+
+    async def audit(self, case: Case, result: Result) -> AuditLine:
+        """Audit the solution of a graded case."""
+        prepared, image = await self.ready(case.framework), self.images[case.framework]
+        learned = self.grading().expectations
+        auditor = Auditor(sandbox=self.sandbox, limits=generous(), expectations=learned)
+        prepared = await learned.fitted(prepared, image)
+        async with self.making:
+            if case.framework not in self.suites:
+                self.suites[case.framework], _ = await auditor.suites(prepared, image)
+        read = parse_strictly(answer(case.answer), "xml", "stop")
+        assert isinstance(read, Solution)
+        integrated = integrate(prepared.project, anchored(read, prepared.project), prepared.policy)
+        files = integrated.files if isinstance(integrated, Integrated) else {}
+        solution = Recorded(
+            key=SolutionKey(case.framework, result.solution_sha256),
+            passed=frozenset(passed_names(result.tests)),
+            answer=(0, 0),
+        )
+        return await auditor.examine(prepared, image, self.suites[case.framework], solution, files)
 
     async def grade(self, name: str, files: Mapping[str, str], grading: Grading) -> Result:
         prepared = await self.ready(name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
 
 import pytest
-from attacks_on_stacks import forged_report
 
-from astra_async.bundled import load_answers
+from astra_async.bundled import describe, load_answers
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.types import Limits
 
@@ -29,7 +29,6 @@ class Placement:
     name: str
     rule: str
     files: dict[str, str]
-    everybody: bool = False
 
     @property
     def answer(self) -> dict[str, str]:
@@ -45,6 +44,13 @@ class Placement:
         assert answers is not None
         found = min(answers.faulty, key=lambda each: abs(each.expected_passed - answers.total / 2))
         return found.expected_passed, dict(found.files)
+
+
+def forged_report(problem: str) -> str:
+    """A report that says that every test of a bundled problem passed."""
+    names = describe(problem)["tests"]
+    cases = "".join(f"<testcase name={quoteattr(name)}/>" for name in names)
+    return f'<testsuites><testsuite name="all" tests="{len(names)}">{cases}</testsuite></testsuites>'
 
 
 def forging(problem: str, report: str, code: str) -> str:

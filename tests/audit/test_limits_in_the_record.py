@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from attacked_projects import MOCHA, TOTAL
+from shops import MOCHA, TOTAL
 
 from astra_async.types import Limits
 from machine import slowness

@@ -28,7 +28,7 @@ def wait() -> Iterator[Await]:
 @pytest.fixture(scope="session")
 def grader(wait: Await, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     slowness()  # measured before anything else runs
-    opened: Grader = wait(Grader.open(tmp_path_factory.mktemp("integrity")))
+    opened: Grader = wait(Grader.open(tmp_path_factory.mktemp("audit")))
     yield opened
     wait(opened.close())
 

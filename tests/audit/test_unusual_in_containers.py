@@ -1,4 +1,4 @@
-"""Honest answers that look odd keep every point, and none is unproven: a spread, or all in scripts/long."""
+"""Honest answers with unusual files keep every point: a sample of them, or all in scripts/long."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def test_an_honest_answer_keeps_every_point(case: Unusual, graded: Callable[[Cas
     result = graded(case)
     assert {entry.path for entry in result.dropped} <= case.left_out
     assert (result.passed, result.total, result.failure) == (answers.total, answers.total, None), result.note
-    assert result.trial in {"tried", "equal"}, result.note
 
 
 @pytest.mark.docker

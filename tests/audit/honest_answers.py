@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from attacked_projects import SHOPS
+from shops import SHOPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,6 @@ class Honest:
     before: str = ""
     after: str = ""
     files: dict[str, str] = field(default_factory=dict)
-    everybody: bool = True
 
     @property
     def answer(self) -> dict[str, str]:
