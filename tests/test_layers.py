@@ -29,7 +29,7 @@ LAYERS = {
             "problems",
         ),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
-        "audit.records",
+        "audit.audit_log",
         *(
             "testing.reports",
             "testing.counting",

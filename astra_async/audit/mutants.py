@@ -9,9 +9,10 @@ import random
 import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from astra_async.audit.reading import read_tests
+from astra_async.audit.parsing import read_tests
 from astra_async.languages.mutations import NEGATION
 from astra_async.overlay.merged_files import staying, with_staying
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Changed, Project, ProjectFile
 
-_CONSTANTS_FIRST = 2 / 3  # of the tests that have constants and assertions to choose from
 _OPPOSITES = {"true": "false", "True": "False", "TRUE": "FALSE"}
 _OPPOSITES |= {other: name for name, other in _OPPOSITES.items()}
 _LAST_DIGIT = re.compile(r"\d(?=[^\d]*$)")
@@ -101,16 +101,15 @@ class TestSuites:
         return Suite(mutations=tuple(mutations), **self._mutated(edits)) if mutations else None
 
     def _in_order(self, at: int, test: MutableTest) -> list[tuple[Place, bytes]]:
-        """Return the places of a test with their replacements, one operator after the other."""
+        """Return the places of a test with their replacements: a constant, a negation, a constant ..."""
         rng = random.Random(f"{self.project.sha256} {at}")  # noqa: S311 - reproducible, not secret
-        places = rng.sample(test.places, len(test.places))
-        kinds: list[list[tuple[Place, bytes]]] = [[], []]
-        for place in places:
-            kinds[place.kind == NEGATION].append((place, self._replacement(place, rng)))
-        first = rng.random() >= _CONSTANTS_FIRST
-        ordered = [kinds[first], kinds[not first]]
-        longest = max(map(len, ordered))
-        return [held[number] for number in range(longest) for held in ordered if number < len(held)]
+        constants: list[tuple[Place, bytes]] = []
+        negations: list[tuple[Place, bytes]] = []
+        for place in rng.sample(test.places, len(test.places)):
+            kind = negations if place.kind == NEGATION else constants
+            kind.append((place, self._replacement(place, rng)))
+        pairs = zip_longest(constants, negations)
+        return [each for pair in pairs for each in pair if each is not None]
 
     def _replacement(self, place: Place, rng: random.Random) -> bytes:
         """Return the negated assertion, or another constant of this type in the test file."""

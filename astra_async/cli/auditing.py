@@ -19,7 +19,7 @@ from astra_async.types.records import require_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from astra_async.audit.auditing import Recorded, Tally
+    from astra_async.audit.auditor import Recorded, Tally
     from astra_async.config import RunConfig
     from astra_async.types import SampleKey
 
@@ -68,8 +68,8 @@ async def audit_directory(
     again: bool = False,
 ) -> tuple[int, int]:
     """Audit a run directory and print the result; returns the numbers of flagged and of failed solutions."""
-    from astra_async.audit.auditing import audit as run_audit
-    from astra_async.audit.auditing import not_audited, recorded_solutions
+    from astra_async.audit.auditor import audit as run_audit
+    from astra_async.audit.auditor import not_audited, recorded_solutions
 
     solutions = recorded_solutions(directory, chosen)
     waiting = solutions if again else not_audited(directory, solutions)
@@ -102,7 +102,7 @@ def _print(directory: Path, solutions: Sequence[Recorded], tally: Tally) -> tupl
 
 
 def _flagged(directory: Path, solutions: Sequence[Recorded]) -> int:
-    from astra_async.audit.records import read_audit
+    from astra_async.audit.audit_log import read_audit
 
     lines = read_audit(directory)
     return sum(each.key in lines and lines[each.key].outcome == "flagged" for each in solutions)

@@ -52,7 +52,7 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
 
 async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> list[Validation]:
     """Check all problems; `covered` gets the number of tests of each on which an audit can rest."""
-    from astra_async.audit.auditing import Auditor
+    from astra_async.audit.auditor import Auditor
     from astra_async.images.failed_images import FailedImages
     from astra_async.testing.expected import Expectations
     from astra_async.testing.installed_modules import InstalledModules

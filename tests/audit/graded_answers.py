@@ -12,8 +12,8 @@ from shops import SHOPS, Shop
 
 from astra_async.answers import parse_strictly
 from astra_async.answers.lenient import LenientParser
-from astra_async.audit.auditing import Auditor, Covered, Recorded, passed_names
-from astra_async.audit.records import AuditLine, SolutionKey
+from astra_async.audit.audit_log import AuditLine, SolutionKey
+from astra_async.audit.auditor import Auditor, Covered, Recorded, passed_names
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
 from astra_async.images.build import ensure_image_set

@@ -210,6 +210,12 @@ def test_the_report_format_hides_no_failure_and_keeps_no_flood() -> None:
     assert (len(case.name), len(case.message)) == (1_000, 500)
 
 
+def test_the_language_finds_what_an_audit_may_change() -> None:
+    source = b'it("adds", function()\n  assert.are.equal(3, shop.add(1, 2))\nend)\n'
+    [test] = example("A language")["LUA"].mutate({"shop_spec.lua": source})
+    assert (test.title, [each.text for each in test.places]) == ("adds", ["3"])
+
+
 def test_the_language_lacks_nothing_and_its_image_is_made() -> None:
     lua = example("A language")["LUA"]
     assert lacks(lua) == ()

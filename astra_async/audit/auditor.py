@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser, read_answer
+from astra_async.audit.audit_log import AUDIT_LOG, AuditLine, Evidence, SolutionKey, read_audit
 from astra_async.audit.mutants import TestSuites
-from astra_async.audit.records import AUDIT_LOG, AuditLine, Evidence, SolutionKey, read_audit
 from astra_async.errors import ConflictError, EngineUnavailable, ExpectationError, ImageError, SandboxError
 from astra_async.files import read_at
 from astra_async.images.failed_images import FailedImages

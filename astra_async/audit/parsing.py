@@ -35,7 +35,7 @@ async def read_tests(files: Mapping[str, bytes]) -> list[MutableTest]:
     }
     pipe = asyncio.subprocess.PIPE
     worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "astra_async.audit.reading"),
+        *(sys.executable, "-m", "astra_async.audit.parsing"),
         stdin=pipe,
         stdout=pipe,
         stderr=asyncio.subprocess.DEVNULL,
