@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from astra_async.errors import SandboxError
 from astra_async.languages import LANGUAGES
 from astra_async.languages.mutations import MutableTest
 
@@ -29,7 +30,7 @@ _TESTS = msgspec.json.Decoder(list[MutableTest])
 
 
 async def read_tests(files: Mapping[str, bytes]) -> list[MutableTest]:
-    """Return the tests in these files that can be mutated; none if the worker fails or is too slow."""
+    """Return the tests in these files that can be mutated. Raises SandboxError if the worker fails."""
     texts = {
         path: content.decode("latin-1") for path, content in files.items() if len(content) <= _MOST_BYTES
     }
@@ -43,13 +44,17 @@ async def read_tests(files: Mapping[str, bytes]) -> list[MutableTest]:
     try:
         async with asyncio.timeout(_WALL_S):
             output, _ = await worker.communicate(msgspec.json.encode(texts))
-    except TimeoutError:
-        return []
+    except TimeoutError as error:
+        message = f"the test files could not be parsed within {_WALL_S:.0f} s"
+        raise SandboxError(message) from error
     finally:
         if worker.returncode is None:
             worker.kill()
             await worker.wait()
-    return _TESTS.decode(output) if worker.returncode == 0 else []
+    if worker.returncode != 0:
+        message = f"the test files could not be parsed: the parser ended with exit code {worker.returncode}"
+        raise SandboxError(message)
+    return _TESTS.decode(output)
 
 
 def mutable_tests(files: Mapping[str, bytes]) -> list[MutableTest]:

@@ -1,0 +1,75 @@
+"""Flagged samples in the report: counts, evidence, and the score without them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from astra_async.audit.audit_log import AUDIT_LOG, AuditLine, Evidence
+from astra_async.report.leaderboard import headline
+from astra_async.report.tables import build_report
+from astra_async.running.log import encode
+from made_runs import Made, agreeing, made_problems, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOUND = Evidence(test="adds", path="t.py", line=2, before="assert add() == 3", after="assert add() == 4")
+
+
+def lines_of(run: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+
+
+def audited_run(path: Path, flagged: int) -> Path:
+    """A run of six problems; the solutions of the first samples of the first model are flagged."""
+    run = write_run(path, Made(problems=made_problems(6), samples=4))
+    lines = lines_of(run)
+    model = lines[0]["model"]
+    chosen = [line for line in lines if line["model"] == model and line["status"] == "scored"][:flagged]
+    found = []
+    for number, line in enumerate(lines):
+        line["solution_sha256"] = f"{number + 1:015x}" + "0" * 49
+        if line["status"] != "scored":
+            continue
+        key = {"problem_id": line["problem_id"], "solution_sha256": line["solution_sha256"]}
+        evidence = (FOUND,) if line in chosen else ()
+        found.append(AuditLine(**key, outcome="flagged" if evidence else "clean", flagged=evidence))  # type: ignore[arg-type]
+    (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run / AUDIT_LOG).write_bytes(b"".join(encode(each) + b"\n" for each in found))
+    return run
+
+
+def test_without_an_audit_nothing_is_said(tmp_path: Path) -> None:
+    report = build_report([write_run(tmp_path / "run", Made(problems=made_problems(2), samples=2))])
+    assert "audit" not in {table.name for table in report.tables()}
+    assert "flagged" not in {column.name for column in headline(report.leaderboard).columns}
+
+
+def test_flagged_samples_stand_beside_the_score_with_their_evidence(tmp_path: Path) -> None:
+    run = audited_run(tmp_path / "run", flagged=3)
+    plain = write_run(tmp_path / "plain", Made(problems=made_problems(6), samples=4))
+    report = build_report([run])
+    evidence = report.table("flagged")
+    assert len(evidence.rows) == 3
+    assert set(evidence.column("before")) == {FOUND.before}
+    assert set(evidence.column("place")) == {"t.py:2"}
+    counts = report.table("audit")
+    assert 3 in counts.column("flagged")
+    assert max(map(str, counts.column("share"))) > "0.0"
+    assert "flagged" in {column.name for column in headline(report.leaderboard).columns}
+    [note] = [each for each in report.leaderboard.notes if "flagged" in each]
+    assert "3 of " in note
+    assert "(with: " in note
+    scores = [build_report([each]).leaderboard.column("mean_score") for each in (run, plain)]
+    assert scores[0] == scores[1]  # an audit changes no score
+
+
+def test_a_tampered_sample_of_an_older_version_is_shown_as_flagged(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made(problems=made_problems(2), samples=2))
+    lines = lines_of(run)
+    at = next(number for number, line in enumerate(lines) if line["status"] == "scored")
+    lines[at] = agreeing(lines[at], 0, failure="tampered") | {"trial": "tried", "trial_s": 1.0}
+    (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [test] = build_report([run]).table("flagged").column("test")
+    assert "raw score is unknown" in str(test)
