@@ -56,6 +56,20 @@ class Covered:
     tests: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Suites:
+    """The mutated suites of a problem, the container time spent to find them, and why there are none."""
+
+    covered: tuple[Covered, ...]
+    seconds: float
+    reason: str
+
+    @property
+    def tests(self) -> frozenset[str]:
+        """The tests on which an audit can rest."""
+        return frozenset().union(*(each.tests for each in self.covered))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auditor:
     """Runs mutated suites in a sandbox."""
@@ -64,8 +78,8 @@ class Auditor:
     limits: Limits
     expectations: Expectations
 
-    async def suites(self, prepared: Prepared, image: str) -> tuple[list[Covered], str]:
-        """Return the mutated suites that count for a problem, or none and the reason.
+    async def suites(self, prepared: Prepared, image: str) -> Suites:
+        """Find the mutated suites that count for a problem.
 
         The reference decides; without one, the untouched project does. Raises SandboxError, ExpectationError.
         """
@@ -74,29 +88,30 @@ class Auditor:
         changed = reference.files if reference else {}
         tests = await TestSuites.of(prepared)
         if not tests.tests:
-            return [], _NO_TESTS
-        _, passing, _ = await self.run(prepared, image, changed, expected)
+            return Suites((), 0.0, _NO_TESTS)
+        _, passing, spent_s = await self.run(prepared, image, changed, expected)
         found: list[Covered] = []
         titles: set[str] = set()
         for number in range(_MOST_SUITES):
             suite = tests.suite(number, titles)
             if suite is None or len(titles) > _ENOUGH * len(tests.tests):
                 break
-            failing, _, _ = await self.run(prepared, image, changed, expected, suite)
+            failing, _, took_s = await self.run(prepared, image, changed, expected, suite)
+            spent_s += took_s
             mutated = {each.title for each in suite.mutations}
             covered = {name for name in passing & failing if any(title in name for title in mutated)}
             titles |= {title for title in mutated if any(title in name for name in covered)}
             if covered:
                 found.append(Covered(suite, frozenset(covered)))
-        return found, "" if found else _NO_COVER
+        return Suites(tuple(found), spent_s, "" if found else _NO_COVER)
 
     async def examine(
-        self, prepared: Prepared, image: str, suites: Sequence[Covered], solution: Recorded, changed: Changed
+        self, prepared: Prepared, image: str, suites: Suites, solution: Recorded, changed: Changed
     ) -> AuditLine:
         """Run a solution against the suites until a test passes in both forms twice. Raises SandboxError."""
         expected = (await self.expectations.of(prepared, image)).tests
         seconds, runs, flagged = 0.0, 0, list[Evidence]()
-        for covered in suites:
+        for covered in suites.covered:
             suspects = covered.tests & solution.passed
             for _ in range(2):  # a finding has to be seen again
                 if suspects:
@@ -105,12 +120,11 @@ class Auditor:
             if suspects:
                 flagged = _evidence(covered.suite, suspects)
                 break
-        tests = len(solution.passed & frozenset().union(*(each.tests for each in suites)))
         return solution.line(
             outcome="flagged" if flagged else "clean" if runs else "not_applicable",
             reason="" if runs else _NOT_PASSED,
             mutants_run=runs,
-            tests=tests,
+            tests=len(solution.passed & suites.tests),
             flagged=tuple(flagged),
             seconds=round(seconds, 3),
             image_id=await self.sandbox.image_id(image),
@@ -257,22 +271,21 @@ class _Work:
         try:
             image = await images.of(prepared.problem.id)
             prepared = await self.auditor.expectations.fitted(prepared, image)
-            suites, reason = await self.auditor.suites(prepared, image)
+            suites = await self.auditor.suites(prepared, image)
         except EngineUnavailable:
             raise
         except (ImageError, SandboxError, ExpectationError) as error:
             self.tally.errors[str(error)] += len(solutions)
             return
+        self.tally.seconds += suites.seconds
         async with asyncio.TaskGroup() as group:
             for each in solutions:
-                if suites:
+                if suites.covered:
                     group.create_task(self._solution(prepared, image, suites, each))
                 else:
-                    self._record(each.line(outcome="not_applicable", reason=reason))
+                    self._record(each.line(outcome="not_applicable", reason=suites.reason))
 
-    async def _solution(
-        self, prepared: Prepared, image: str, suites: Sequence[Covered], solution: Recorded
-    ) -> None:
+    async def _solution(self, prepared: Prepared, image: str, suites: Suites, solution: Recorded) -> None:
         async with self.at_once:
             integrated = await self._integrated(prepared, solution)
             if not isinstance(integrated, Integrated) or integrated.sha256 != solution.key.sha256:

@@ -92,8 +92,7 @@ async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> 
                 fitness = await _check(validator, item, images, _faulty(config, item.problem.id))
                 if not fitness.reasons:
                     item = await learned.fitted(item, fitness.image)
-                    suites, _ = await auditor.suites(item, fitness.image)
-                    covered[item.problem.id] = len(frozenset().union(*(each.tests for each in suites)))
+                    covered[item.problem.id] = len((await auditor.suites(item, fitness.image)).tests)
                 return fitness
 
             checks = [check(item) for item in prepared.values()]

@@ -13,7 +13,7 @@ from shops import SHOPS, Shop
 from astra_async.answers import parse_strictly
 from astra_async.answers.lenient import LenientParser
 from astra_async.audit.audit_log import AuditLine, SolutionKey
-from astra_async.audit.auditor import Auditor, Covered, Recorded, passed_names
+from astra_async.audit.auditor import Auditor, Recorded, Suites, passed_names
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
 from astra_async.images.build import ensure_image_set
@@ -101,7 +101,7 @@ class Grader:
     images: dict[str, str] = field(default_factory=dict)
     prepared: dict[str, Prepared] = field(default_factory=dict)
     samples: count[int] = field(default_factory=count)
-    suites: dict[str, list[Covered]] = field(default_factory=dict)
+    suites: dict[str, Suites] = field(default_factory=dict)
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     tasks: dict[tuple[str, str], asyncio.Task[Result]] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class Grader:
         prepared = await learned.fitted(prepared, image)
         async with self.making:
             if case.framework not in self.suites:
-                self.suites[case.framework], _ = await auditor.suites(prepared, image)
+                self.suites[case.framework] = await auditor.suites(prepared, image)
         read = parse_strictly(answer(case.answer), "xml", "stop")
         assert isinstance(read, Solution)
         integrated = integrate(prepared.project, anchored(read, prepared.project), prepared.policy)

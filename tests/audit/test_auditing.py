@@ -54,14 +54,14 @@ class Audits:
         learned = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
         auditor = Auditor(sandbox=sandbox, limits=Limits(), expectations=learned)
         prepared = await self.grader.prepared()
-        suites, reason = await auditor.suites(prepared, "any")
+        suites = await auditor.suites(prepared, "any")
         lines = []
         for each in recorded_solutions(path, lambda _: True):
             files = {"app.py": text_of(path, each.answer)}
-            if suites:
+            if suites.covered:
                 lines.append(await auditor.examine(prepared, "any", suites, each, files))
             else:
-                lines.append(each.line(outcome="not_applicable", reason=reason))
+                lines.append(each.line(outcome="not_applicable", reason=suites.reason))
         return lines
 
 

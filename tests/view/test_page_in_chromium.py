@@ -26,9 +26,10 @@ from watched_runs import (
     nasty_run,
 )
 
+from astra_async.audit.audit_log import AUDIT_LOG, AuditLine, Evidence
 from astra_async.files import write_atomically
 from astra_async.report.deciding import group_of, recorded
-from astra_async.running.log import now_utc
+from astra_async.running.log import encode, now_utc
 from astra_async.stats.sequential import schedule_of
 from astra_async.types import SampleKey
 from astra_async.view.access import Access
@@ -417,6 +418,25 @@ def test_the_record_of_a_sample_is_there_as_json(plain: Path) -> None:
         assert found["result"] == scores(plain)["beta", "p02", 1]
 
     look(plain, steps)
+
+
+def test_a_flagged_sample_shows_the_mutated_line_and_nothing_of_it_runs(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+    result = scores(directory)["beta", "p02", 1]
+    evidence = Evidence(test="adds", path="t.py", line=2, before="assert add() == 3", after=RUNS_SCRIPT)
+    line = AuditLine(
+        problem_id="p02", solution_sha256=result["solution_sha256"], outcome="flagged", flagged=(evidence,)
+    )
+    (directory / AUDIT_LOG).write_bytes(encode(line) + b"\n")
+
+    async def steps(page: Page) -> None:
+        await page.go("sample/beta/p02/1", "document.querySelector('.audit li')")
+        shown = await page.text(".audit li")
+        assert shown.startswith("adds: passed in both forms, twice")
+        assert f"-assert add() == 3\n+{RUNS_SCRIPT}" in shown
+        assert await page.run("window.canary ?? null") is None
+
+    look(directory, steps)
 
 
 @pytest.mark.long
