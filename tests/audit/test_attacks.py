@@ -47,7 +47,7 @@ def runner_of(case: Attack | Honest) -> str:
     return case.framework.partition("/")[0]
 
 
-@pytest.mark.first(worth=lambda case: case.worth)
+@pytest.mark.first(runner=lambda case: case.framework.partition("/")[0], worth=lambda case: case.worth)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", PLAIN, ids=name_of)
 def test_a_plain_answer_earns_what_it_is_worth(case: Plain, graded: Graded) -> None:

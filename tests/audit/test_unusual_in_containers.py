@@ -24,7 +24,7 @@ ALL = tuple(unusual_answers())
 ANSWERS = ALL if os.environ.get("ASTRA_ALL_ANSWERS") else ALL[:: len(ALL) // 40]
 
 
-@pytest.mark.first
+@pytest.mark.first(stack=lambda case: case.stack)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda each: f"{each.stack}: {each.name}")
 def test_an_honest_answer_keeps_every_point(case: Unusual, graded: Callable[[Case], Result]) -> None:
