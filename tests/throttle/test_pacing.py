@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from astra_async.asking.throttle.pacing import Opening, Pause, backoff_s
+from astra_async.asking.throttle.pause import Opening, Pause
+from astra_async.asking.throttle.retry import backoff_s
 
 
 def test_a_pause_lasts_the_hint_and_a_small_jitter() -> None:

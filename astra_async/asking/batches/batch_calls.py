@@ -11,9 +11,9 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from astra_async.asking.throttle.budget import Budget, Ledger
 from astra_async.asking.throttle.estimate import Estimator
-from astra_async.asking.throttle.ledger import Budget, Ledger
-from astra_async.asking.throttle.waiting import Effort
+from astra_async.asking.throttle.waiting import CallHistory
 from astra_async.errors import ProviderError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Call:
 
     request: ModelRequest
     answer: asyncio.Future[Completion]
-    effort: Effort = field(default_factory=Effort)
+    history: CallHistory = field(default_factory=CallHistory)
     reserved_usd: float | None = None
 
 
@@ -99,8 +99,8 @@ class Calls:
         """It has its answer, which is paid for."""
         self.bill(call, answer.usage, len(answer.text))
         self.ledger.calls_ok += 1
-        call.effort.attempts += 1
-        whole = replace(call.effort.signed(answer, answer.usage), via="batch", ttft_s=None, latency_s=None)
+        call.history.attempts += 1
+        whole = replace(call.history.complete(answer, answer.usage), via="batch", ttft_s=None, latency_s=None)
         if not call.answer.done():
             call.answer.set_result(whole)
 
@@ -110,11 +110,13 @@ class Calls:
         self.settle(call, cost_usd)
         if usage is not None:
             self._estimator.learn(call.request, usage)
-        call.effort.spend(cost_usd, estimated=is_estimate)
+        call.history.add_cost(cost_usd, estimated=is_estimate)
 
     def fail(self, call: Call, error: BaseException) -> None:
         """It gets no answer, for this reason."""
         self.gathered.pop(call.request.key, None)
         if call.answer.done():
             return
-        call.answer.set_exception(call.effort.own(error) if isinstance(error, ProviderError) else error)
+        call.answer.set_exception(
+            call.history.copy_error(error) if isinstance(error, ProviderError) else error
+        )

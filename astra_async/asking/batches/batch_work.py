@@ -289,9 +289,9 @@ class Work:
         except ProviderError as error:
             if error.usage is not None:
                 self.calls.bill(call, error.usage, 0)
-            call.effort.attempts += 1
+            call.history.attempts += 1
             most = _PAID_TRIES if isinstance(error, TruncatedStream) else _TRIES
-            if isinstance(error, PASSING) and call.effort.attempts < most:
+            if isinstance(error, PASSING) and call.history.attempts < most:
                 self.calls.ledger.retries += 1
                 self.gather(call)
                 return

@@ -1,7 +1,7 @@
 """One place that says what a provider's error means: which ProviderError, or which result.
 
 Where a 429 is handled: its meaning here (`classify`), how long to wait in `rate_limits`, what its body
-says in `error_body` and `error_rules`; what follows for call and pool is the throttle's (`Consequences`).
+says in `error_body` and `error_rules`; the throttle's `RetryPolicy` acts on it.
 
 Tables: OpenAI's error codes, Anthropic's error types, google.rpc codes with their details, Bedrock's
 exception names; each falls back to the HTTP status. A content filter that blocked the prompt and a prompt

@@ -6,7 +6,7 @@ fairness between several processes that share a key; their rejections are all we
 
 from astra_async.asking.throttle.account import Account, account_of
 from astra_async.asking.throttle.bucket import BucketState
-from astra_async.asking.throttle.ledger import Budget
+from astra_async.asking.throttle.budget import Budget
 from astra_async.asking.throttle.pool import Pool
 from astra_async.asking.throttle.state import PoolEvent, PoolState
 

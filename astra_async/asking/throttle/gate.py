@@ -12,11 +12,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from astra_async.asking.throttle.account import Account
+from astra_async.asking.throttle.breaker import CircuitBreaker
 from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_bucket
 from astra_async.asking.throttle.concurrency import Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
-from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, InVain, Opening, Pause
+from astra_async.asking.throttle.pause import PARKED_S, Opening, Pause
 from astra_async.asking.throttle.waiting import Attempt
 from astra_async.errors import ConfigError, RateLimited
 
@@ -35,7 +36,6 @@ Cause = Literal["rate", "ceiling", "trouble"]
 
 SILENCE_S = 2.5
 _REFUSED_WITHIN_S = 2.0  # connections above a limit are lost at once
-_REJECTED_WITHIN_S = 600.0  # routers reject after minutes, too; what is under way for longer may be let in
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 MOST_IN_SILENCE = 256  # beyond it only a provider that says something is asked for more
 
@@ -87,7 +87,7 @@ class Gate:
         self._sends = 0
         self._refused_until = 0  # lost connections of what was sent until then are one burst
         self._paused_by: Cause | None = None
-        self.in_vain = InVain()
+        self.breaker = CircuitBreaker()
         self._reported: set[str] = set()
 
     # --- admission ----------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Gate:
         if self.pause.until > now:
             return self.pause.until, "pause"
         self._believe_silence(now)
-        if self.in_vain.one_by_one and self.in_flight:
+        if self.breaker.half_open and self.in_flight:
             return math.inf, "outage"
         if self._concurrency.full(self.in_flight):
             return self._silent_at(), "concurrency"
@@ -187,7 +187,6 @@ class Gate:
         if attempt.accepted:
             return
         attempt.accepted = True
-        self.in_vain.let_in(attempt.request.prompt_sha256)
         self._ceiling.let_in(attempt, now)
         self._opening.alive()
         self.pause.answered(self._epoch - attempt.epoch)
@@ -196,21 +195,16 @@ class Gate:
         attempt.counted = True
         self._smoothing.accepted(now - attempt.sent_at, self._concurrency.limit, now)
 
-    def answered(self) -> None:
-        """The provider has refused a request for what it is: it is there."""
-        self.in_vain.heard()
+    def record_refusal(self) -> None:
+        """Record a refused request: the provider is available."""
         self._opening.alive()
 
-    def succeeded(self, attempt: Attempt) -> None:
-        """A request has ended with an answer."""
-        self.in_vain.heard()
-        self.in_vain.let_in(attempt.request.prompt_sha256)
+    def record_success(self) -> None:
+        """Record a request that ended with an answer."""
         self._concurrency.ended(well=True)
 
     def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
         """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
-        self.in_vain.heard()
-        self.in_vain.rejected(attempt.request.prompt_sha256, now)
         self._opening.alive()
         self.pace.rejected(attempt.number)
         fresh = attempt.epoch == self._epoch
@@ -222,11 +216,10 @@ class Gate:
             self.pause.begin_episode()
             self.pace.signal(error.hint_s, attempt.sent_at)
         if fresh or error.hint_s is not None:
-            self._stop_for(self.pause.length_s(error.hint_s), str(error), now)
+            self.pause_for(self.pause.length_s(error.hint_s), str(error), now)
 
     def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
         """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
-        self.in_vain.rejected(attempt.request.prompt_sha256, now)
         self._ceiling.ended(attempt)
         self._opening.alive()
         burst = attempt.epoch == self._epoch and self._concurrency.overloaded(now)
@@ -235,7 +228,7 @@ class Gate:
             self.pause.begin_episode()
             self._report_cut()
         if burst or error.hint_s:
-            self._stop_for(self.pause.length_s(error.hint_s), str(error), now)
+            self.pause_for(self.pause.length_s(error.hint_s), str(error), now)
 
     def too_many_connections(self, attempt: Attempt, now: float) -> bool:
         """Whether a connection was lost because as many as the provider keeps were open (rule 6).
@@ -249,18 +242,21 @@ class Gate:
             self._refused_until = self._sends
         return self._ceiling.lost(attempt, now, begins_burst=fresh)
 
-    def failed(self, attempt: Attempt, reason: str, now: float) -> int:
-        """Transport or a 5xx (rules 7, 10); how many tries one by one have failed, 0 without an outage."""
+    def record_failure(self) -> None:
+        """Record a network error or a 5xx (rule 7)."""
         if self._concurrency.ended(well=False):
             self._report_cut()
-        probes = self.in_vain.failed(attempt.request.prompt_sha256, attempt.sent_at, now)
-        if probes:
-            self._stop_for(min(LONGEST_BACKOFF_S, 2.0**probes), reason, now)
-        return probes
 
-    def rejects_all(self, now: float) -> bool:
-        """Whether all that was sent in half an hour was rejected (rule 10), and no older request is open."""
-        return self.in_vain.of_all(now) and now - self._ceiling.oldest_sent_at() <= _REJECTED_WITHIN_S
+    def oldest_sent_at(self) -> float:
+        """Return when the oldest request in flight was sent, infinity if none is in flight."""
+        return self._ceiling.oldest_sent_at()
+
+    def pause_for(self, seconds: float, reason: str, now: float) -> None:
+        """Pause all calls of the pool, or extend the pause (rule 8)."""
+        begins = self.pause.extend(seconds, reason, now)
+        self._paused_by = self._paused_by or "trouble"
+        if begins:
+            self._emit("parked" if seconds > PARKED_S else "paused", None, reason, seconds)
 
     # --- slots and reservations ---------------------------------------------------------------------
 
@@ -333,12 +329,6 @@ class Gate:
 
     def _report_cut(self) -> None:
         self._emit("cut", None, f"at most {self.limit} in flight")
-
-    def _stop_for(self, seconds: float, reason: str, now: float) -> None:
-        begins = self.pause.extend(seconds, reason, now)
-        self._paused_by = self._paused_by or "trouble"
-        if begins:
-            self._emit("parked" if seconds > PARKED_S else "paused", None, reason, seconds)
 
 
 def _configured(settings: ModelSettings, now: float) -> dict[Dimension, Bucket]:

@@ -6,7 +6,7 @@ arrive, a moment is reached) runs `_pump`, which admits the first in line while 
 for the earliest moment that matters.
 
 Invariant: a slot, its reservations and its share of the budget are taken together in `_grant`, and given
-back together in `_succeeded`, `_failed`, `_abandoned` or `_leave`, whatever is cancelled in between.
+back together in `_finish`, `_retry_or_give_up`, `_abandon` or `_leave`, whatever is cancelled in between.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from astra_async.asking.throttle.budget import Budget, Ledger
 from astra_async.asking.throttle.cachewarm import Warmth
-from astra_async.asking.throttle.consequences import Consequences
 from astra_async.asking.throttle.gate import Gate
-from astra_async.asking.throttle.ledger import Budget, Ledger
+from astra_async.asking.throttle.retry import Retry, RetryPolicy
 from astra_async.asking.throttle.state import PoolEvent, PoolState
-from astra_async.asking.throttle.waiting import Line, Retry, Ticket
+from astra_async.asking.throttle.waiting import Line, Ticket
 from astra_async.errors import PoolUnusable, ProviderError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Pool:
         self._warmth = Warmth()
         self._budget = budget or Budget()
         self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
-        self._consequences = Consequences(settings.name, self._gate, self._ledger, self._emit, self._die, rng)
+        self._retries = RetryPolicy(settings.name, self._gate, self._ledger, self._emit, self._end_pool, rng)
         self._waiting: set[Ticket] = set()
         self._held_by: str | None = None
         self._dead: PoolUnusable | None = None
@@ -102,24 +102,24 @@ class Pool:
         retry = Retry()
         while True:
             attempt = await self._turn(ticket, retry)
-            ticket.effort.attempts += 1
+            ticket.history.attempts += 1
             try:
                 completion = await self._provider.complete(request, attempt)
             except ProviderError as error:
-                again = self._failed(ticket, attempt, error)
+                again = self._retry_or_give_up(ticket, attempt, error)
                 if again is None:
                     raise
                 retry = again
             except BaseException:
-                self._abandoned(attempt)
+                self._abandon(attempt)
                 raise
             else:
-                return self._succeeded(ticket, attempt, completion)
+                return self._finish(ticket, attempt, completion)
 
     def stop(self) -> None:
         """Send nothing more: calls that wait are told at once, those in flight come to their end."""
         name = self._settings.name
-        self._die(PoolUnusable(f"{name}: stopped by the user; the same command resumes"), "stopped")
+        self._end_pool(PoolUnusable(f"{name}: stopped by the user; the same command resumes"), "stopped")
 
     @property
     def state(self) -> PoolState:
@@ -156,7 +156,7 @@ class Pool:
 
     def heard_first_token(self, attempt: Attempt) -> None:
         """The answer has begun: the request was let in, and its prompt is in the cache."""
-        self._gate.accepted(attempt, self._clock())
+        self._retries.accept(attempt, self._clock())
         self._warm(attempt)
         self._pump()
 
@@ -165,8 +165,8 @@ class Pool:
     async def _turn(self, ticket: Ticket, retry: Retry) -> Attempt:
         """Wait in line, first for the back-off, and hold nothing meanwhile."""
         if self._dead is not None:
-            raise ticket.effort.own(self._dead)
-        self._ledger.retries += ticket.effort.attempts > 0
+            raise ticket.history.copy_error(self._dead)
+        self._ledger.retries += ticket.history.attempts > 0
         if retry.to_tail:
             self._line.new_place(ticket)
         self._waiting.add(ticket)
@@ -177,7 +177,7 @@ class Pool:
         self._pump()
         while ticket.attempt is None:
             if self._dead is not None:
-                raise ticket.effort.own(self._dead)
+                raise ticket.history.copy_error(self._dead)
             ticket.turn = asyncio.get_running_loop().create_future()
             try:
                 await ticket.turn
@@ -196,7 +196,7 @@ class Pool:
         if attempt is not None:
             self._gate.unsend(attempt, self._clock())
             self._budget.settle(attempt.worst_usd, 0.0)
-            self._lose_leader(attempt)
+            self._release_followers(attempt)
         self._pump()
 
     def _pump(self) -> None:
@@ -239,7 +239,7 @@ class Pool:
 
     def _yields(self, ticket: Ticket) -> bool:
         """Whether the first in line went to the tail: its prompt is rejected again and again (rule 10)."""
-        if ticket.yielded or not self._gate.in_vain.yields(ticket.request.prompt_sha256):
+        if ticket.yielded or not self._gate.breaker.prompt_yields(ticket.request.prompt_sha256):
             return False
         ticket.yielded = True
         self._line.leave()
@@ -281,32 +281,32 @@ class Pool:
             self._held_by = "budget"
             self._budget.wake_on_settlement(self._pump)
         elif fit == "never":
-            self._die(self._ledger.exhausted(worst_usd))
+            self._end_pool(self._ledger.exhausted(worst_usd))
         return fit == "now"
 
     # --- how a request ends -----------------------------------------------------------------------------
 
-    def _succeeded(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
-        answer, cost_usd = self._consequences.succeeded(ticket.effort, attempt, completion, self._clock())
+    def _finish(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
+        answer, cost_usd = self._retries.finish(ticket.history, attempt, completion, self._clock())
         self._warm(attempt)
         if attempt.led:
             self._warmth.learn(attempt.request.prompt_sha256, answer.usage)
         self._end(attempt, cost_usd)
         return answer
 
-    def _failed(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
+    def _retry_or_give_up(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
         """How to go on after a failed attempt, or None to give the call up."""
-        retry, cost_usd = self._consequences.failed(ticket.effort, attempt, error, self._clock())
+        retry, cost_usd = self._retries.decide(ticket.history, attempt, error, self._clock())
         self._end(attempt, cost_usd)
         return retry
 
-    def _abandoned(self, attempt: Attempt) -> None:
+    def _abandon(self, attempt: Attempt) -> None:
         """The task was cancelled in flight, or the provider is broken."""
-        self._end(attempt, self._consequences.abandoned(attempt, self._clock()))
+        self._end(attempt, self._retries.abandon(attempt, self._clock()))
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
         """Free what it held; one whose cost is unknown counts at its worst."""
-        self._lose_leader(attempt)
+        self._release_followers(attempt)
         self._gate.release(attempt)
         self._budget.settle(attempt.worst_usd, attempt.worst_usd if cost_usd is None else cost_usd)
         self._pump()
@@ -320,7 +320,7 @@ class Pool:
             if attempt.request.earlier and attempt.request.goes_on:
                 self._warmth.warmed(attempt.request.sha256, attempt.sent_at)
 
-    def _lose_leader(self, attempt: Attempt) -> None:
+    def _release_followers(self, attempt: Attempt) -> None:
         if attempt.leads:
             attempt.leads = False
             self._emit("leader_failed", attempt, "another request warms the cache")
@@ -332,7 +332,7 @@ class Pool:
 
     # --- the end of the pool (rule 12) ----------------------------------------------------------------------
 
-    def _die(self, error: PoolUnusable, kind: EventKind = "pool_failed") -> None:
+    def _end_pool(self, error: PoolUnusable, kind: EventKind = "pool_failed") -> None:
         """Nothing is sent any more: everyone who waits is told at once."""
         if self._dead is not None:
             return

@@ -12,16 +12,14 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
-from astra_async.asking.throttle.pacing import ATTEMPTS, Row, backoff_s
-from astra_async.errors import RateLimited
+from astra_async.asking.throttle.breaker import ATTEMPTS, RejectionStreak
 
 if TYPE_CHECKING:
     import asyncio
-    import random
     from collections.abc import Sequence
 
     from astra_async.asking.throttle.bucket import Reservation
-    from astra_async.errors import Overloaded, ProviderError
+    from astra_async.errors import ProviderError
     from astra_async.types import Completion, ModelRequest, RateLimits, Usage
 
 
@@ -29,63 +27,41 @@ CUT_STREAMS = 2
 AHEAD = 1024  # more than wait at a time in a pool of the usual 256 in flight
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
-    """Try again after `delay_s`, spent outside every slot; `to_tail`: behind everything that waits."""
-
-    delay_s: float = 0.0
-    to_tail: bool = False
-
-
 @dataclass(slots=True, kw_only=True)
-class Effort:
-    """What one call has cost so far."""
+class CallHistory:
+    """Attempts, failures and cost of one call.
 
-    attempts: int = 0  # requests sent
-    cost_usd: float | None = 0.0  # US dollars spent on them, None once a price was unknown
-    cost_estimated: bool = False  # tokens that the provider did not report are estimated in it
+    `cost_usd` is None if the price of an attempt is unknown. `cost_estimated` marks costs that include
+    tokens which the provider did not report.
+    """
+
+    attempts: int = 0
+    cost_usd: float | None = 0.0
+    cost_estimated: bool = False
     failures: int = 0
     cut_streams: int = 0
     overloads: int = 0
-    rejections: Row = field(default_factory=Row)
+    rejections: RejectionStreak = field(default_factory=RejectionStreak)
 
-    def spend(self, cost_usd: float | None, *, estimated: bool = False) -> None:
-        """Add an attempt's cost; a cost that is unknown, or an estimate, makes the sum one."""
+    def add_cost(self, cost_usd: float | None, *, estimated: bool = False) -> None:
+        """Add the cost of one attempt."""
         self.cost_estimated |= estimated
         known = cost_usd is not None and self.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (cost_usd or 0.0) if known else None
 
-    def rejected(
-        self, error: RateLimited | Overloaded, now: float, *, billed: bool, rng: random.Random
-    ) -> Retry | None:
-        """The provider had no capacity: no attempt is counted, but waiting ends after `GIVE_UP_S`.
-
-        Unless tokens were billed before: then it is a cut stream, of which a call has two (rule 11).
-
-        A rate limit is waited out by the whole pool (rule 8). A single overload is this call's own
-        trouble, with delays twice as long as after a lost connection.
-        """
-        self.cut_streams += billed
-        if not self.waits_on(now) or self.cut_streams >= CUT_STREAMS:
-            return None
-        if isinstance(error, RateLimited):
-            return Retry()
-        self.overloads += 1
-        return Retry(delay_s=0.0 if error.hint_s else backoff_s(self.overloads + 1, rng))
-
-    def waits_on(self, now: float) -> bool:
-        """One rejection or connection too many: no attempt is counted, until `GIVE_UP_S` have gone."""
-        self.rejections.another(now)
+    def add_rejection(self, now: float) -> bool:
+        """Count a rejection and return True if the call may keep waiting. Rejections are not attempts."""
+        self.rejections.add(now)
         return not self.rejections.too_long(now)
 
-    def failed(self, *, billed: bool) -> bool:
-        """Connection, time-out or 5xx: 6 attempts; 2 for whatever ended after tokens were billed."""
+    def add_failure(self, *, billed: bool) -> bool:
+        """Count a network error, a time-out or a 5xx and return True if another attempt is allowed."""
         self.failures += 1
         self.cut_streams += billed
         return self.failures < ATTEMPTS and self.cut_streams < CUT_STREAMS
 
-    def signed(self, completion: Completion, usage: Usage) -> Completion:
-        """An answer with what is believed of its usage, and what the call has cost."""
+    def complete(self, completion: Completion, usage: Usage) -> Completion:
+        """Return `completion` with the corrected usage and the cost of all attempts."""
         return replace(
             completion,
             usage=usage,
@@ -94,18 +70,18 @@ class Effort:
             cost_estimated=self.cost_estimated,
         )
 
-    def sign(self, error: ProviderError) -> None:
-        """Write what the call has cost into the error that ends it."""
+    def annotate(self, error: ProviderError) -> None:
+        """Store the attempts and cost of the call in its final error."""
         error.attempts = self.attempts
         error.cost_usd = self.cost_usd
         error.cost_estimated = self.cost_estimated
 
-    def own(self, error: ProviderError) -> ProviderError:
-        """An error that ends many calls, as it ends this one."""
-        mine = type(error)(str(error), status=error.status, code=error.code)
-        mine.__cause__ = error
-        self.sign(mine)
-        return mine
+    def copy_error(self, error: ProviderError) -> ProviderError:
+        """Return a copy of an error that ends several calls, with the cost of this call."""
+        copy = type(error)(str(error), status=error.status, code=error.code)
+        copy.__cause__ = error
+        self.annotate(copy)
+        return copy
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -113,7 +89,7 @@ class Ticket:
     """One call's place."""
 
     request: ModelRequest
-    effort: Effort = field(default_factory=Effort)
+    history: CallHistory = field(default_factory=CallHistory)
     place: float = 0.0  # stays over its retries, unless it is sent to the tail
     turn: asyncio.Future[None] | None = None  # what the call's task waits on, None while it does not wait
     attempt: Attempt | None = None  # the slot it was given and has not used yet
