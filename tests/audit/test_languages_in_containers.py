@@ -87,7 +87,7 @@ CASES = (
     LanguageCase(framework=PHP, name="a class of its own", base="reference", files={
         "src/Kitchen.php": "<?php\n\nnamespace Cook;\n\nfinal class Kitchen\n{\n}\n",
     }),
-    LanguageCase(framework=PHP, name="a report without its failures", base="fractions-only", outcome="flagged",
+    LanguageCase(framework=PHP, name="failures cut out", base="fractions-only", outcome="flagged",
                  behind=("src/Fraction.php", PHP_FORGES)),
 )  # fmt: skip
 
