@@ -30,6 +30,10 @@ class T:
         for each in found():
             assert each == 10
         self.assertContains(r, "x")
+        with sale():
+            assert each == 11
+        with self.subTest("x"):
+            self.assertEqual(12, g())
         self.assertAlmostEqual(p, 1.5)
         assert all_() == EXPECTED
         assert f"{z}" == g(LIMIT)
@@ -129,7 +133,7 @@ class ATest extends TestCase {
 """
 }
 CASES = {
-    "python": (PYTHON, {"test_x": '20 40 5 "z"', "test_y": '"k" 8 2 4 "a" 1'}, {"test_x": 3, "test_y": 6}),
+    "python": (PYTHON, {"test_x": '20 40 5 "z"', "test_y": '"k" 8 12 2 4 "a" 1'}, {"test_x": 3, "test_y": 7}),
     "javascript": (JAVASCRIPT, {"a ": "20 40", "b": "1 2 9", "c": "5 200 'z'"}, {"a ": 2, "b": 3, "c": 2}),
     "java": (JAVA, {"a": '3L "q" "b" "c" 5 "k" 1'}, {"a": 5}),
     "go": (GO, {"TestX": "1 2 4 5 6"}, {"TestX": 4}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ _GRAMMAR = Grammar(
     }),
     conditional=frozenset({
         "if_statement", "for_statement", "while_statement", "try_statement", "match_statement",
-        "function_definition", "lambda",
+        "function_definition", "lambda", "with_statement",
     }),
     declarations={"assignment": ("left", "right")},
 )  # fmt: skip
@@ -72,7 +73,7 @@ def _tests(file: TestFile) -> Iterator[FoundTest]:
                 body=body,
                 assertions=tuple(each for inner in walk(body) for each in _assertion(inner)),
                 rows=partial(_rows, file, node),
-                always_runs=lambda above: _table(file, above) is not None,
+                always_runs=partial(_always_runs, file),
             )
 
 
@@ -92,6 +93,10 @@ def _assertion(node: Node) -> Iterator[Assertion]:
         yield Assertion(node, renamed(name, _OPPOSITES) if can_negate else None, operands)
 
 
+_KNOWN_CONTEXT = re.compile(
+    r"(?:self|pytest|mock|unittest|tempfile|warnings|monkeypatch)\.|open\(|patch\b"
+    r"|[\w.]+\.(?:test_client|app_context|test_request_context)\("
+)
 _RESPONSE_AND_TEXT = ("response", "text")
 
 
@@ -117,6 +122,16 @@ def _rows(file: TestFile, test: Node, operand: Node) -> list[tuple[TestFile, Nod
             if found := _column(file, names, text_of(operand), given[1]):
                 return found
     return []
+
+
+def _always_runs(file: TestFile, node: Node) -> bool:
+    """Return True for a loop over a written table, and for a `with` that swallows no error.
+
+    A context manager of the answer's own may swallow what an assertion raises.
+    """
+    if node.type == "with_statement":
+        return all(_KNOWN_CONTEXT.match(text_of(each)) for each in walk(node) if each.type == "with_item")
+    return _table(file, node) is not None
 
 
 def _table(file: TestFile, node: Node) -> Node | None:
