@@ -17,7 +17,13 @@ from astra_async.cli.console import json_option, open_console, say, takes_standa
 from astra_async.errors import ImageError
 from astra_async.images.resolve import ProblemImages
 from astra_async.options import BUNDLED
-from astra_async.running.problem_set import cache_root, chosen_problems, data_config, ready_problems
+from astra_async.running.problem_set import (
+    cache_root,
+    chosen_problems,
+    data_config,
+    ready_problems,
+    warnings_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +67,8 @@ async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> 
 
     problems = await chosen_problems(config, tell)
     prepared, failed = await ready_problems(config, problems, tell)
+    for warning in warnings_of(prepared):
+        tell(f"warning: {warning}")
     with TemporaryDirectory(prefix="astra-validate-") as folder:
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(

@@ -21,6 +21,7 @@ from astra_async.languages import LANGUAGES, lacks, language_of
 from astra_async.listing import some
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
+from astra_async.problems.early_stop import early_stop
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.source_text import as_utf8, source_text
 from astra_async.types import AGENT_MINUTES, Integrated, is_agent
@@ -151,6 +152,7 @@ async def prepare(
             *(["the reference's files that are no text were left out"] if is_partial else []),
             *replaceable_tests(policy, whole.tests),
             *_lacking(policy),
+            *filter(None, [early_stop(policy.tools.commands)]),
         ),
     )
 

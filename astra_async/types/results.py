@@ -105,7 +105,7 @@ class Integrated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestCase:
-    """One reported test case."""
+    """One reported test case. `is_suite`: it stands for a class or suite, not for a test."""
 
     __test__: ClassVar[bool] = False  # not a test for pytest to collect
 
@@ -114,6 +114,7 @@ class TestCase:
     classname: str = ""
     file: str = ""
     message: str = ""
+    is_suite: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,9 @@ _FRAME = re.compile(r"\s*(?:===|---) ")
 _BEGIN_BEHIND_OUTPUT = re.compile(r"=== RUN   (\S{1,1000})\n?\Z")
 _END_BEHIND_OUTPUT = re.compile(r"--- (PASS|FAIL|SKIP): (\S{1,1000}) \([0-9.]{1,20}s\)\n?\Z")
 
+# Written as plain text, because no test of the package began.
+_NOT_BUILT = re.compile(r"FAIL\s{1,9}(\S{1,1000}) \[(?:build|setup) failed\]")
+
 _Key = tuple[str, str]
 
 
@@ -49,6 +52,8 @@ def read_go(text: str) -> tuple[list[TestCase], list[str]]:
                 continue
             if isinstance(event, dict):
                 stream.take(event)
+        elif found := _NOT_BUILT.fullmatch(line):
+            stream.not_built(found[1])
     return stream.finished()
 
 
@@ -74,6 +79,11 @@ class _Stream:
             self._failed.append(key[0])
         if len(self._ended) + len(self._open) > MAX_CASES:
             raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+
+    def not_built(self, package: str) -> None:
+        """Note a package whose tests do not compile."""
+        self._failed.append(package)
+        self._output[package, ""].append("its tests do not build")
 
     def _print(self, key: _Key, line: str) -> None:
         if len(self._output[key]) < MAX_KEPT_LINES:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from astra_async.redaction import one_line
 from astra_async.testing.reports.cargo_format import CARGO_SIGN, read_cargo
 from astra_async.testing.reports.go_format import GO_SIGN, read_go
+from astra_async.testing.reports.identity import one_case_for_each_test
 from astra_async.testing.reports.report_text import OtherDocument, UnreadableReport, decoded
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.tap_format import TAP_SIGN, read_tap
@@ -97,6 +98,7 @@ def _read(data: bytes) -> _Read:
         return _Read(problems=[*trouble, f"{known}: it begins {begins!r}"])
     try:
         cases, problems = read(text)
+        cases = one_case_for_each_test(cases, text)
     except UnreadableReport as error:
         return _Read(problems=[*trouble, str(error)], is_damaged=not isinstance(error, OtherDocument))
     problems += [

@@ -16,6 +16,8 @@ _HOOK = re.compile(r"""["{](?:before|after)(?: each| all|Each|All)?["}] hook\b""
 _UNITTEST_FIXTURE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) \(")
 _WHEN_ALL_HAD_RUN = re.compile(r"""["{]after(?: all|All)?["}] hook\b|tearDown(?:Class|Module) \(""")
 _JUNIT_CLASS = {"initializationError", "executionError"}
+_BUN_HOOK = "(unnamed)"
+_PHPUNIT_PROVIDER = "The data provider specified for"
 _SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
 
 
@@ -29,13 +31,16 @@ def is_suite_failure(case: TestCase) -> bool:
     if case.outcome not in ("failed", "error"):
         return False
     return (
-        is_hook_name(case.name)
+        case.is_suite
+        or is_hook_name(case.name)
         or JEST_SUITE in (case.name, case.classname)
         or JEST_AFTER in case.name
         or case.message.partition("\n")[0] == "collection failure"  # pytest: the module could not be imported
         or case.classname.endswith(("unittest.loader._FailedTest", "unittest.suite._ErrorHolder"))
         or _UNITTEST_FIXTURE.match(case.name) is not None
         or case.name in _JUNIT_CLASS
+        or case.name == _BUN_HOOK
+        or (case.name in {"Error", "Warning"} and _PHPUNIT_PROVIDER in case.message)
         or _is_script(case)
     )
 

@@ -288,6 +288,7 @@ class _OpenCase:
             classname=clean_name(classname) if name else "",
             file=clean_name(self._attributes.get("file", self._attributes.get("filepath", ""))),
             message=message_of(self._message, self._details) if self._outcome != "passed" else "",
+            is_suite=not name and self._outcome in ("failed", "error"),  # surefire: a failed @BeforeAll
         )
 
 
