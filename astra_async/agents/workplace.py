@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from astra_async.agents.catalog import INSTALLED_AT
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import Ran
+from astra_async.asking.prompt import is_secret
 from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.overlay import project_archive
 from astra_async.tasks import cancel
@@ -81,7 +82,7 @@ _log = logging.getLogger(__name__)
 
 def is_shown(prepared: Prepared, path: str) -> bool:
     """Whether an agent finds what has this path."""
-    hidden = prepared.policy.hidden.matches(path) or path.lower() in _MANIFESTS
+    hidden = prepared.policy.hidden.matches(path) or path.lower() in _MANIFESTS or is_secret(path)
     return not (hidden or _LEFT_OUT.intersection(path.split("/")))
 
 

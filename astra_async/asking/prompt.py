@@ -55,6 +55,12 @@ PROMPT_LEAVES_OUT: tuple[str, ...] = (
     *("*.exe", "*.so", "*.wasm", "*.sqlite", "*.sqlite3", "*.db"),
 )
 
+# Keys and passwords: never shown, whatever the rules say.
+SECRETS: tuple[str, ...] = (
+    *(".env", ".env.*", "!.env.example", "!.env.sample", "!.env.template", "!.env.test", "*.pem", "*.key"),
+    *("*.p12", "*.pfx", "id_rsa", "id_ed25519", ".netrc", ".pypirc", ".aws/", ".ssh/", "credentials.json"),
+)
+RULE_MAY_HOLD_KEYS = "may hold keys or passwords"
 MAX_FILE_BYTES = 256 * 1024
 RULE_TOO_LARGE = f"larger than {MAX_FILE_BYTES} bytes"
 RULE_BINARY = "binary"
@@ -169,7 +175,8 @@ def build_prompt(
 ) -> Prompt:
     """The prompt, the same to the byte for the same problem, project, format and rules.
 
-    Never shown: the problem's hidden files, links, binary files and files over 256 KiB. `leave_out` holds
+    Never shown: the problem's hidden files, links, files that may hold keys, binary files and files over
+    256 KiB. `leave_out` holds
     more rules as .gitignore patterns. Every file left out stands in `Prompt.left_out` with the rule. Line
     ends are kept; a heading says what a file is saved in that is not UTF-8. A file's fence is longer than
     any run of backticks in it, so that no content can end it. `policy` is `path_policy` of both, where that
@@ -258,10 +265,17 @@ def _ruled(
             yield file, "hidden file"
         elif file.link is not None:
             yield file, "link"
+        elif is_secret(file.path):
+            yield file, RULE_MAY_HOLD_KEYS
         elif checked.include and checked.index is not None:
             yield file, str(ignored.patterns[checked.index].pattern)
         else:
             yield file, RULE_TOO_LARGE if len(file.content) > MAX_FILE_BYTES else None
+
+
+def is_secret(path: str) -> bool:
+    """True for a file that usually holds keys or passwords; neither models nor agents may see it."""
+    return bool(_compiled(SECRETS).match_file(path))
 
 
 def _rendered(path: str, source: SourceText, *, is_protected: bool) -> str:

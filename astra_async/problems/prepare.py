@@ -7,11 +7,13 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.asking.prompt import (
     PROMPT_LEAVES_OUT,
     RULE_BINARY,
+    RULE_MAY_HOLD_KEYS,
     RULE_TOO_LARGE,
     build_agent_prompt,
     build_prompt,
@@ -22,6 +24,7 @@ from astra_async.listing import some
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
 from astra_async.problems.early_stop import early_stop
+from astra_async.problems.fetch.tree import without_folder
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.source_text import as_utf8, source_text
 from astra_async.types import AGENT_MINUTES, Integrated, is_agent
@@ -119,6 +122,8 @@ async def prepare(
         reference = await source.load_reference(problem.reference) if problem.reference else None
     except ProjectError as error:
         raise error.of_problem(problem.id) from error
+    if inside := _reference_inside(problem):
+        project = without_folder(project, inside)
     manifest_file = find_manifest(project)
     manifest = read_manifest(manifest_file.content if manifest_file else b"")
     whole = complete(problem, manifest)
@@ -155,6 +160,17 @@ async def prepare(
             *filter(None, [early_stop(policy.tools.commands)]),
         ),
     )
+
+
+def _reference_inside(problem: Problem) -> str:
+    """The reference's folder within the project's, if it lies there: no model may see it. "" otherwise."""
+    project, reference = Path(problem.project), Path(problem.reference or "")
+    if not problem.reference or not (project.is_dir() and reference.exists()):
+        return ""
+    if not reference.resolve().is_relative_to(project.resolve()):
+        return ""
+    path = reference.resolve().relative_to(project.resolve()).as_posix()
+    return "" if path == "." else path
 
 
 def _refuse_unreadable(problem: Problem, manifest: str) -> None:
@@ -202,7 +218,11 @@ def _unseen_files(project: Project, prompts: Iterable[Prompt]) -> Iterator[str]:
     prompt = next(iter(prompts), None)
     if prompt is None:
         return
-    remedies = {RULE_BINARY: "; text is read as UTF-8, save it so", RULE_TOO_LARGE: ""}
+    remedies = {
+        RULE_BINARY: "; text is read as UTF-8, save it so",
+        RULE_TOO_LARGE: "",
+        RULE_MAY_HOLD_KEYS: "",
+    }
     for rule, remedy in remedies.items():
         if paths := [path for path, why in prompt.left_out if why == rule]:
             yield f"no model is shown {_named(paths)}: {rule}{remedy}"

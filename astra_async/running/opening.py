@@ -13,6 +13,7 @@ import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from astra_async.answers.lenient import LenientParser
@@ -103,6 +104,7 @@ async def open_run(
     if config.cluster:
         check_installed()
     problems = await chosen_problems(config, say)
+    _refuse_inside_a_project(config.out, problems)
     recorded = Recorded(reuse_identical=config.reuse_identical, turns=config.turns > 0)
     on_turn = partial(recorded.add, is_turn=True)
     open_it = partial(RunDirectory.open, config.out, recorded.add, on_turn=on_turn)
@@ -122,6 +124,17 @@ async def open_run(
         raise
     finally:
         directory.close()
+
+
+def _refuse_inside_a_project(out: Path, problems: Sequence[Problem]) -> None:
+    """A run directory within a project would become part of the project. Raises UsageError."""
+    for problem in problems:
+        project = Path(problem.project)
+        if project.is_dir() and out.resolve().is_relative_to(project.resolve()):
+            raise UsageError(
+                f"--out {out} lies inside the project of {problem.id}: choose a folder outside of it, such as"
+                f" --out {project.resolve().parent / out.name}"
+            )
 
 
 async def drive(run: OpenRun) -> RunEnd:

@@ -30,6 +30,7 @@ from astra_async.testing.counting import among_skipped, learn, mismatch
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
+from astra_async.testing.runners import how_to_report
 from astra_async.testing.verdict import cut_short, not_built, run_tests, untold, verdict_on
 from astra_async.types import ExpectedTest
 
@@ -168,8 +169,10 @@ class Expectations:
         if trouble := _trouble(tested, named):
             if reference is not None:
                 trouble = f"{trouble}, and with its reference {_trouble(reference, named)}"
+            remedy = how_to_report(prepared.policy.tools.commands, tested.execution.output)
             raise ExpectationError(
-                f"its own tests {trouble}; check test_command, result_files, limits and the image, give a"
+                f"its own tests {trouble}; {remedy + '; ' if remedy and not tested.report.cases else ''}"
+                "check test_command, result_files, limits and the image, give a"
                 " reference that lets all tests run, or name them in a column `tests`."
                 f" {self._shown(prepared.problem.id, tested)}",
                 problem_id=prepared.problem.id,

@@ -15,14 +15,22 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.tree import MAX_ENTRIES, MAX_TOTAL_BYTES, Allowance, Entry, is_left_out
+from astra_async.problems.fetch.tree import (
+    MAX_ENTRIES,
+    MAX_TOTAL_BYTES,
+    RUN_FILES,
+    Allowance,
+    Entry,
+    is_left_out,
+    is_run_directory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 # What the readers of the standard library raise for bytes that are not what they seem.
 _BROKEN = (
@@ -105,6 +113,10 @@ def read_folder(root: Path) -> Iterator[Entry]:
                 if is_left_out(path):
                     # The name alone goes on, so that a left-out .git is still told of.
                     yield Entry(path=path, kind="folder")
+                    continue
+                if item.is_dir(follow_symlinks=False) and is_run_directory(Path(item.path)):
+                    # Only its marks go on, so that it is told of; the rest may be large.
+                    yield from (Entry(path=f"{path}/{name}", kind="file") for name in RUN_FILES)
                     continue
                 allowance.entry()
                 entry = _folder_entry(item, path, allowance)

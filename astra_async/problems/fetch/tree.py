@@ -14,7 +14,8 @@ from astra_async.problems.patterns import composed
 from astra_async.types import Project, ProjectFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
 # What one project may hold: counted while it is read, whatever its headers say.
 MAX_ARCHIVE_BYTES = 512 * 1024**2
@@ -28,6 +29,7 @@ _JUNK_FILE = re.compile(
     r"\.DS_Store|\._.*|Icon\r|(?:eh)?thumbs\.db|desktop\.ini|.*:Zone\.Identifier", re.IGNORECASE | re.DOTALL
 )
 _HISTORY = ".git"
+RUN_FILES = ("run.json", "completions.jsonl")  # of a run directory
 # A lone folder of such a name is a part of a project and no wrapper round one.
 _PARTS = {
     *("src", "app", "lib", "public", "test", "tests", "spec", "config", "output", "data"),
@@ -90,6 +92,7 @@ def build_project(entries: Iterable[Entry]) -> Project:
         ArchiveError: a path or a link that leads out of the project, or contradicting entries.
     """
     warnings: list[str] = []
+    entries = _without_runs(list(entries), warnings)
     kept = _unwrapped(_distinct(_safe(entries, warnings), warnings))
     links = {path: entry.target for path, entry in kept.items() if entry.kind == "link"}
     files = []
@@ -108,6 +111,29 @@ def build_project(entries: Iterable[Entry]) -> Project:
     return Project(
         files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty), warnings=tuple(warnings[:100])
     )
+
+
+def is_run_directory(folder: Path) -> bool:
+    """True for a folder that a run has written."""
+    return all((folder / name).is_file() for name in RUN_FILES)
+
+
+def without_folder(project: Project, folder: str) -> Project:
+    """The project without the files of one of its folders."""
+    files = [file for file in project.files if not file.path.startswith(f"{folder}/")]
+    empty = tuple(path for path in project.empty_folders if not f"{path}/".startswith(f"{folder}/"))
+    return replace(project, files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty))
+
+
+def _without_runs(entries: Sequence[Entry], warnings: list[str]) -> Sequence[Entry]:
+    """Leave out run directories: they hold answers, and grow."""
+    paths = {entry.path for entry in entries}
+    ends = tuple(f"/{name}" for name in RUN_FILES)
+    runs = [path.removesuffix(ends[0]) for path in paths if path.endswith(ends[0])]
+    found = sorted(run for run in runs if all(run + end in paths for end in ends))
+    warnings += [f"the run directory {run} in it was left out" for run in found]
+    inside = tuple(f"{run}/" for run in found)
+    return [entry for entry in entries if not (inside and f"{entry.path}/".startswith(inside))]
 
 
 def safe_path(text: str) -> str:
