@@ -21,6 +21,7 @@ from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
+from astra_async.listing import some
 from astra_async.running.progress import view_of
 from astra_async.running.typed_commands import missing_cells, that_go_on, typed
 
@@ -172,6 +173,8 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
         with contextlib.suppress(asyncio.CancelledError, OSError):  # a terminal that is gone ends no run
             await showing
     _say_what_is_missing(call, runner)
+    for told in _doubtful_tests(runner):
+        call.say(told)
     stopped = stopper.received is not None
     call.say(_how_it_stands(call, runner, stopped=stopped))
     for command in that_go_on(
@@ -183,6 +186,25 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
     if stopped and stopper.at_once:
         call.say(f"until then: astra report {call.config.out}")
     return 128 + (stopper.received or 0) if stopped else _EXIT_CODES[outcome]
+
+
+def _doubtful_tests(runner: Runner) -> Iterator[str]:
+    """Say whose expected tests no complete run confirms, and whose are contradicted by a sample."""
+    grading = runner.setup.grading
+    if grading is None:
+        return
+    of = len(runner.plan.problem_ids)
+    kinds = {
+        "provisional": grading.expectations.provisional,
+        "contradicted by a sample": grading.expectations.contradicted,
+    }
+    for kind, problems in kinds.items():
+        if problems:
+            first = next(iter(problems))
+            yield (
+                f"warning: T is {kind} for {len(problems)} of {of} problems ({some(list(problems))});"
+                f" {first}: {problems[first]}"
+            )
 
 
 def _how_it_stands(call: Call, runner: Runner, *, stopped: bool) -> str:

@@ -6,10 +6,12 @@ import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from astra_async.listing import some
 from astra_async.report.audited import audited, sensitivity
 from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.entries import ranked
 from astra_async.report.pairwise import changed_problems
+from astra_async.report.problem_tables import provisional_tests
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import median_interval, run_only_interval, total_interval
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
@@ -254,6 +256,19 @@ def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], flo
     return math.fsum(function(m, k, c) for k, c in zip(valid, perfect, strict=True)) / len(valid)
 
 
+def _provisional(entries: Sequence[Entry]) -> str:
+    """Return the note on problems whose number of tests no complete run confirms."""
+    directories = {run.directory for entry in entries for run, _ in entry.parts}
+    found = {name: why for each in sorted(directories) for name, why in provisional_tests(each).items()}
+    if not found:
+        return ""
+    first = next(iter(found))
+    return (
+        f"The number of tests is provisional for {len(found)} problems ({some(list(found))})."
+        f" {first}: {found[first]}."
+    )
+
+
 def _notes(entries: Sequence[Entry]) -> list[str]:
     notes = [
         (
@@ -273,5 +288,6 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     elif len({entry.summary.k for entry in entries}) > 1:
         notes.append("The rows have different k: their median SDs cannot be compared.")
     notes += filter(None, map(sensitivity, entries))
+    notes += filter(None, [_provisional(entries)])
     notes += filter(None, map(partly_known, entries))
     return notes

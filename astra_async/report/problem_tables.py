@@ -167,6 +167,15 @@ def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
         return {}
 
 
+def provisional_tests(directory: Path) -> dict[str, str]:
+    """Problems whose expected tests no complete run confirms, with the reason."""
+    try:
+        stored = orjson.loads((directory / "expected.json").read_bytes())
+        return {problem: of["provisional"] for problem, of in stored.items() if of.get("provisional")}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
 def _of_problems(entry: Entry) -> Iterator[dict[str, Cell]]:
     infos = problem_infos([entry])
     for problem, place in entry.places.items():

@@ -160,6 +160,9 @@ async def grade_sample(
                     examiner = grading.examiner(key)
                     examined = await examiner.examine(entry, expected.tests)
                 result = await _scored(line, outcome, examined, directory, grading.keep_output)
+                execution = examined.tested.execution
+                if why := grading.expectations.contradiction(key.problem_id, examined.verdict, execution):
+                    directory.record_event("contradicted", key, detail=why)
             directory.record_result(result)
     return result
 

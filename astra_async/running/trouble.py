@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from astra_async.errors import ProjectError, ProviderError, SandboxError, StorageError
 from astra_async.redaction import one_line
 
-_Happening = Literal["budget", "output_lost", "publish_failed", "sandbox_retry", "spent"]
+_Happening = Literal["budget", "contradicted", "output_lost", "publish_failed", "sandbox_retry", "spent"]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,7 @@ EVENTS: Mapping[RecordedKind, str] = {
     "spent": "the cost of a model's calls that ended without any other record",
     "batch": "a batch was submitted, has ended, was refused, or waits for room at the provider",
     "sandbox_retry": "the container or the engine failed; the tests are tried again after `seconds`",
+    "contradicted": "a sample contradicts the expected tests of its problem; recorded once for a problem",
     "publish_failed": "problems.csv could not be written; it is tried again",
     "output_lost": "outputs.jsonl could not be written; recorded once in each call of the command",
 }

@@ -26,7 +26,7 @@ from astra_async.errors import ExpectationError
 from astra_async.files import file_mode, write_atomically
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
-from astra_async.testing.counting import among_skipped, learn, mismatch
+from astra_async.testing.counting import among_skipped, grade, learn, mismatch
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.verdict import Tested
-    from astra_async.types import Limits, Sandbox
+    from astra_async.types import Execution, Limits, Sandbox, Verdict
 
 Source = Literal["csv", "reference", "project"]
-_VERSION = 2  # of what a stored expectation means; part of its key
+_VERSION = 3  # of what a stored expectation means; part of its key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,12 @@ class Expected:
 
     `untouched` is how many of them the untouched project passes; None until somebody wants to know.
     `untouched_tests` names these, as often as they passed; empty where only their number was kept.
-    `checked` is False when no run could confirm the CSV's names.
+    `provisional` says why no complete run confirms them. It is empty if a reference passed every
+    reported test and the command exited with 0.
     """
 
     source: Source
-    checked: bool = True
+    provisional: str = ""
     untouched: int | None = None
     untouched_tests: tuple[str, ...] = ()
     tests: tuple[ExpectedTest, ...]
@@ -74,6 +75,7 @@ class Expectations:
 
     Attributes:
         learning: problems whose tests are being learned, with the beginning on the monotonic clock.
+        contradicted: problems of which a graded sample contradicts the expected tests, with the reason.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Expectations:
         self._locks: dict[str, asyncio.Lock] = {}
         self._writing = asyncio.Lock()
         self.learning: dict[str, float] = {}  # since when, on the monotonic clock
+        self.contradicted: dict[str, str] = {}
         self._stored = read_kept(path) or {}
 
     async def of(self, prepared: Prepared, image: str) -> Expected:
@@ -113,6 +116,19 @@ class Expectations:
                 finally:
                     del self.learning[problem_id]
             return self._known[problem_id]
+
+    @property
+    def provisional(self) -> dict[str, str]:
+        """Problems whose expected tests no complete run confirms, with the reason."""
+        return {name: each.provisional for name, each in self._known.items() if each.provisional}
+
+    def contradiction(self, problem_id: str, verdict: Verdict, execution: Execution) -> str:
+        """Return how a sample contradicts the expected tests, the first time for a problem; else ""."""
+        if problem_id in self.contradicted or verdict.passed < verdict.total or not execution.exit_code:
+            return ""
+        why = f"all {verdict.total} expected tests passed, but the command exited with {execution.exit_code}"
+        self.contradicted[problem_id] = why
+        return why
 
     @property
     def decided(self) -> int:
@@ -165,7 +181,7 @@ class Expectations:
         if tested is None or _trouble(tested, named):
             source, tested = "project", await run_tests(self._sandbox, prepared, image, {}, self._limits)
         if named and source == "project" and _nothing_loads(tested, named):
-            return Expected(tests=named, source="csv", untouched=0, checked=False)
+            return Expected(tests=named, source="csv", untouched=0, provisional=_NOT_LOADED)
         if trouble := _trouble(tested, named):
             if reference is not None:
                 trouble = f"{trouble}, and with its reference {_trouble(reference, named)}"
@@ -193,7 +209,8 @@ class Expectations:
                 " set-up; correct the project, or name the tests in a column `tests`",
                 problem_id=problem.id,
             )
-        found = Expected(tests=tests, source="csv" if problem.tests else source)
+        doubt = _NO_REFERENCE if source == "project" else _doubt(tested, tests)
+        found = Expected(tests=tests, source="csv" if problem.tests else source, provisional=doubt)
         return found.seen_untouched(tested) if source == "project" else found
 
     async def _reference_run(self, prepared: Prepared, image: str) -> Tested | None:
@@ -241,11 +258,32 @@ def _key(prepared: Prepared, image_id: str) -> str:
 def _decoded(record: Mapping[str, Any]) -> Expected:
     return Expected(
         source=record["source"],
-        checked=record.get("checked", True),
+        provisional=record.get("provisional", ""),
         untouched=record.get("untouched"),
         untouched_tests=tuple(record.get("untouched_tests", ())),
         tests=tuple(ExpectedTest(**test) for test in record["tests"]),
     )
+
+
+_NO_REFERENCE = "no run of a reference confirms the expected tests; give a reference"
+_NOT_LOADED = "the untouched project loads none of the tests in the CSV; give a reference"
+
+
+def _doubt(tested: Tested, tests: Sequence[ExpectedTest]) -> str:
+    """Return why a reference's run does not confirm the expected tests; "" if it does."""
+    verdict = grade(tested.report, tests)
+    failed = sum(case.outcome in {"failed", "error"} for case in tested.report.cases)
+    if verdict.passed < verdict.total:
+        return (
+            f"its reference passes {verdict.passed} of {verdict.total} expected tests; correct the reference"
+        )
+    if failed:
+        return f"its reference fails {failed} reported tests; correct the reference"
+    if tested.execution.exit_code:
+        return (
+            f"the test command exits with {tested.execution.exit_code} for its reference; correct the command"
+        )
+    return ""
 
 
 def _nothing_loads(tested: Tested, named: Sequence[ExpectedTest]) -> bool:

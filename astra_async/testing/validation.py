@@ -145,7 +145,10 @@ class Validator:
             learned_from=expected.source,
             trials=tuple(trials),
             reasons=tuple(reasons),
-            remarks=_near_the_limit(trials, limits_for(prepared, self.limits).timeout_s),
+            remarks=(
+                *([f"T is provisional: {expected.provisional}"] if expected.provisional else []),
+                *_near_the_limit(trials, limits_for(prepared, self.limits).timeout_s),
+            ),
         )
 
     async def _try(

@@ -10,7 +10,7 @@ import pytest
 from astra_async.errors import ExpectationError
 from astra_async.problems.prepare import prepare
 from astra_async.testing.expected import Expectations, Expected
-from astra_async.types import Execution, ExpectedTest, Job, Limits, Solution
+from astra_async.types import Execution, ExpectedTest, Job, Limits, Solution, Verdict
 from fakes import CountingSandbox, MemorySource, _content, a_problem, a_project
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_a_reference_that_crashes_gives_way_to_the_untouched_project(tmp_path: P
 def test_the_csvs_names_count_and_are_checked_by_a_run(tmp_path: Path) -> None:
     tests = tuple(ExpectedTest(name=name, weight=0.5) for name in NAMES[:2])
     found = learn(tmp_path, CountingSandbox(), tests=tests)
-    assert (found.tests, found.source, found.checked) == (tests, "csv", True)
+    assert (found.tests, found.source) == (tests, "csv")
 
 
 def test_names_that_match_nothing_are_an_error_with_both_lists(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_nothing_is_learned_from_a_run_of_which_tests_are_missing(
     found = learn(tmp_path / "whole", sandbox, answer="1", reference="0", **fields)
     assert ("applies" in names(found), found.source) == (True, "project")
     found = learn(tmp_path / "named", sandbox, answer="0", tests=(ExpectedTest(name="adds"),), **fields)
-    assert (names(found), found.checked, found.untouched) == (["adds"], True, 1)
+    assert (names(found), found.untouched) == (["adds"], 1)
 
 
 def test_a_suite_that_jest_junit_leaves_out_is_known_by_what_jest_prints(tmp_path: Path) -> None:
@@ -181,7 +181,8 @@ def test_names_whose_suites_do_not_load_untouched_are_taken_unchecked(tmp_path: 
     sandbox = WritingSandbox(written={"1": {"junit.xml": COUPON_FAILED}})
     tests = (ExpectedTest(name="applies"),)
     found = learn(tmp_path, sandbox, tests=tests)
-    assert (found.tests, found.checked, found.untouched) == (tests, False, 0)
+    assert (found.tests, found.untouched) == (tests, 0)
+    assert "loads none of the tests" in found.provisional
     with pytest.raises(ExpectationError, match="none of the 1 expected tests was reported"):
         learn(tmp_path / "mistyped", WritingSandbox(written={"1": {"junit.xml": CART}}), tests=tests)
 
@@ -200,7 +201,8 @@ def test_names_of_a_project_that_does_not_build_untouched_are_taken_unchecked(tm
     sandbox = SilentSandbox(outcome=Execution(exit_code=1, duration_s=1.0, output=output))
     tests = (ExpectedTest(name="test 0"),)
     found = learn(tmp_path, sandbox, tests=tests)
-    assert (found.tests, found.checked, found.untouched) == (tests, False, 0)
+    assert (found.tests, found.untouched) == (tests, 0)
+    assert "loads none of the tests" in found.provisional
     with pytest.raises(ExpectationError, match="report nothing"):
         learn(tmp_path / "without", sandbox)
 
@@ -229,3 +231,52 @@ def test_a_failure_is_remembered_and_not_tried_for_every_sample(tmp_path: Path) 
     with pytest.raises(ExpectationError):
         learn(tmp_path, sandbox, answer="crash")
     assert sandbox.runs == 1
+
+
+@dataclass
+class ExitingSandbox(WritingSandbox):
+    """The command exits with `exit_code`."""
+
+    exit_code: int = 0
+
+    async def run(self, job: Job) -> Execution:
+        return replace(await super().run(job), exit_code=self.exit_code)
+
+
+PASSING, FAILING = '<testsuite><testcase name="adds"/></testsuite>', CART
+
+
+@pytest.mark.parametrize(
+    ("reference", "report", "exit_code", "doubt"),
+    [
+        ("2", PASSING, 0, ""),
+        ("2", PASSING, 2, "exits with 2 for its reference"),
+        ("2", FAILING, 0, "passes 1 of 2 expected tests"),
+        ("", PASSING, 0, "give a reference"),
+    ],
+)
+def test_only_a_complete_run_of_a_reference_confirms_the_expected_tests(
+    tmp_path: Path, reference: str, report: str, exit_code: int, doubt: str
+) -> None:
+    written = {said: {"junit.xml": report} for said in ("1", "2")}
+    found = learn(tmp_path, ExitingSandbox(written=written, exit_code=exit_code), reference=reference)
+    assert bool(found.provisional) == bool(doubt)
+    assert doubt in found.provisional
+    again = learn(tmp_path, ExitingSandbox(written={}), reference=reference)  # from expected.json
+    assert again.provisional == found.provisional
+
+
+def test_the_csvs_list_is_confirmed_if_the_reference_passes_it(tmp_path: Path) -> None:
+    written = {said: {"junit.xml": PASSING} for said in ("1", "2")}
+    tests = (ExpectedTest(name="adds"),)
+    assert learn(tmp_path, ExitingSandbox(written=written), reference="2", tests=tests).provisional == ""
+
+
+def test_a_sample_contradicts_the_expected_tests_once(tmp_path: Path) -> None:
+    known = Expectations(tmp_path / "e.json", tmp_path / "cache", CountingSandbox(), Limits())
+    verdict = Verdict(passed=2, total=2)
+    failed, ended = (Execution(exit_code=code, duration_s=1.0) for code in (2, 0))
+    assert known.contradiction("p", verdict, ended) == ""
+    assert known.contradiction("p", Verdict(passed=1, total=2), failed) == ""
+    assert "exited with 2" in known.contradiction("p", verdict, failed)
+    assert known.contradiction("p", verdict, failed) == ""
