@@ -2,8 +2,8 @@
 
 - pytest writes a case for each attempt of pytest-rerunfailures, and a second case for a failed tear-down. The
   last case of a name decides.
-- unittest reports each failed sub-test by itself, and a test whose sub-tests pass as one case. A failed
-  sub-test is a failure of its test.
+- unittest reports each failed sub-test by itself, a test whose sub-tests pass as one case, and a failed
+  tear-down as a second case. All of these belong to one test, which fails if one of them does.
 - vitest reports a failed hook as a failed case with the name of its suite.
 """
 
@@ -30,16 +30,15 @@ def one_case_for_each_test(cases: Sequence[TestCase], text: str) -> list[TestCas
     if _PYTEST in text[:_HEAD_CHARACTERS]:
         return list({(case.file, case.classname, case.name): case for case in cases}.values())
     merged: dict[tuple[str, str, str], TestCase] = {}
-    found = []
-    for case in cases:
-        sub_test = _SUB_TEST.fullmatch(case.name) if case.outcome in _BROKEN else None
-        if sub_test is None or not case.file.endswith(".py"):
-            found.append(case)
-            continue
-        key = case.file, case.classname, sub_test[1]
-        if key not in merged:  # the first failed sub-test gives the message
-            merged[key] = replace(case, name=sub_test[1])
-            found.append(merged[key])
+    for at, case in enumerate(cases):
+        is_python = case.file.endswith(".py")
+        sub_test = _SUB_TEST.fullmatch(case.name) if is_python and case.outcome in _BROKEN else None
+        name = sub_test[1] if sub_test else case.name
+        key = case.file, case.classname, name if is_python else f"{at} {name}"
+        before = merged.get(key)
+        if before is None or (before.outcome not in _BROKEN and case.outcome in _BROKEN):
+            merged[key] = replace(case, name=name)  # the first failure gives the message
+    found = list(merged.values())
     suites = {_suite_of(case) for case in found}
     return [
         replace(case, is_suite=True)
