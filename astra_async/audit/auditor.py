@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 from collections import defaultdict
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,12 +26,13 @@ from astra_async.testing.counting import grade
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+from astra_async.testing.validation import together
 from astra_async.testing.verdict import run_tests
 from astra_async.types import Integrated, SampleKey, Unusable
 from astra_async.types.records import check_result, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from astra_async.audit.mutants import Suite
     from astra_async.config import RunConfig
@@ -219,25 +220,31 @@ async def audit(
     prepared, failed = await ready_problems(config, problems, say)
     for problem_id, error in failed.items():
         tally.errors[f"{problem_id}: {error}"] += len(by_problem[problem_id])
-    with closing(AppendLog.open(directory / AUDIT_LOG)) as log, (directory / AUDIT_LOG).open("rb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            message = f"{directory}: another audit of this run is in progress; wait for it to end"
-            raise ConflictError(message) from error
+    with _alone(directory) as log:
         async with open_auditor(config) as (auditor, engine), LenientParser() as lenient:
             failures = FailedImages(cache_root(), retry=config.retry_images)
             images = await ProblemImages.open(engine, prepared, config.image, say, failures=failures)
             work = _Work(directory, auditor, lenient, log, tally, asyncio.Semaphore(2 * config.sandboxes))
             try:
-                async with asyncio.TaskGroup() as group:
-                    for name, item in prepared.items():
-                        group.create_task(work.problem(item, images, by_problem[name]))
-            except* EngineUnavailable as errors:
-                raise errors.exceptions[0] from None
+                await together(
+                    work.problem(item, images, by_problem[name]) for name, item in prepared.items()
+                )
             finally:
                 await images.close()
     return tally
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[AppendLog]:
+    """Open the log while no other audit of the run has it. Raises ConflictError, StorageError."""
+    with (directory / AUDIT_LOG).open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            message = f"{directory}: another audit of this run is in progress; wait for it to end"
+            raise ConflictError(message) from error
+        with closing(AppendLog.open(directory / AUDIT_LOG)) as log:  # only now: it cuts a torn last line off
+            yield log
 
 
 @asynccontextmanager
@@ -278,12 +285,11 @@ class _Work:
             self.tally.errors[str(error)] += len(solutions)
             return
         self.tally.seconds += suites.seconds
-        async with asyncio.TaskGroup() as group:
+        if not suites.covered:
             for each in solutions:
-                if suites.covered:
-                    group.create_task(self._solution(prepared, image, suites, each))
-                else:
-                    self._record(each.line(outcome="not_applicable", reason=suites.reason))
+                self._record(each.line(outcome="not_applicable", reason=suites.reason))
+            return
+        await together(self._solution(prepared, image, suites, each) for each in solutions)
 
     async def _solution(self, prepared: Prepared, image: str, suites: Suites, solution: Recorded) -> None:
         async with self.at_once:

@@ -73,7 +73,7 @@ async def audit_directory(
 
     solutions = recorded_solutions(directory, chosen)
     waiting = solutions if again else not_audited(directory, solutions)
-    tell(f"{directory}: {len(solutions)} solutions, {len(solutions) - len(waiting)} of them audited before")
+    tell(f"{directory}: {len(waiting)} solutions to audit, {len(solutions) - len(waiting)} audited before")
     if not waiting:
         return _flagged(directory, solutions), 0
     tally = await run_audit(directory, config, waiting, tell)
@@ -93,11 +93,11 @@ def _print(directory: Path, solutions: Sequence[Recorded], tally: Tally) -> tupl
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.outcomes.items()))
     say(f"{directory}: audited now: {counts or 'none'}; {tally.seconds:.0f} s of container time")
     for reason, count in sorted(tally.errors.items()):
-        tell(f"{count} solutions could not be audited: {reason}")
+        tell(f"not audited: {count} ({reason})")
     if errors:
         say(f"the same command audits the {errors} that are left: astra audit {directory}")
     if flagged:
-        say(f"{flagged} solutions are flagged; see the evidence with: astra report {directory} --all")
+        say(f"flagged: {flagged} of {len(solutions)} solutions; the evidence: astra report {directory} --all")
     return flagged, errors
 
 
