@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from astra_async.audit.audit_log import AUDIT_LOG, AuditLine, Evidence
 from astra_async.report.leaderboard import headline
 from astra_async.report.tables import build_report
+from astra_async.running.directory import RunDirectory
 from astra_async.running.log import encode
+from astra_async.running.reuse import Recorded
+from astra_async.types.records import read_key
 from made_runs import Made, agreeing, made_problems, write_run
 
 if TYPE_CHECKING:
@@ -73,3 +77,20 @@ def test_a_tampered_sample_of_an_older_version_is_shown_as_flagged(tmp_path: Pat
     (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     [test] = build_report([run]).table("flagged").column("test")
     assert "raw score is unknown" in str(test)
+
+
+def test_a_second_line_of_an_older_version_replaces_the_first(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made(problems=made_problems(2), samples=2))
+    lines = lines_of(run)
+    at = next(number for number, line in enumerate(lines) if line["passed"])
+    second = agreeing(lines[at], 0, failure="tampered")
+    second["replaces"] = {"passed": lines[at]["passed"], "failure": lines[at]["failure"]}
+    before = build_report([run]).entries[0].valid.sum()
+    with (run / "results.jsonl").open("a") as stream:
+        stream.write(json.dumps(second) + "\n")
+    report = build_report([run])
+    assert report.entries[0].valid.sum() == before
+    assert len(report.table("flagged").rows) == 1
+    recorded = Recorded(reuse_identical=False)
+    with closing(RunDirectory.open(run, recorded.add)) as directory:
+        assert directory.result(read_key(second))["failure"] == "tampered"
