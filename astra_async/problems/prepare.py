@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _LOADS_AT_ONCE = 16
 _OFFLINE = [each.offline for each in LANGUAGES if each.offline]
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _NAMED = 5  # patterns and files in one warning
 
 
@@ -158,6 +159,7 @@ async def prepare(
             *replaceable_tests(policy, whole.tests),
             *_lacking(policy),
             *filter(None, [early_stop(policy.tools.commands)]),
+            *_damaged_files(project),
         ),
     )
 
@@ -237,6 +239,20 @@ def _unseen_files(project: Project, prompts: Iterable[Prompt]) -> Iterator[str]:
             f"{_named(paths)}: no UTF-8, shown to models as {encoding}, and UTF-8 where an answer changes it;"
             " save it as UTF-8 if that is not meant"
         )
+
+
+def _damaged_files(project: Project) -> Iterator[str]:
+    """Name Git LFS pointers, and shell scripts that bash cannot run because of CRLF line ends."""
+    contents = [(file.path, file.content) for file in project.files if file.link is None]
+    if pointers := [path for path, content in contents if content.startswith(_LFS_POINTER)]:
+        yield f"{_named(pointers)}: Git LFS pointers, not the files; run: git lfs pull"
+    scripts = [
+        path
+        for path, content in contents
+        if (path.endswith((".sh", ".bash")) or content.startswith(b"#!")) and b"\r\n" in content
+    ]
+    if scripts:
+        yield f"{_named(scripts)}: CRLF line ends, which bash cannot run; run: sed -i 's/\\r$//' FILE"
 
 
 def _named(names: Sequence[str]) -> str:
