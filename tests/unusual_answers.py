@@ -26,7 +26,6 @@ class Unusual:
     name: str
     answer: dict[str, str]
     left_out: frozenset[str] = frozenset()
-    everybody: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What a model is told of its tests before a further turn.
 
 Three modes: `count` says how many tests passed, `names` which ones did not, `full` their messages and the
-output as well. Whatever the mode, nothing is said of hidden files and the tests in them, of trials, or of
+output as well. Whatever the mode, nothing is said of hidden files and the tests in them, or of
 suspicions; and equal failures give equal texts, byte for byte (see `stable`).
 
 Lines and line numbers of test files are left out of what was printed: the visible ones stand in the prompt.

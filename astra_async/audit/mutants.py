@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -68,6 +69,7 @@ class TestSuites:
     sources: Mapping[str, bytes]
     inside: frozenset[str]
     tests: Sequence[MutableTest]
+    constants: Mapping[tuple[str, str], Sequence[str]]  # of each file and type, sorted
 
     @classmethod
     async def of(cls, prepared: Prepared) -> Self:
@@ -79,7 +81,12 @@ class TestSuites:
             elif file.link is None and (text := staying(path, file.content)):
                 sources[path] = text
                 inside.add(path)
-        return cls(prepared.project, sources, frozenset(inside), await read_tests(sources))
+        tests = await read_tests(sources)
+        constants: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for place in (place for test in tests for place in test.places):
+            constants[place.path, place.kind].add(place.text)
+        ordered = {key: sorted(found) for key, found in constants.items()}
+        return cls(prepared.project, sources, frozenset(inside), tests, ordered)
 
     def suite(self, number: int, covered: Collection[str] = ()) -> Suite | None:
         """Return the suite with the `number`-th place of each test; None if no test has that many.
@@ -115,9 +122,12 @@ class TestSuites:
         """Return the negated assertion, or another constant of this type in the test file."""
         if place.kind == NEGATION:
             return place.text.encode()
-        constants = {each.text for test in self.tests for each in test.places if each[::3] == place[::3]}
-        others = sorted(constants - {place.text})
-        return (rng.choice(others) if others else _another(place.text)).encode()
+        constants = self.constants[place.path, place.kind]
+        if len(constants) == 1:
+            return _another(place.text).encode()
+        at = rng.randrange(len(constants) - 1)
+        at += at >= bisect_left(constants, place.text)  # any but its own
+        return constants[at].encode()
 
     def _mutation(self, title: str, place: Place, text: bytes) -> Mutation:
         source = self.sources[place.path]
