@@ -16,6 +16,7 @@ _HOOK = re.compile(r"""["{](?:before|after)(?: each| all|Each|All)?["}] hook\b""
 _UNITTEST_FIXTURE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) \(")
 _WHEN_ALL_HAD_RUN = re.compile(r"""["{]after(?: all|All)?["}] hook\b|tearDown(?:Class|Module) \(""")
 _JUNIT_CLASS = {"initializationError", "executionError"}
+_XUNIT_CLEANUP = re.compile(r"\[Test (?:Class|Collection|Assembly|Method|Case) Cleanup Failure \(")
 _BUN_HOOK = "(unnamed)"
 _PHPUNIT_PROVIDER = "The data provider specified for"
 _SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
@@ -38,6 +39,7 @@ def is_suite_failure(case: TestCase) -> bool:
         or case.message.partition("\n")[0] == "collection failure"  # pytest: the module could not be imported
         or case.classname.endswith(("unittest.loader._FailedTest", "unittest.suite._ErrorHolder"))
         or _UNITTEST_FIXTURE.match(case.name) is not None
+        or _XUNIT_CLEANUP.match(case.name) is not None
         or case.name in _JUNIT_CLASS
         or case.name == _BUN_HOOK
         or (case.name in {"Error", "Warning"} and _PHPUNIT_PROVIDER in case.message)
@@ -49,6 +51,7 @@ def hides_tests(case: TestCase) -> bool:
     """True for a failed suite or hook whose tests, or the rest of them, were not run and not reported."""
     return is_suite_failure(case) and not (
         _WHEN_ALL_HAD_RUN.search(case.name)
+        or _XUNIT_CLEANUP.match(case.name)
         or JEST_AFTER in case.name
         or JEST_NO_TESTS in case.message
         or _VITEST_NO_TESTS in case.message

@@ -1,7 +1,7 @@
-"""JUnit XML as its many reporters write it, and xUnit.net's XML.
+"""JUnit XML as its many reporters write it, and the XML of xUnit.net, NUnit (2.5, 3) and Visual Studio (TRX).
 
 The elements are walked here and not through junitparser: that library drops cases that stand outside a
-suite, refuses namespaces and xUnit.net, and keeps the whole tree in memory. lxml parses, as a stream of
+suite, knows JUnit XML alone, and keeps the whole tree in memory. lxml parses, as a stream of
 events without a tree; document types (and so all entities but XML's own five), external files and the
 network are off, and a report of 16 MB needs little more memory than its cases.
 """
@@ -9,6 +9,7 @@ network are off, and a report of 16 MB needs little more memory than its cases.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from astra_async.redaction import one_line
@@ -42,20 +43,47 @@ _CHILDREN: Mapping[str, Outcome] = {
 _GRAVITY: Mapping[Outcome, int] = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
 # `status` and `result` attributes that say that a case did not run (GoogleTest, CTest, Catch2).
 _NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
-_XUNIT_RESULTS: Mapping[str, Outcome] = {
-    "pass": "passed",
-    "fail": "failed",
-    "skip": "skipped",
-    "notrun": "skipped",
-}
-_ROOTS: Mapping[str, Literal["junit", "xunit"]] = {
+_DotNet = Literal["xunit", "nunit", "trx"]
+_Kind = Literal["junit"] | _DotNet
+_ROOTS: Mapping[str, _Kind] = {
     "testsuites": "junit",
     "testsuite": "junit",
     "testcase": "junit",
     "assemblies": "xunit",
     "assembly": "xunit",
+    "test-run": "nunit",
+    "test-results": "nunit",
+    "TestRun": "trx",
 }
-_ROOT = re.compile(r"<((?:[\w.-]{1,40}:)?(?:testsuites?|assembl(?:ies|y)))[\s/>]")
+_CASE_TAGS: Mapping[_Kind, str] = {
+    "junit": "testcase",
+    "xunit": "test",
+    "nunit": "test-case",
+    "trx": "UnitTestResult",
+}
+# The attributes that name a .NET test's outcome, and their values that are neither a failure nor an error.
+_RESULTS: Mapping[_DotNet, str] = {"xunit": "result", "nunit": "result", "trx": "outcome"}
+_OUTCOMES: Mapping[str, Outcome] = {
+    "pass": "passed",
+    "passed": "passed",
+    "success": "passed",
+    "warning": "passed",  # NUnit's Assert.Warn
+    "fail": "failed",
+    "failed": "failed",
+    "failure": "failed",
+    "skip": "skipped",
+    "skipped": "skipped",
+    "ignored": "skipped",
+    "inconclusive": "skipped",
+    "notrun": "skipped",
+    "notexecuted": "skipped",
+    "pending": "skipped",
+}
+_TRX_ENDED = {"completed", "passed", "failed", "warning", "inconclusive"}
+_MESSAGES = ("message", "stack-trace", "Message", "StackTrace")  # of .NET's failures
+_ROOT = re.compile(
+    r"<((?:[\w.-]{1,40}:)?(?:testsuites?|assembl(?:ies|y)|test-run|test-results|TestRun))[\s/>]"
+)
 _ELEMENT = re.compile(r"<[A-Za-z]")
 _DECLARATION = re.compile(r"\s*<\?xml\s[^>]{0,200}\?>")
 
@@ -151,12 +179,15 @@ class _CaseReader:
     def __init__(self) -> None:
         self.cases: list[TestCase] = []
         self.problems: list[str] = []
-        self._kind: Literal["junit", "xunit"] | None = None
+        self._kind: _Kind | None = None
         self._depth = 0
         self._elements = 0
         self._case: _OpenCase | None = None
         self._suites: list[_OpenSuite] = []
         self._idle: list[int] = []  # cases that passed in no time
+        self._ids: list[str] = []  # of TRX's cases, whose classes are named behind them
+        self._classes: dict[str, str] = {}
+        self._definition = ""
 
     def doctype(self, *_: str | None) -> None:
         """A document type is met, before any of its entities is."""
@@ -175,18 +206,29 @@ class _CaseReader:
             self._kind = _ROOTS.get(name)
         if self._kind is None:
             raise OtherDocument(
-                f"its root is <{one_line(name, length=60)}>: neither a JUnit nor an xUnit.net report"
+                f"its root is <{one_line(name, length=60)}>: not a report of JUnit, xUnit.net, NUnit or TRX"
             )
         if self._case is not None:
             self._case.child(name, attributes, self._depth)
-        elif name == ("testcase" if self._kind == "junit" else "test"):
+        elif name == _CASE_TAGS[self._kind]:
             self._case = _OpenCase(attributes, self._depth, self._kind)
+            self._ids.append(attributes.get("testId", ""))
+        elif self._kind == "trx":
+            self._other_of_trx(name, attributes)
         elif name == "testsuite":
             has_errors = attributes.get("errors", "0") not in ("", "0")
             self._suites.append(_OpenSuite(attributes.get("name", ""), has_errors, len(self.cases)))
         elif name == "error" and self._kind == "junit":
             suite = self._suites[-1].name if self._suites else ""
             self._trouble(suite, attributes.get("message", "error"))
+
+    def _other_of_trx(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name == "UnitTest":
+            self._definition = attributes.get("id", "")
+        elif name == "TestMethod":
+            self._classes[self._definition] = clean_name(attributes.get("className", "").partition(",")[0])
+        elif name == "ResultSummary" and attributes.get("outcome", "").lower() not in _TRX_ENDED:
+            self._trouble("TestRun", f"it ended as {attributes.get('outcome') or 'unknown'}")
 
     def data(self, text: str) -> None:
         """Text of the running element: kept for messages only."""
@@ -225,7 +267,11 @@ class _CaseReader:
         self.problems.append(one_line(f"suite {suite}: {what}", length=200))
 
     def close(self) -> None:
-        """The document ends."""
+        """The document ends: cases of TRX get their classes."""
+        for at, test_id in enumerate(self._ids if self._classes else ()):
+            classname = self._classes.get(test_id, "")
+            name = self.cases[at].name.removeprefix(f"{classname}.")
+            self.cases[at] = replace(self.cases[at], name=name, classname=classname)
 
 
 class _OpenSuite(NamedTuple):
@@ -239,7 +285,7 @@ class _OpenSuite(NamedTuple):
 class _OpenCase:
     """One case whose element has begun."""
 
-    def __init__(self, attributes: Mapping[str, str], depth: int, kind: Literal["junit", "xunit"]) -> None:
+    def __init__(self, attributes: Mapping[str, str], depth: int, kind: _Kind) -> None:
         self.depth = depth
         self._attributes = dict(attributes)
         self._kind = kind
@@ -249,9 +295,9 @@ class _OpenCase:
         self._left = MAX_READ  # characters of them that are kept
 
     def child(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
-        if self._kind == "xunit":
+        if self._kind != "junit":
             self._settle()
-            self._texts = [] if name in ("message", "stack-trace") else None
+            self._texts = [] if name in _MESSAGES else None
         elif depth == self.depth + 1:
             self._settle()
             outcome = _CHILDREN.get(name)
@@ -277,7 +323,11 @@ class _OpenCase:
 
     def finished(self) -> TestCase:
         self._settle()
-        name, classname = clean_name(self._attributes.get("name", "")), self._attributes.get("classname", "")
+        attribute = "testName" if self._kind == "trx" else "name"
+        name, classname = (
+            clean_name(self._attributes.get(attribute, "")),
+            self._attributes.get("classname", ""),
+        )
         if self._kind == "xunit":
             # xUnit.net's name is `Namespace.Class.Method(arguments)`, its type `Namespace.Class`.
             classname = self._attributes.get("type", "")
@@ -292,8 +342,9 @@ class _OpenCase:
         )
 
 
-def _attribute_outcome(attributes: Mapping[str, str], kind: Literal["junit", "xunit"]) -> Outcome:
-    if kind == "xunit":
-        return _XUNIT_RESULTS.get(attributes.get("result", "").lower(), "error")
+def _attribute_outcome(attributes: Mapping[str, str], kind: _Kind) -> Outcome:
+    if kind != "junit":
+        found = attributes.get(_RESULTS[kind]) or attributes.get("success", "")  # before NUnit 2.5
+        return _OUTCOMES.get({"true": "passed", "false": "failed"}.get(found.lower(), found.lower()), "error")
     states = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
     return "skipped" if states & _NOT_RUN else "passed"
