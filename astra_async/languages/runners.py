@@ -1,21 +1,110 @@
-"""How to make a test runner write a report that can be read (docs/runners.md)."""
+"""The test runners: how a command names one, how it reports, stops early and lists tests (docs/runners.md).
+
+A listing runs the runner's own command with options that list tests in place of running them. It works for
+commands that can be read as text: one simple command, without quotes, variables or a change of folder.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from astra_async.types import TestCase
 
 _OUTPUT_CHARACTERS = 20_000  # of an output's beginning and end, where a runner is recognized
+_SIMPLE = r"[^\n;&|\"'`$<>()]{0,400}"  # the rest of a simple command
+# What may stand before a runner's name in a simple command.
+_BEFORE = r"(?:^|[;&|(])[ \t]*((?:\w+=[\w./:@-]*[ \t]+)*(?:[\w./-]+[ \t]+){0,4}?(?:[\w.-]*/)*)"
+_RSPEC_UNNAMED = "example at "  # RSpec takes the name from the matcher, when the example runs
+_DESCRIPTOR = re.compile(r"\s\d$")  # of a redirection, `2>&1`
+_ENTERS_FOLDER = re.compile(r"\bcd\b|\bpushd\b|(?<!\w)-C\b|--prefix\b|--cwd\b")
 
 
-class Runner(NamedTuple):
-    """A test runner: how its command and its output are recognized, and the command that writes a report."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How a runner lists its tests.
+
+    `command` turns the words after the program's name into those of a listing. `read` gives the titles of
+    each test in the listing's output, outermost first.
+    """
+
+    command: Callable[[str], str]
+    read: Callable[[str], Iterable[tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A test runner: how its command and its output are recognized, and the command that writes a report.
+
+    `result_files` "none" means that the report is standard output. `stops` matches options that end a run
+    at the first failure.
+    """
 
     name: str
     command: str
     output: str
     remedy: str
     result_files: str
+    _: KW_ONLY
+    stops: str = r"(?!)"
+    listing: Listing | None = None
+
+
+def _with(options: str, words: str, without: str = r"(?!)") -> str:
+    return f"{_removed(words, without)} {options}"
+
+
+def _removed(words: str, options: str) -> str:
+    return re.sub(rf"(?<!\S)(?:{options})(?!\S)", "", words)
+
+
+def _cargo(words: str) -> str:
+    own, _, of_tests = words.replace("--no-fail-fast", "").partition(" -- ")
+    return f"{own} --no-fail-fast -- {of_tests} --list"
+
+
+def _vitest(words: str) -> str:
+    options = r"run|--run|--(?:reporter|outputFile)(?:[.\w]*=|\s)\S+|--coverage\S*"
+    return f" list --json{_removed(words, options)}"
+
+
+def _pytest_ids(output: str) -> Iterator[tuple[str, ...]]:
+    for line in re.findall(r"^\S[^\n]*?\.py::[^\n]+$", output, re.MULTILINE):
+        path, bracket, parameters = line.partition("[")
+        *above, name = path.split("::")
+        yield (*(each.removesuffix(".py") for each in above), name + bracket + parameters)
+
+
+def _lines(output: str, pattern: str) -> Iterator[tuple[str, ...]]:
+    for found in re.finditer(pattern, output, re.MULTILINE):
+        yield tuple(found.groups())
+
+
+def _json_in(output: str, begin: str) -> Any:
+    """Return the JSON value that begins a line of the output with `begin`; None without one."""
+    for found in re.finditer(rf"^{re.escape(begin)}", output, re.MULTILINE):
+        try:
+            return json.JSONDecoder().raw_decode(output, found.start())[0]
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _json_names(output: str, begin: str, within: str, name: str) -> Iterator[tuple[str, ...]]:
+    found = _json_in(output, begin)
+    tests = found.get(within) if isinstance(found, dict) else found
+    for test in tests if isinstance(tests, list) else ():
+        if not isinstance(test, dict) or not isinstance(test.get(name), str):
+            continue
+        if not str(test.get("description", "")).startswith(_RSPEC_UNNAMED):
+            yield (test[name],)
 
 
 # The first that fits counts: Playwright before Node's own runner, pytest before unittest.
@@ -26,9 +115,19 @@ RUNNERS = (
         r"^(?:=== RUN|--- (?:PASS|FAIL):|ok  \t)",
         "go test -json ./...",
         "none",
+        stops=r"-failfast",
+        listing=Listing(
+            partial(_with, "-list .", without=r"-json|-v"),
+            partial(_lines, pattern=r"^((?:Test|Fuzz)\w*)$"),
+        ),
     ),
     Runner(
-        "Cargo", r"\bcargo\b.{0,40}\btest\b", r"^running \d+ tests?$", "cargo test --no-fail-fast", "none"
+        "Cargo",
+        r"\bcargo\b.{0,40}\btest\b",
+        r"^running \d+ tests?$",
+        "cargo test --no-fail-fast",
+        "none",
+        listing=Listing(_cargo, partial(_lines, pattern=r"^(\S.*): test$")),
     ),
     Runner(
         "pytest",
@@ -36,6 +135,8 @@ RUNNERS = (
         r"={3,} test session starts ={3,}",
         "pytest --junitxml=unit.xml",
         "unit.xml",
+        stops=r"-x|--exitfirst|--maxfail(?:=|\s)\d+",
+        listing=Listing(partial(_with, "--collect-only --verbosity=-1"), _pytest_ids),
     ),
     Runner(
         "Django",
@@ -43,13 +144,15 @@ RUNNERS = (
         r"^Creating test database",
         "python manage.py test --testrunner xmlrunner.extra.djangotestrunner.XMLTestRunner",
         "TEST-*.xml",
+        stops=r"--failfast",
     ),
     Runner(
         "unittest",
-        r"\bunittest\b",
+        r"\bunittest\b|\bxmlrunner\b",
         r"^Ran \d+ tests? in ",
         "python -m xmlrunner discover -o reports",
         "reports/*.xml",
+        stops=r"-f|--failfast",
     ),
     Runner(
         "Playwright",
@@ -57,6 +160,7 @@ RUNNERS = (
         r"^Running \d+ tests? using \d+ workers?",
         "PLAYWRIGHT_JUNIT_OUTPUT_NAME=unit.xml npx playwright test --reporter=junit",
         "unit.xml",
+        stops=r"-x|--max-failures(?:=|\s)\d+",
     ),
     Runner(
         "Vitest",
@@ -64,6 +168,8 @@ RUNNERS = (
         r"^ ?RUN  v\d",
         "npx vitest run --reporter=junit --outputFile=unit.xml",
         "unit.xml",
+        stops=r"--bail(?:(?:=|\s)\d+)?",
+        listing=Listing(_vitest, partial(_json_names, begin="[", within="", name="name")),
     ),
     Runner(
         "Jest",
@@ -71,6 +177,7 @@ RUNNERS = (
         r"^Test Suites: ",
         "JEST_JUNIT_OUTPUT_NAME=unit.xml npx jest --ci --reporters=default --reporters=jest-junit",
         "unit.xml",
+        stops=r"--bail(?:(?:=|\s)\d+)?|-b",
     ),
     Runner(
         "Mocha",
@@ -78,6 +185,11 @@ RUNNERS = (
         r"^  \d+ passing \(",
         "npx mocha --reporter mocha-junit-reporter --reporter-option mochaFile=unit.xml",
         "unit.xml",
+        stops=r"--bail|-b",
+        listing=Listing(
+            partial(_with, "--dry-run --reporter json"),
+            partial(_json_names, begin="{", within="tests", name="fullTitle"),
+        ),
     ),
     Runner(
         "Bun",
@@ -85,6 +197,7 @@ RUNNERS = (
         r"^bun test v\d",
         "bun test --reporter=junit --reporter-outfile=unit.xml",
         "unit.xml",
+        stops=r"--bail(?:(?:=|\s)\d+)?",
     ),
     Runner(
         "Node.js",
@@ -93,14 +206,32 @@ RUNNERS = (
         "node --test --test-reporter=junit --test-reporter-destination=unit.xml",
         "unit.xml",
     ),
+    Runner("AVA", r"\bava\b", r"^  \d+ tests? passed$", "npx ava --tap", "none", stops=r"--fail-fast"),
+    Runner("node-tap", r"\btap\b", r"^# \{ total: ", "npx tap --reporter=tap", "none", stops=r"--bail"),
     Runner(
         "RSpec",
         r"\brspec\b",
         r"^\d+ examples?, \d+ failures?",
         "bundle exec rspec --format RspecJunitFormatter --out unit.xml",
         "unit.xml",
+        stops=r"--fail-fast(?:=\d+)?",
+        listing=Listing(
+            partial(_with, "--dry-run --format json"),
+            partial(_json_names, begin='{"version"', within="examples", name="full_description"),
+        ),
     ),
-    Runner("PHPUnit", r"\bphpunit\b", r"^PHPUnit \d", "vendor/bin/phpunit --log-junit unit.xml", "unit.xml"),
+    Runner(
+        "PHPUnit",
+        r"\bphpunit\b",
+        r"^PHPUnit \d",
+        "vendor/bin/phpunit --log-junit unit.xml",
+        "unit.xml",
+        stops=r"--stop-on-(?:failure|error|defect)",
+        listing=Listing(
+            partial(_with, "--list-tests", without=r"--log-junit(?:=|\s)\S+"),
+            partial(_lines, pattern=r"^ - ([^\n:]+)::(\w+)[#\"]?"),
+        ),
+    ),
     Runner(
         "Maven",
         r"\bmvnw?\b",
@@ -113,8 +244,8 @@ RUNNERS = (
         ".NET",
         r"\bdotnet test\b",
         r"^Test run for .*\.dll",
-        'dotnet test --logger "junit;LogFilePath=unit.xml" (package JunitXml.TestLogger)',
-        "unit.xml",
+        'dotnet test --logger "trx;LogFileName=unit.trx" --results-directory .',
+        "unit.trx",
     ),
 )
 
@@ -127,3 +258,89 @@ def how_to_report(commands: str, output: str) -> str:
             files = "" if runner.result_files == "none" else f", and result_files: {runner.result_files}"
             return f"{runner.name} writes a report with: {runner.remedy}{files}"
     return ""
+
+
+# --- commands that stop at the first failure ----------------------------------------------------------
+
+_STOPS = [
+    re.compile(rf"(?:{each.command})(?=\s)[^\n;&|\"]{{0,400}}?\s(?P<option>{each.stops})(?![\w-])")
+    for each in RUNNERS
+]
+_CARGO = re.compile(r"\bcargo\s+(?:\+\S{1,40}\s+)?(?:test|nextest run)\b(?P<options>[^\n;&|\"]{0,400})")
+_WHY = "tests stop at the first failure ({what}), so a score depends on the order of the tests"
+
+
+def early_stop(commands: str) -> str | None:
+    """Return a warning with the remedy if the commands stop at the first failure, else None."""
+    for rule in _STOPS:
+        if found := rule.search(commands):
+            command = " ".join(found[0].split())
+            return f"{_WHY.format(what=found['option'])}; remove this option from: {command}"
+    for found in _CARGO.finditer(commands):
+        options = found["options"].partition(" -- ")[0]
+        if "--no-fail-fast" not in options:
+            begin = found[0][: len(found[0]) - len(found["options"])]
+            command = " ".join(f"{begin} --no-fail-fast{found['options']}".split())
+            return f"{_WHY.format(what='cargo test')}; use: {command}"
+    return None
+
+
+# --- the runner's own list of tests -------------------------------------------------------------------
+
+
+# npm finds programs in the folder's node_modules and in those of the folders above.
+_LIKE_NPM = 'd=$PWD; while [ "$d" ]; do PATH="$PATH:$d/node_modules/.bin"; d=${d%/*}; done; export PATH\n'
+
+
+def listing_of(commands: str) -> tuple[str, Callable[[str], Iterable[tuple[str, ...]]]] | None:
+    """Return the command that lists the tests, and how its output is read; None for an unknown runner.
+
+    Args:
+        commands: the test command and the scripts that it calls, as `ToolsAtHand.commands` has them.
+    """
+    if _ENTERS_FOLDER.search(commands):
+        return None
+    for runner in RUNNERS:
+        if runner.listing is None:
+            continue
+        calls = re.finditer(
+            rf"{_BEFORE}(?P<runner>{runner.command})(?P<words>(?!\S){_SIMPLE})", commands, re.MULTILINE
+        )
+        lines = [
+            found[1] + found["runner"] + runner.listing.command(_DESCRIPTOR.sub("", found["words"]))
+            for found in calls
+        ]
+        if lines:
+            listed = "\n".join(dict.fromkeys(lines))
+            return _LIKE_NPM + listed, runner.listing.read
+    return None
+
+
+def not_reported(listed: Iterable[tuple[str, ...]], cases: Iterable[TestCase]) -> list[str]:
+    """Return the listed tests that no case stands for; each case stands for one test of its name.
+
+    Punctuation is not compared: runners join the titles of suites and tests in different ways.
+    """
+    reported = Counter(form for case in cases for form in _forms_of(case))
+    missing = list(dict.fromkeys(listed))
+    for joined in ("".join, lambda titles: titles[-1]):  # with the titles above it first
+        left = []
+        for titles in missing:
+            forms = {_plain("".join(titles)), _plain(titles[-1])}
+            if reported[_plain(joined(titles))] > 0:
+                reported.subtract(forms)
+            elif "" not in forms:
+                left.append(titles)
+        missing = left
+    return [" ".join(titles) for titles in missing]
+
+
+def _forms_of(case: TestCase) -> set[str]:
+    # Go's sub-tests stand for their test, PHPUnit's data sets for theirs.
+    names = {case.name, case.classname + case.name, case.name.partition("/")[0]}
+    method = case.name.partition(" with data set")[0]
+    return {_plain(name) for name in (*names, method, case.classname + method)}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name)

@@ -20,10 +20,10 @@ from astra_async.asking.prompt import (
 )
 from astra_async.errors import ProjectError
 from astra_async.languages import LANGUAGES, lacks, language_of
+from astra_async.languages.runners import early_stop
 from astra_async.listing import some
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
-from astra_async.problems.early_stop import early_stop
 from astra_async.problems.fetch.tree import without_folder
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.source_text import as_utf8, source_text

@@ -24,15 +24,16 @@ import orjson
 
 from astra_async.errors import ExpectationError
 from astra_async.files import file_mode, write_atomically
+from astra_async.languages.runners import how_to_report, listing_of, not_reported
+from astra_async.listing import some
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
 from astra_async.testing.counting import among_skipped, grade, learn, mismatch
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
-from astra_async.testing.runners import how_to_report
 from astra_async.testing.verdict import cut_short, not_built, run_tests, untold, verdict_on
-from astra_async.types import ExpectedTest
+from astra_async.types import ExpectedTest, TestCase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.verdict import Tested
-    from astra_async.types import Execution, Limits, Sandbox, Verdict
+    from astra_async.types import Changed, Execution, Limits, Sandbox, Verdict
 
 Source = Literal["csv", "reference", "project"]
-_VERSION = 3  # of what a stored expectation means; part of its key
+_VERSION = 4  # of what a stored expectation means; part of its key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,12 +175,16 @@ class Expectations:
         return f"Its output (whole in {path}):\n{telling(output) or '(none)'}"
 
     async def _learn(self, prepared: Prepared, image: str) -> Expected:
-        reference = await self._reference_run(prepared, image)
+        changed = await self._reference_changes(prepared, image)
+        reference = None
+        if changed is not None:
+            reference = await run_tests(self._sandbox, prepared, image, changed, self._limits)
         named = prepared.problem.tests
         source: Source = "reference"
         tested = reference
         if tested is None or _trouble(tested, named):
-            source, tested = "project", await run_tests(self._sandbox, prepared, image, {}, self._limits)
+            source, changed = "project", {}
+            tested = await run_tests(self._sandbox, prepared, image, changed, self._limits)
         if named and source == "project" and _nothing_loads(tested, named):
             return Expected(tests=named, source="csv", untouched=0, provisional=_NOT_LOADED)
         if trouble := _trouble(tested, named):
@@ -193,7 +198,27 @@ class Expectations:
                 f" {self._shown(prepared.problem.id, tested)}",
                 problem_id=prepared.problem.id,
             )
-        return self._taught(prepared, source, tested)
+        found = self._taught(prepared, source, tested)
+        return replace(
+            found, provisional=await self._after_listing(found, prepared, image, changed or {}, tested)
+        )
+
+    async def _after_listing(
+        self, found: Expected, prepared: Prepared, image: str, changed: Changed, tested: Tested
+    ) -> str:
+        """Compare with the runner's own list of tests; return why the expected tests are provisional."""
+        listing = listing_of(prepared.policy.tools.commands)
+        if listing is None:
+            return found.provisional
+        command, read = listing
+        listed = await run_tests(self._sandbox, prepared, image, changed, self._limits, command=command)
+        tests = list(dict.fromkeys(read(listed.execution.stdout)))
+        if missing := not_reported(tests, tested.report.cases):
+            why = f"its test runner lists {len(missing)} tests that its run did not report: {some(missing)}"
+            return "; ".join(filter(None, [why, found.provisional]))
+        named = [TestCase(name=test.name, outcome="passed") for test in prepared.problem.tests]
+        is_confirmed = len(tests) == len(named) and not not_reported(tests, named)
+        return "" if named and is_confirmed else found.provisional
 
     def _taught(self, prepared: Prepared, source: Source, tested: Tested) -> Expected:
         problem = prepared.problem
@@ -213,14 +238,12 @@ class Expectations:
         found = Expected(tests=tests, source="csv" if problem.tests else source, provisional=doubt)
         return found.seen_untouched(tested) if source == "project" else found
 
-    async def _reference_run(self, prepared: Prepared, image: str) -> Tested | None:
+    async def _reference_changes(self, prepared: Prepared, image: str) -> Changed | None:
         """None where there is no reference, or nothing of it may be applied."""
         if prepared.reference is None:
             return None
         integrated = (await self.fitted(prepared, image)).integrated_reference()
-        if integrated is None:
-            return None
-        return await run_tests(self._sandbox, prepared, image, integrated.files, self._limits)
+        return integrated.files if integrated else None
 
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
         """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""

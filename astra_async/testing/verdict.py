@@ -56,14 +56,23 @@ class Tested:
 
 
 async def run_tests(
-    sandbox: Sandbox, prepared: Prepared, image: str, changed: Changed, limits: Limits
+    sandbox: Sandbox,
+    prepared: Prepared,
+    image: str,
+    changed: Changed,
+    limits: Limits,
+    *,
+    command: str = "",
 ) -> Tested:
-    """Run the problem's tests on its project with `changed` laid over. Raises SandboxError."""
+    """Run the problem's tests, or another command, on its project with `changed` laid over.
+
+    Raises SandboxError.
+    """
     problem = prepared.problem
     job = Job(
         image=image,
         archive=project_archive(prepared.project, changed),
-        command=prepared.command,
+        command=command or prepared.command,
         result_files=problem.result_files,
         deleted=tuple(path for path, content in changed.items() if content is None),
         environment=prepared.environment,

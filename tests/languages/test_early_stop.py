@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from astra_async.problems.early_stop import early_stop
+from astra_async.languages.runners import early_stop
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from astra_async.testing.runners import RUNNERS, how_to_report
+from astra_async.languages.runners import RUNNERS, how_to_report
 
 PAGE = (Path(__file__).parents[2] / "docs" / "runners.md").read_text()
 
@@ -25,7 +25,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "runners.md").read_text()
         ("npx playwright test", "", "PLAYWRIGHT_JUNIT_OUTPUT_NAME=unit.xml"),
         ("./run", "PHPUnit 10.5.2 by Sebastian Bergmann\n", "--log-junit unit.xml"),
         ("python manage.py test", "", "XMLTestRunner"),
-        ("dotnet test", "", "junit;LogFilePath"),
+        ("dotnet test", "", "trx;LogFileName"),
     ],
 )
 def test_a_runner_is_recognized_by_its_command_or_its_output(command: str, output: str, remedy: str) -> None:

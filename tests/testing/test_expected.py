@@ -280,3 +280,47 @@ def test_a_sample_contradicts_the_expected_tests_once(tmp_path: Path) -> None:
     assert known.contradiction("p", Verdict(passed=1, total=2), failed) == ""
     assert "exited with 2" in known.contradiction("p", verdict, failed)
     assert known.contradiction("p", verdict, failed) == ""
+
+
+@dataclass
+class ListingSandbox(CountingSandbox):
+    """Its test runner is pytest, and lists the tests that it is told."""
+
+    listed: str = ""
+
+    async def run(self, job: Job) -> Execution:
+        if "--collect-only" in job.command:
+            return Execution(exit_code=0, duration_s=0.1, stdout=self.listed, output=self.listed)
+        return await super().run(job)
+
+
+def a_list(number: int) -> str:
+    return "".join(f"test_answer.py::test {n}\n" for n in range(number)) + f"\n{number} tests collected\n"
+
+
+@pytest.mark.parametrize(
+    ("listed", "fields", "doubt"),
+    [
+        (4, {"reference": "4"}, ""),
+        (
+            6,
+            {"reference": "4"},
+            "its test runner lists 2 tests that its run did not report: test_answer test 4, test_answer test 5",
+        ),
+        (0, {"reference": "4"}, ""),
+        (4, {}, "no run of a reference confirms the expected tests; give a reference"),
+        (4, {"tests": tuple(ExpectedTest(name=name) for name in NAMES)}, ""),
+        (
+            4,
+            {"tests": tuple(ExpectedTest(name=name) for name in NAMES[:3])},
+            "no run of a reference confirms the expected tests; give a reference",
+        ),
+    ],
+)
+def test_the_runner_is_asked_for_its_tests(
+    tmp_path: Path, listed: int, fields: dict[str, Any], doubt: str
+) -> None:
+    sandbox = ListingSandbox(listed=a_list(listed))
+    found = learn(tmp_path, sandbox, test_command="pytest --junitxml=junit.xml", **fields)
+    assert found.provisional == doubt
+    assert sandbox.runs == 1
