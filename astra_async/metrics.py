@@ -27,9 +27,13 @@ from astra_async.types import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
     from astra_async.types import Format, Status
+
+    Cell = TypeVar("Cell")
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of a formula
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +222,14 @@ def problems_csv(metrics: Metrics) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in fields(ProblemRow)])
-    writer.writerows(astuple(row) for pair in metrics.planned for row in metrics.problem_rows(*pair))
+    rows = (astuple(row) for pair in metrics.planned for row in metrics.problem_rows(*pair))
+    writer.writerows([harmless(cell) for cell in row] for row in rows)
     return text.getvalue()
+
+
+def harmless(cell: Cell) -> Cell | str:
+    """A text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, CSV injection)."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 @dataclass(slots=True)

@@ -58,6 +58,9 @@ class SharedOptions:
     reuse_identical: Annotated[
         bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
     ] = False
+    strict_tests: Annotated[
+        bool, Setting("Leave samples of a problem missing once one contradicts its expected tests.")
+    ] = False
     keep_output: Annotated[
         KeepOutput, Setting("Samples whose test output is kept in outputs.jsonl, at most 64 KB each.")
     ] = "failed"

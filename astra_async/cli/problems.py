@@ -13,6 +13,7 @@ import click
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
+from astra_async.listing import some
 from astra_async.problems import select
 from astra_async.problems.fetch.locations import shown, split_pin
 from astra_async.problems.fetched_folder import LOCK_NAME
@@ -80,6 +81,11 @@ def _print(
             table.add_row(*_row(ready[problem.id]))
     console.print(table)
     render_terminal([table_1([_facts(item) for item in ready.values()])], console)
+    if doubtful := [item.problem.id for item in ready.values() if item.reference is None]:
+        console.print(
+            f"T is provisional for {len(doubtful)} of {len(ready)} problems ({some(doubtful)}) until a run"
+            " confirms it; give a reference"
+        )
     for error in failed.values():
         console.print(str(error), style="red", soft_wrap=True)
     for item in ready.values():

@@ -44,7 +44,7 @@ Graded = tuple[int, int, str | None]
 @click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Default: DIRECTORY-regrade-N.")
 @config_options(
     *("problems", "projects", "column", "skills", "only", "skill", "image", "retry_images", "sandboxes"),
-    *("reuse_identical", "keep_output", "cluster"),
+    *("reuse_identical", "strict_tests", "keep_output", "cluster"),
 )
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 def regrade(

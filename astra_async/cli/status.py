@@ -13,7 +13,7 @@ from astra_async.cli.display import Screen
 from astra_async.running.ownership import owner_of
 from astra_async.running.progress import view_of_directory
 from astra_async.running.typed_commands import that_go_on
-from astra_async.types.records import read_run, require_run
+from astra_async.types.records import missing_answers, read_run, require_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,8 @@ def status(directory: Path) -> None:
     missing = missing or _of_a_next_round(run)
     say(f"{directory}: {_state(owner, missing)}")
     open_console().print(Screen(view, live=owner is not None))
+    for warning in missing_answers(directory):
+        say(f"warning: {warning}")
     if owner is None:
         for line in _next_steps(directory, run, view, missing):
             say(line)

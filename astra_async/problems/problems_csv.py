@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from astra_async.types import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_LISTED = re.compile(r"[^,|\s]+(?:[,|][^,|\s]+)+")  # names between other separators than `;`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,7 @@ def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
     """What is legal and hardly meant."""
     notices = []
     for problem in problems:
-        if len(problem.tests) == 1 and " " not in problem.tests[0].name:
+        if len(problem.tests) == 1 and _LISTED.fullmatch(problem.tests[0].name):
             notices.append(
                 f"problem {problem.id}: one expected test, named {problem.tests[0].name!r}; several are a"
                 " JSON list or separated by `;`, and an empty cell learns them from a run"

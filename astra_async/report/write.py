@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 
 from astra_async.errors import StorageError
+from astra_async.metrics import harmless
 from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all, png
@@ -45,7 +46,6 @@ RUN_COLUMNS = (
     *("files_changed", "lines_written", "extra_tests", "dropped"),
     *_TEXTS,
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of one
 _GZIP_LEVEL = 1  # a sixth of the size; more would take longer than everything else here
 _CHUNK = 20_000  # rows turned into Python objects at a time
 
@@ -83,11 +83,6 @@ def write_table(path: Path, table: Table) -> None:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([harmless(name) for name in csv_header(table.columns)])
         writer.writerows([harmless(cell) for cell in csv_row(row, table.columns)] for row in table.rows)
-
-
-def harmless(cell: Value) -> Value:
-    """A text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, CSV injection)."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def write_runs(path: Path, entries: Sequence[Entry]) -> None:

@@ -86,6 +86,7 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
         "reuse_identical": config.reuse_identical,
+        "strict_tests": config.strict_tests,
         "keep_output": config.keep_output,
         "sandbox": asdict(config.limits),
         "s3": public_settings(config.s3),

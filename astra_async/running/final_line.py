@@ -29,13 +29,17 @@ _OF_THE_COMPLETION = (
 
 @dataclass(frozen=True, slots=True)
 class FinalLine:
-    """What every outcome's line holds of an answer; `characters_before`: those of a turn's conversation."""
+    """What every outcome's line holds of an answer.
+
+    `characters_before` are those of a turn's conversation. `provisional`: no complete run confirms T.
+    """
 
     key: AnswerKey
     completion: Completion
     started_at: str
     prompt: Prompt
     characters_before: int
+    provisional: bool = False
 
     def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
         """No usable solution: 0 of T."""
@@ -95,6 +99,7 @@ class FinalLine:
             sample=key.sample,
             passed=passed,
             total=total,
+            provisional=self.provisional,
             score=passed / total,
             repairs=(*completion.repairs, *repairs),
             input_characters=len(self.prompt.text) + self.characters_before,

@@ -30,7 +30,8 @@ class Grading:
     `at_once` gradings run at a time. After a sandbox error a grading is repeated once for each of
     `retry_delays_s`. `timeouts` decides which time-outs are repeated; follow-up turns have their own
     allowance (`turn_timeouts`). `earlier` holds verdicts to reuse, `keep_output` selects the
-    outputs to record.
+    outputs to record. With `strict_tests` no sample of a problem is recorded from the first one on that
+    contradicts its expected tests.
     """
 
     sandbox: Sandbox
@@ -45,6 +46,7 @@ class Grading:
     turn_timeouts: Timeouts | None = None
     earlier: EarlierVerdicts | None = None
     keep_output: KeepOutput = "failed"
+    strict_tests: bool = False
 
     def examiner(self, key: AnswerKey) -> Examiner:
         """What runs the tests and judges."""

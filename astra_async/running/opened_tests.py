@@ -135,6 +135,7 @@ def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grad
         limits=limits,
         at_once=GRADINGS_PER_PLACE * sandbox.slots,
         keep_output=config.keep_output,
+        strict_tests=config.strict_tests,
         timeouts=Timeouts(exclusive, samples=samples, earlier=recorded.repeated),
         turn_timeouts=Timeouts(exclusive, samples=config.turns * samples, earlier=recorded.turns_repeated),
         earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,

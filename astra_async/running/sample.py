@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.answers.lenient import read_answer
-from astra_async.errors import EngineUnavailable, ImageError, NodesLost, SandboxError
+from astra_async.errors import EngineUnavailable, ExpectationError, ImageError, NodesLost, SandboxError
 from astra_async.overlay import anchored, integrate
 from astra_async.running.evidence import evidence_of
 from astra_async.running.final_line import FinalLine
@@ -139,7 +139,8 @@ async def grade_sample(
         await reading.enter_async_context(passage.reading())
         completion, started_at = directory.completion(key)
         prompt, before = prepared.prompts[key.format], characters_before(key, directory)
-        line = FinalLine(key, completion, started_at, prompt, before)
+        provisional = bool(expected.provisional)
+        line = FinalLine(key, completion, started_at, prompt, before, provisional)
         standing = await standing_files(key, prepared, directory, grading.lenient)
         outcome = await _changes(line, prepared, grading.lenient, standing)
         if isinstance(outcome, Unusable):
@@ -159,12 +160,25 @@ async def grade_sample(
                     entry = Entry(prepared=prepared, image=image, integrated=integrated)
                     examiner = grading.examiner(key)
                     examined = await examiner.examine(entry, expected.tests)
+                _compare_with_expectations(key, examined, directory, grading)
                 result = await _scored(line, outcome, examined, directory, grading.keep_output)
-                execution = examined.tested.execution
-                if why := grading.expectations.contradiction(key.problem_id, examined.verdict, execution):
-                    directory.record_event("contradicted", key, detail=why)
             directory.record_result(result)
     return result
+
+
+def _compare_with_expectations(
+    key: AnswerKey, examined: Examined, directory: RunDirectory, grading: Grading
+) -> None:
+    """Record the first contradiction of a problem. With `strict_tests` raise ExpectationError for it."""
+    why = grading.expectations.contradiction(key.problem_id, examined.tested, examined.verdict)
+    if why:
+        directory.record_event("contradicted", key, detail=why)
+    if why and grading.strict_tests:
+        raise ExpectationError(
+            f"a sample contradicts its expected tests ({why}); correct its reference, test command or"
+            " column `tests`, then run: astra regrade",
+            problem_id=key.problem_id,
+        )
 
 
 async def _scored(

@@ -34,7 +34,7 @@ def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
     time as passed gains nothing. As many skipped ones as the teaching run had beside them are none of
     these. Occurrences that are absent are `missing`. Everything that no expected name claims is extra.
     """
-    wanted = Counter(clean_name(test.name) for test in expected)
+    wanted = _wanted(expected)
     beside = {clean_name(test.name): test.skipped for test in expected}
     claimed = _claims(report.cases, wanted)
     counted = {
@@ -59,6 +59,23 @@ def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
     )
 
 
+def unknown_tests(report: TestReport, verdict: Verdict) -> list[str]:
+    """Names of tests that ran and are not expected, of a class or file that holds an expected test.
+
+    A solution cannot add such tests: what it writes into test files is dropped.
+    """
+    claimed = {at for places in _claims(report.cases, _wanted(verdict.tests)).values() for at in places}
+    known = {_place(report.cases[at]) for at in claimed} - {""}
+    return [
+        case.name
+        for at, case in enumerate(report.cases)
+        if at not in claimed
+        and _place(case) in known
+        and case.outcome in ("passed", "failed")
+        and not is_suite_failure(case)
+    ]
+
+
 def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
     """The multiset of tests that a run of the reference or of the untouched project reported.
 
@@ -76,7 +93,7 @@ def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
 
 def among_skipped(report: TestReport, expected: Sequence[ExpectedTest]) -> tuple[ExpectedTest, ...]:
     """The tests, with the number of those of the same name that the run skipped."""
-    wanted = Counter(clean_name(test.name) for test in expected)
+    wanted = _wanted(expected)
     skipped = {
         name: sum(report.cases[at].outcome == "skipped" for at in places)
         for name, places in _claims(report.cases, wanted).items()
@@ -92,7 +109,7 @@ def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None
     if not report.cases:
         why = f" ({'; '.join(report.problems[:3])})" if report.problems else ""
         return f"no test was reported{why}; expected: {_listed([test.name for test in expected])}"
-    wanted = Counter(clean_name(test.name) for test in expected)
+    wanted = _wanted(expected)
     if any(_claims(report.cases, wanted).values()):
         return None
     reported = [case.name for case in report.cases]
@@ -100,6 +117,14 @@ def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None
         f"none of the {len(expected)} expected tests was reported; "
         f"expected: {_listed([test.name for test in expected])}; reported: {_listed(reported)}"
     )
+
+
+def _wanted(expected: Sequence[ExpectedTest | NamedOutcome]) -> Counter[str]:
+    return Counter(clean_name(test.name) for test in expected)
+
+
+def _place(case: TestCase) -> str:
+    return case.file or case.classname
 
 
 def _claims(cases: Sequence[TestCase], wanted: Mapping[str, int]) -> Mapping[str, list[int]]:

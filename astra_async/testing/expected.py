@@ -28,7 +28,7 @@ from astra_async.languages.runners import how_to_report, listing_of, not_reporte
 from astra_async.listing import some
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
-from astra_async.testing.counting import among_skipped, grade, learn, mismatch
+from astra_async.testing.counting import among_skipped, grade, learn, mismatch, unknown_tests
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.verdict import Tested
-    from astra_async.types import Changed, Execution, Limits, Sandbox, Verdict
+    from astra_async.types import Changed, Limits, Sandbox, Verdict
 
 Source = Literal["csv", "reference", "project"]
 _VERSION = 4  # of what a stored expectation means; part of its key
@@ -123,12 +123,17 @@ class Expectations:
         """Problems whose expected tests no complete run confirms, with the reason."""
         return {name: each.provisional for name, each in self._known.items() if each.provisional}
 
-    def contradiction(self, problem_id: str, verdict: Verdict, execution: Execution) -> str:
+    def contradiction(self, problem_id: str, tested: Tested, verdict: Verdict) -> str:
         """Return how a sample contradicts the expected tests, the first time for a problem; else ""."""
-        if problem_id in self.contradicted or verdict.passed < verdict.total or not execution.exit_code:
+        if problem_id in self.contradicted:
             return ""
-        why = f"all {verdict.total} expected tests passed, but the command exited with {execution.exit_code}"
-        self.contradicted[problem_id] = why
+        why, exit_code = "", tested.execution.exit_code
+        if verdict.passed == verdict.total and exit_code:
+            why = f"all {verdict.total} expected tests passed, but the command exited with {exit_code}"
+        elif verdict.extra_tests and (unknown := unknown_tests(tested.report, verdict)):
+            why = f"{len(unknown)} tests ran that are not expected: {some(unknown)}"
+        if why:
+            self.contradicted[problem_id] = why
         return why
 
     @property

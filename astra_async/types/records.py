@@ -306,6 +306,14 @@ def newer_version(run: Mapping[str, Any], version: str) -> tuple[str, ...]:
     return ()
 
 
+def missing_answers(directory: Path) -> tuple[str, ...]:
+    """A warning if the run directory has results and has lost the file with their answers."""
+    results, answers = directory / "results.jsonl", directory / "completions.jsonl"
+    if answers.exists() or not results.exists() or not results.stat().st_size:
+        return ()
+    return (f"{answers}: not there, so answers cannot be shown or graded again; restore it from a copy",)
+
+
 def _wrong_fields(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and values of the fields that cannot be used."""
     fits = {

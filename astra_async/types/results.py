@@ -166,6 +166,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     failure: Failure | None
     passed: Count
     total: Annotated[int, msgspec.Meta(ge=1)]
+    provisional: bool = False  # no complete run confirms `total` (docs/runners.md)
     score: float | None = None
     tests: tuple[NamedOutcome, ...] = ()
     extra_tests: tuple[NamedOutcome, ...] = ()

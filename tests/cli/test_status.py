@@ -208,6 +208,13 @@ def test_what_was_spent_before_is_known_after_a_resume(tmp_path: Path) -> None:
         assert directory.earlier == {"m": Spent(input_tokens=14_000, output_tokens=600, cost_usd=1.0)}
 
 
+def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:
+    begun(tmp_path, answered=3, graded=3).close()
+    assert "completions.jsonl: not there" not in shown(tmp_path)
+    (tmp_path / "completions.jsonl").unlink()
+    assert "completions.jsonl: not there, so answers cannot be shown" in shown(tmp_path)
+
+
 def test_another_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no run\.json there"):
         shown(tmp_path)

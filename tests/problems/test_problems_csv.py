@@ -217,9 +217,10 @@ def test_short_rows_and_trailing_separators_are_no_mistake(tmp_path: Path) -> No
     assert [problem.image for problem in loaded.problems] == ["", "i"]
 
 
-def test_one_word_as_the_tests_is_a_warning_and_a_number_is_refused(tmp_path: Path) -> None:
-    (warning,) = load(tmp_path, "id,statement,project,tests\n1,s,p,abc\n").warnings
-    assert "one expected test, named 'abc'" in warning
+def test_names_between_commas_are_a_warning_and_a_number_is_refused(tmp_path: Path) -> None:
+    assert load(tmp_path, "id,statement,project,tests\n1,s,p,abc\n").warnings == ()
+    (warning,) = load(tmp_path, 'id,statement,project,tests\n1,s,p,"abc,d"\n').warnings
+    assert "one expected test, named 'abc,d'" in warning
     for number in ("-4", "12", "3.5"):
         said = mistake(tmp_path, f"id,statement,project,tests\n1,s,p,{number}\n")
         assert f"line 2, column tests: {number} is a number; names of tests are expected" in said

@@ -9,8 +9,20 @@ import pytest
 
 from astra_async.errors import ExpectationError
 from astra_async.problems.prepare import prepare
+from astra_async.testing.counting import grade
 from astra_async.testing.expected import Expectations, Expected
-from astra_async.types import Execution, ExpectedTest, Job, Limits, Solution, Verdict
+from astra_async.testing.verdict import Tested
+from astra_async.types import (
+    Execution,
+    ExpectedTest,
+    Job,
+    Limits,
+    Outcome,
+    Solution,
+    TestCase,
+    TestReport,
+    Verdict,
+)
 from fakes import CountingSandbox, MemorySource, _content, a_problem, a_project
 
 if TYPE_CHECKING:
@@ -275,11 +287,36 @@ def test_the_csvs_list_is_confirmed_if_the_reference_passes_it(tmp_path: Path) -
 def test_a_sample_contradicts_the_expected_tests_once(tmp_path: Path) -> None:
     known = Expectations(tmp_path / "e.json", tmp_path / "cache", CountingSandbox(), Limits())
     verdict = Verdict(passed=2, total=2)
-    failed, ended = (Execution(exit_code=code, duration_s=1.0) for code in (2, 0))
-    assert known.contradiction("p", verdict, ended) == ""
-    assert known.contradiction("p", Verdict(passed=1, total=2), failed) == ""
-    assert "exited with 2" in known.contradiction("p", verdict, failed)
-    assert known.contradiction("p", verdict, failed) == ""
+    failed, ended = (
+        Tested(execution=Execution(exit_code=code, duration_s=1.0), report=TestReport()) for code in (2, 0)
+    )
+    assert known.contradiction("p", ended, verdict) == ""
+    assert known.contradiction("p", failed, Verdict(passed=1, total=2)) == ""
+    assert "exited with 2" in known.contradiction("p", failed, verdict)
+    assert known.contradiction("p", failed, verdict) == ""
+
+
+@pytest.mark.parametrize(
+    ("classname", "outcome", "why"),
+    [
+        ("Cart", "passed", "1 tests ran that are not expected: pays"),
+        ("Cart", "failed", "1 tests ran that are not expected: pays"),
+        ("Cart", "skipped", ""),
+        ("Other", "passed", ""),
+        ("", "passed", ""),
+    ],
+)
+def test_a_new_test_in_a_known_class_contradicts_the_expected_tests(
+    tmp_path: Path, classname: str, outcome: Outcome, why: str
+) -> None:
+    known = Expectations(tmp_path / "e.json", tmp_path / "cache", CountingSandbox(), Limits())
+    cases = (
+        TestCase(name="adds", classname="Cart", outcome="failed"),
+        TestCase(name="pays", classname=classname, outcome=outcome),
+    )
+    tested = Tested(execution=Execution(exit_code=1, duration_s=1.0), report=TestReport(cases=cases))
+    verdict = grade(tested.report, (ExpectedTest(name="adds"),))
+    assert known.contradiction("p", tested, verdict) == why
 
 
 @dataclass
@@ -305,7 +342,10 @@ def a_list(number: int) -> str:
         (
             6,
             {"reference": "4"},
-            "its test runner lists 2 tests that its run did not report: test_answer test 4, test_answer test 5",
+            (
+                "its test runner lists 2 tests that its run did not report:"
+                " test_answer test 4, test_answer test 5"
+            ),
         ),
         (0, {"reference": "4"}, ""),
         (4, {}, "no run of a reference confirms the expected tests; give a reference"),
