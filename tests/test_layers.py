@@ -193,3 +193,13 @@ def test_no_file_name_stands_for_two_things() -> None:
         if path.name != "__init__.py" and path.parent.parent != languages
     ]
     assert len(names) == len(set(names))
+
+
+def test_no_public_class_name_stands_for_two_things() -> None:
+    classes = [
+        node.name
+        for path in MODULES.values()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(classes) == len(set(classes))

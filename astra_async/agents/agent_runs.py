@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from astra_async.agents.gateway.gateway_server import Gateway
     from astra_async.agents.left_behind import Answer
-    from astra_async.agents.model_calls import Calls
+    from astra_async.agents.model_calls import AgentCalls
     from astra_async.agents.workplace import Workplace
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.execution import Ended
@@ -134,7 +134,7 @@ class AgentRuns(Closing):
         self._stopping.set()
 
     async def ask(
-        self, key: SampleKey, prepared: Prepared, image: str, calls: Calls, prompt: str
+        self, key: SampleKey, prepared: Prepared, image: str, calls: AgentCalls, prompt: str
     ) -> Completion:
         """Let the key's agent work on a problem; waits for a free slot first.
 
@@ -156,7 +156,7 @@ class AgentRuns(Closing):
             self._free.release()
 
     async def _asked(
-        self, agent: AgentSettings, prepared: Prepared, image: str, calls: Calls, prompt: str
+        self, agent: AgentSettings, prepared: Prepared, image: str, calls: AgentCalls, prompt: str
     ) -> Completion:
         began = time.monotonic()
         async with self._places.open(image, prepared, volume=agent.volume) as place:
@@ -168,7 +168,9 @@ class AgentRuns(Closing):
             answer = await place.left()
         return _completion(agent, calls, outcome, answer, latency_s=time.monotonic() - began)
 
-    async def _installed(self, agent: AgentSettings, place: Workplace, calls: Calls, prompt: str) -> _Outcome:
+    async def _installed(
+        self, agent: AgentSettings, place: Workplace, calls: AgentCalls, prompt: str
+    ) -> _Outcome:
         """Run an agent that is a program in the container, with a way to the gateway."""
         assert agent.speaks is not None  # noqa: S101 - the caller's distinction
         fill = _Fill(prompt, calls, home=place.home)
@@ -182,7 +184,7 @@ class AgentRuns(Closing):
                 return await self._within_limits(_ended(work), calls, lost=relay.lost)
 
     async def _within_limits(
-        self, work: Awaitable[_Outcome], calls: Calls, *, lost: asyncio.Event | None = None
+        self, work: Awaitable[_Outcome], calls: AgentCalls, *, lost: asyncio.Event | None = None
     ) -> _Outcome:
         """The work's outcome, or the limit that came first: then the work is cut."""
         began, before_s = time.monotonic(), calls.model_s
@@ -211,7 +213,7 @@ class AgentRuns(Closing):
         finally:
             await cancel(working, *waits)
 
-    async def _in_shell(self, place: Workplace, calls: Calls, prompt: str) -> _Outcome:
+    async def _in_shell(self, place: Workplace, calls: AgentCalls, prompt: str) -> _Outcome:
         try:
             end = await shell.work(prompt, calls, partial(place.shell, timeout_s=shell.COMMAND_TIMEOUT_S))
         except BodyRefused as refused:
@@ -229,7 +231,7 @@ class AgentRuns(Closing):
 class _Fill:
     """What stands for {prompt}, {prompt_file}, {model}, {base_url} and {token} in an agent's settings."""
 
-    def __init__(self, prompt: str, calls: Calls, *, home: str) -> None:
+    def __init__(self, prompt: str, calls: AgentCalls, *, home: str) -> None:
         file = str(PurePosixPath(home, _PROMPT))
         self._values = {
             "{prompt}": prompt,
@@ -268,7 +270,7 @@ async def _ended(work: Awaitable[Ended]) -> _Outcome:
     )
 
 
-def _raise_trouble(agent: AgentSettings, calls: Calls, outcome: _Outcome) -> None:
+def _raise_trouble(agent: AgentSettings, calls: AgentCalls, outcome: _Outcome) -> None:
     """What is no answer of the agent's: trouble of its model's, or an agent that never asked it."""
     if calls.trouble is not None:
         raise calls.trouble
@@ -280,7 +282,7 @@ def _raise_trouble(agent: AgentSettings, calls: Calls, outcome: _Outcome) -> Non
 
 
 def _completion(
-    agent: AgentSettings, calls: Calls, outcome: _Outcome, answer: Answer, *, latency_s: float
+    agent: AgentSettings, calls: AgentCalls, outcome: _Outcome, answer: Answer, *, latency_s: float
 ) -> Completion:
     work = AgentWork(
         agent=agent.name,

@@ -40,7 +40,7 @@ _WORDS: dict[AgentEnd, str] = {
 }
 
 
-class ModelPool(Protocol):
+class CallPool(Protocol):
     """Answers requests within a provider's limits; raises ProviderError."""
 
     async def call(self, request: ModelRequest) -> Completion:
@@ -70,7 +70,7 @@ class Step:
 
 
 @dataclass(eq=False)
-class Calls:
+class AgentCalls:
     """What one sample says to its model.
 
     Attributes:
@@ -86,7 +86,7 @@ class Calls:
 
     key: AnswerKey
     _: KW_ONLY
-    pool: ModelPool
+    pool: CallPool
     settings: ModelSettings
     log: CallLog
     limits: AgentLimits

@@ -18,7 +18,7 @@ from astra_async.types import Dialogue, Message, Tool, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from astra_async.agents.model_calls import Calls
+    from astra_async.agents.model_calls import AgentCalls
     from astra_async.types import AgentEnd, Completion, ToolCall
 
 VERSION = "1"
@@ -67,7 +67,7 @@ class Ran:
     timed_out: bool = False
 
 
-async def work(task: str, calls: Calls, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:
+async def work(task: str, calls: AgentCalls, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:
     """Let the model work until it submits, gives up or reaches a limit; returns why it ended.
 
     `run` runs one command, at most COMMAND_TIMEOUT_S long. Raises AstraError: trouble of the provider, of our

@@ -23,7 +23,7 @@ class SolutionKey(NamedTuple):
     sha256: str
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """A test that a solution passes in its original and in a mutated form, and the mutated line."""
 
     test: str
@@ -53,7 +53,7 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     mutants_run: int = 0
     tests: int = 0
-    flagged: tuple[Evidence, ...] = ()
+    flagged: tuple[AuditEvidence, ...] = ()
     seconds: float = 0.0
     image_id: str = ""
     finished_at: str = ""

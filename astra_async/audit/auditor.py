@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser, read_answer
-from astra_async.audit.audit_log import AUDIT_LOG, AuditLine, Evidence, SolutionKey, read_audit
+from astra_async.audit.audit_log import AUDIT_LOG, AuditEvidence, AuditLine, SolutionKey, read_audit
 from astra_async.audit.mutants import TestSuites
 from astra_async.errors import ConflictError, EngineUnavailable, ExpectationError, ImageError, SandboxError
 from astra_async.files import read_at
@@ -107,11 +107,11 @@ class Auditor:
         return Suites(tuple(found), spent_s, "" if found else _NO_COVER)
 
     async def examine(
-        self, prepared: Prepared, image: str, suites: Suites, solution: Recorded, changed: Changed
+        self, prepared: Prepared, image: str, suites: Suites, solution: RecordedSolution, changed: Changed
     ) -> AuditLine:
         """Run a solution against the suites until a test passes in both forms twice. Raises SandboxError."""
         expected = (await self.expectations.of(prepared, image)).tests
-        seconds, runs, flagged = 0.0, 0, list[Evidence]()
+        seconds, runs, flagged = 0.0, 0, list[AuditEvidence]()
         for covered in suites.covered:
             suspects = covered.tests & solution.passed
             for _ in range(2):  # a finding has to be seen again
@@ -149,7 +149,7 @@ class Auditor:
 
 
 @dataclass(slots=True, kw_only=True)
-class Recorded:
+class RecordedSolution:
     """A solution of a run, the samples that gave it, and the tests that it passed when it was graded."""
 
     key: SolutionKey
@@ -170,7 +170,7 @@ class Recorded:
 
 
 @dataclass(slots=True)
-class Tally:
+class AuditTally:
     """Solutions by outcome, and those that an infrastructure error left without one."""
 
     outcomes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -186,12 +186,12 @@ def passed_names(tests: Iterable[NamedOutcome]) -> set[str]:
     return {name for name, found in outcomes.items() if found == {"passed"}}
 
 
-def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> list[Recorded]:
+def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> list[RecordedSolution]:
     """Return the graded solutions of the chosen samples, equal ones once."""
     answers: dict[AnswerKey, Place] = {
         key: place for key, place, _ in believed(directory / "completions.jsonl")
     }
-    found: dict[SolutionKey, Recorded] = {}
+    found: dict[SolutionKey, RecordedSolution] = {}
     for key, place, record in believed(directory / "results.jsonl", check_result):
         if record["status"] != "scored" or key not in answers or not chosen(key.first):
             continue
@@ -200,20 +200,20 @@ def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> 
             tests = read_record(read_at(directory / "results.jsonl", *place))["tests"]
             failed = {test["name"] for test in tests if test["outcome"] != "passed"}
             passed = frozenset(test["name"] for test in tests) - failed
-            found[solved] = Recorded(key=solved, passed=passed, answer=answers[key])
+            found[solved] = RecordedSolution(key=solved, passed=passed, answer=answers[key])
         found[solved].samples.append(key.first)
     return list(found.values())
 
 
 async def audit(
-    directory: Path, config: RunConfig, solutions: Sequence[Recorded], say: Callable[[str], None]
-) -> Tally:
+    directory: Path, config: RunConfig, solutions: Sequence[RecordedSolution], say: Callable[[str], None]
+) -> AuditTally:
     """Audit solutions and append a line for each to audit.jsonl.
 
     Raises EngineUnavailable, ConflictError (another audit is running) or StorageError.
     """
-    tally = Tally()
-    by_problem: dict[str, list[Recorded]] = defaultdict(list)
+    tally = AuditTally()
+    by_problem: dict[str, list[RecordedSolution]] = defaultdict(list)
     for each in solutions:
         by_problem[each.key.problem_id].append(each)
     problems = [each for each in await chosen_problems(config, say) if each.id in by_problem]
@@ -271,10 +271,12 @@ class _Work:
     auditor: Auditor
     lenient: LenientParser
     log: AppendLog
-    tally: Tally
+    tally: AuditTally
     at_once: asyncio.Semaphore
 
-    async def problem(self, prepared: Prepared, images: ProblemImages, solutions: Sequence[Recorded]) -> None:
+    async def problem(
+        self, prepared: Prepared, images: ProblemImages, solutions: Sequence[RecordedSolution]
+    ) -> None:
         try:
             image = await images.of(prepared.problem.id)
             prepared = await self.auditor.expectations.fitted(prepared, image)
@@ -291,7 +293,9 @@ class _Work:
             return
         await together(self._solution(prepared, image, suites, each) for each in solutions)
 
-    async def _solution(self, prepared: Prepared, image: str, suites: Suites, solution: Recorded) -> None:
+    async def _solution(
+        self, prepared: Prepared, image: str, suites: Suites, solution: RecordedSolution
+    ) -> None:
         async with self.at_once:
             integrated = await self._integrated(prepared, solution)
             if not isinstance(integrated, Integrated) or integrated.sha256 != solution.key.sha256:
@@ -306,7 +310,7 @@ class _Work:
             else:
                 self._record(line)
 
-    async def _integrated(self, prepared: Prepared, solution: Recorded) -> Integrated | Unusable:
+    async def _integrated(self, prepared: Prepared, solution: RecordedSolution) -> Integrated | Unusable:
         record = read_record(read_at(self.directory / "completions.jsonl", *solution.answer))
         completion = completion_from(record)
         first = solution.samples[0]
@@ -321,19 +325,19 @@ class _Work:
         self.tally.seconds += line.seconds
 
 
-def not_audited(directory: Path, solutions: Iterable[Recorded]) -> list[Recorded]:
+def not_audited(directory: Path, solutions: Iterable[RecordedSolution]) -> list[RecordedSolution]:
     """Return the solutions that have no line in audit.jsonl yet."""
     done: Mapping[SolutionKey, AuditLine] = read_audit(directory)
     return [each for each in solutions if each.key not in done]
 
 
-def _evidence(suite: Suite, names: Iterable[str]) -> list[Evidence]:
+def _evidence(suite: Suite, names: Iterable[str]) -> list[AuditEvidence]:
     found = []
     for name in sorted(names):
         titles = [each for each in suite.mutations if each.title in name]
         mutation = max(titles, key=lambda each: len(each.title))
         found.append(
-            Evidence(
+            AuditEvidence(
                 test=name,
                 path=mutation.path,
                 line=mutation.line,

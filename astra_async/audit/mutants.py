@@ -1,29 +1,92 @@
-"""Mutated test suites: a problem's own tests, with one place of each test changed.
+"""Mutated test suites: a problem's own tests, parsed, with one place of each test changed.
 
 The suites follow from the problem's hash, so that every audit of a problem uses the same ones.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
+import resource
+import sys
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from astra_async.audit.parsing import read_tests
-from astra_async.languages.mutations import NEGATION
+import msgspec
+
+from astra_async.errors import SandboxError
+from astra_async.languages import LANGUAGES
+from astra_async.languages.mutations import NEGATION, MutableTest
 from astra_async.overlay.merged_files import staying, with_staying
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Self
 
-    from astra_async.languages.mutations import MutableTest, Place
+    from astra_async.languages.mutations import Place, TestReader
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Changed, Project, ProjectFile
+
+
+_CPU_S, _WALL_S = 60, 120.0
+_MEMORY_BYTES = 2 * 1024**3
+_MOST_BYTES = 400_000  # of one file; longer files are left alone
+_TESTS = msgspec.json.Decoder(list[MutableTest])
+
+
+async def read_tests(files: Mapping[str, bytes]) -> list[MutableTest]:
+    """Return the tests in these files that can be mutated. Raises SandboxError if the worker fails."""
+    texts = {
+        path: content.decode("latin-1") for path, content in files.items() if len(content) <= _MOST_BYTES
+    }
+    pipe = asyncio.subprocess.PIPE
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "astra_async.audit.mutants"),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(_WALL_S):
+            output, _ = await worker.communicate(msgspec.json.encode(texts))
+    except TimeoutError as error:
+        message = f"the test files could not be parsed within {_WALL_S:.0f} s"
+        raise SandboxError(message) from error
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+            await worker.wait()
+    if worker.returncode != 0:
+        message = f"the test files could not be parsed: the parser ended with exit code {worker.returncode}"
+        raise SandboxError(message)
+    return _TESTS.decode(output)
+
+
+def mutable_tests(files: Mapping[str, bytes]) -> list[MutableTest]:
+    """Return the tests of all languages that have at least one place to mutate."""
+    readers = {suffix: each.mutate for each in LANGUAGES for suffix in each.suffixes if each.mutate}
+    by_reader: dict[TestReader, dict[str, bytes]] = defaultdict(dict)
+    for path, content in files.items():
+        if reader := readers.get(path.rpartition(".")[2].lower()):
+            by_reader[reader][path] = content
+    return [test for reader, held in by_reader.items() for test in reader(held) if test.places]
+
+
+def _main() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    texts = msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str])
+    found = mutable_tests({path: text.encode("latin-1") for path, text in texts.items()})
+    sys.stdout.buffer.write(msgspec.json.encode(found))
+
+
+if __name__ == "__main__":
+    _main()
+
 
 _OPPOSITES = {"true": "false", "True": "False", "TRUE": "FALSE"}
 _OPPOSITES |= {other: name for name, other in _OPPOSITES.items()}

@@ -19,7 +19,7 @@ from astra_async.types.records import require_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from astra_async.audit.auditor import Recorded, Tally
+    from astra_async.audit.auditor import AuditTally, RecordedSolution
     from astra_async.config import RunConfig
     from astra_async.types import SampleKey
 
@@ -88,7 +88,7 @@ def _config(directory: Path, given: dict[str, Any], config_file: Path | None) ->
     return data_config(given, config_file, recorded=recorded)
 
 
-def _print(directory: Path, solutions: Sequence[Recorded], tally: Tally) -> tuple[int, int]:
+def _print(directory: Path, solutions: Sequence[RecordedSolution], tally: AuditTally) -> tuple[int, int]:
     flagged, errors = _flagged(directory, solutions), sum(tally.errors.values())
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.outcomes.items()))
     say(f"{directory}: audited now: {counts or 'none'}; {tally.seconds:.0f} s of container time")
@@ -101,7 +101,7 @@ def _print(directory: Path, solutions: Sequence[Recorded], tally: Tally) -> tupl
     return flagged, errors
 
 
-def _flagged(directory: Path, solutions: Sequence[Recorded]) -> int:
+def _flagged(directory: Path, solutions: Sequence[RecordedSolution]) -> int:
     from astra_async.audit.audit_log import read_audit
 
     lines = read_audit(directory)

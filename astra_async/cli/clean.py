@@ -12,7 +12,7 @@ import click
 
 from astra_async.cli.console import open_console, say, tell
 from astra_async.errors import EngineUnavailable, UsageError
-from astra_async.running.kept import KINDS, Kept, cached, in_engine, nobody_else, remove
+from astra_async.running.kept import KINDS, StoredItem, cached, in_engine, nobody_else, remove
 from astra_async.running.problem_set import cache_root
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def _engine(stack: AsyncExitStack) -> Engine | None:
         return None
 
 
-def _show(found: Sequence[Kept], folder: Path) -> None:
+def _show(found: Sequence[StoredItem], folder: Path) -> None:
     from rich.table import Table
 
     table = Table("what", "name", "size", "age", "")
@@ -97,7 +97,7 @@ def _show(found: Sequence[Kept], folder: Path) -> None:
     say("The size of an image counts layers that it shares with others.")
 
 
-def _counted(things: Sequence[Kept]) -> str:
+def _counted(things: Sequence[StoredItem]) -> str:
     counts = {kind: sum(each.kind == kind for each in things) for kind in KINDS}
     words = {"caches": "files of the cache"}
     return (
@@ -105,11 +105,11 @@ def _counted(things: Sequence[Kept]) -> str:
     )
 
 
-def _size(things: Sequence[Kept]) -> str:
+def _size(things: Sequence[StoredItem]) -> str:
     return f"{sum(each.size_bytes for each in things) / 1e6:,.1f} MB"
 
 
-def _age(thing: Kept) -> str:
+def _age(thing: StoredItem) -> str:
     hours = max(0.0, time.time() - thing.at) / 3600
     return f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} h"  # noqa: PLR2004 - two days
 

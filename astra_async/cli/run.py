@@ -22,8 +22,8 @@ from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.listing import some
+from astra_async.running.description import missing_cells, that_go_on, typed
 from astra_async.running.progress import view_of
-from astra_async.running.typed_commands import missing_cells, that_go_on, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ _EXIT_CODES: Mapping[RunEnd, int] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Invocation:
     """How this call of `run` goes about its configuration."""
 
     config: RunConfig
@@ -104,7 +104,7 @@ def start(
 
     config = replace(config, command=("astra", *sys.argv[1:]))
     style: Style = "json" if log_json else ("live" if is_terminal() else "lines")
-    call = Call(
+    call = Invocation(
         config=config,
         display=Display(style),
         generate_only=generate_only,
@@ -115,7 +115,7 @@ def start(
     return uvloop.run(execute(call))
 
 
-async def execute(call: Call) -> int:
+async def execute(call: Invocation) -> int:
     """Run the plan under display and signals, report; returns the exit code."""
     ours: list[RunDirectory] = []
     stopper = Stopper(on_late=lambda: _leave(call, ours, stopper))
@@ -134,7 +134,7 @@ async def execute(call: Call) -> int:
     return code
 
 
-async def _bring_about(call: Call, stopper: Stopper, ours: list[RunDirectory]) -> int:
+async def _bring_about(call: Invocation, stopper: Stopper, ours: list[RunDirectory]) -> int:
     """Open, drive and close; the exit code. A signal before anything is asked ends it without a run."""
     from astra_async.running.opening import open_run
 
@@ -152,7 +152,7 @@ async def _bring_about(call: Call, stopper: Stopper, ours: list[RunDirectory]) -
         return 128 + stopper.received
 
 
-async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
+async def _drive(call: Invocation, opened: OpenRun, stopper: Stopper) -> int:
     """Run the samples under the live display and the signals; returns the exit code."""
     from astra_async.running.opening import drive
 
@@ -207,7 +207,7 @@ def _doubtful_tests(runner: Runner) -> Iterator[str]:
             )
 
 
-def _how_it_stands(call: Call, runner: Runner, *, stopped: bool) -> str:
+def _how_it_stands(call: Invocation, runner: Runner, *, stopped: bool) -> str:
     tally = runner.tally
     if call.generate_only:
         stands = f"{tally.answered} of {tally.planned} answers are recorded, and not tested"
@@ -216,7 +216,7 @@ def _how_it_stands(call: Call, runner: Runner, *, stopped: bool) -> str:
     return f"{'stopped: ' if stopped else ''}{stands}; nothing is asked for or tested twice"
 
 
-def _leave(call: Call, ours: Sequence[RunDirectory], stopper: Stopper) -> None:
+def _leave(call: Invocation, ours: Sequence[RunDirectory], stopper: Stopper) -> None:
     """End this process now, whatever it waits for; nothing that was recorded is lost by that."""
     for directory in ours:
         with contextlib.suppress(AstraError):
@@ -229,7 +229,7 @@ def _leave(call: Call, ours: Sequence[RunDirectory], stopper: Stopper) -> None:
     os._exit(128 + (stopper.received or 0))
 
 
-def _drain(call: Call, opened: OpenRun) -> None:
+def _drain(call: Invocation, opened: OpenRun) -> None:
     tally = opened.runner.tally
     opened.stop()
     calls = sum(pool.state.in_flight for pool in opened.pools.values())
@@ -243,7 +243,7 @@ def _drain(call: Call, opened: OpenRun) -> None:
     )
 
 
-def _left_behind(call: Call, opened: OpenRun) -> Iterator[str]:
+def _left_behind(call: Invocation, opened: OpenRun) -> Iterator[str]:
     """What goes on at the providers, and how to come back to it."""
     batches = [each for pool in opened.pools.values() for each in pool.state.batches]
     if batches:
@@ -256,7 +256,7 @@ def _left_behind(call: Call, opened: OpenRun) -> Iterator[str]:
         )
 
 
-def _say_what_is_missing(call: Call, runner: Runner) -> None:
+def _say_what_is_missing(call: Invocation, runner: Runner) -> None:
     for what, counted in (("samples", runner.tally.reasons), ("turns", runner.tally.turns.reasons)):
         found = _reasons(counted)
         for reason, count in found[:_REASONS_SHOWN]:

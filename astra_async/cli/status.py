@@ -10,16 +10,16 @@ import click
 
 from astra_async.cli.console import open_console, say
 from astra_async.cli.display import Screen
+from astra_async.running.description import that_go_on
 from astra_async.running.ownership import owner_of
 from astra_async.running.progress import view_of_directory
-from astra_async.running.typed_commands import that_go_on
 from astra_async.types.records import missing_answers, read_run, require_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from astra_async.running.description import Cell
     from astra_async.running.progress import View
-    from astra_async.running.typed_commands import Cell
 
 
 @click.command()

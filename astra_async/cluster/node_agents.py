@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from astra_async.agents.agent_runs import AgentRuns, Agents
-    from astra_async.agents.model_calls import Calls
+    from astra_async.agents.model_calls import AgentCalls
     from astra_async.cluster.head import ClusterSandbox
     from astra_async.cluster.nodes import Node
     from astra_async.problems.prepare import Prepared
@@ -89,7 +89,7 @@ class ClusterAgents:
         await cancel(self._following, *self._tasks.values())
 
     async def ask(
-        self, key: SampleKey, prepared: Prepared, image: str, calls: Calls, prompt: str
+        self, key: SampleKey, prepared: Prepared, image: str, calls: AgentCalls, prompt: str
     ) -> Completion:
         """As `AgentRuns.ask`, on the node with most places free; ContainerLost where that was lost."""
         node, runs = await self._place()

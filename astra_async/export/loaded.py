@@ -52,12 +52,12 @@ def load(*directories: str | Path, provisional: bool = False) -> Loaded:
     return Loaded(tuple(load_run(Path(directory)) for directory in directories), provisional=provisional)
 
 
-def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
+def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> ComparedRuns:
     """Compare B against A, paired over problems: B - A. Raises UsageError when nothing can be paired."""
     found = compare_runs(_one(a), _one(b))
     names = ("compare", "compare_problems", "changed_verdicts")
     overall, problems, changed = (frame(found.table(name)) for name in names)
-    return Compared(
+    return ComparedRuns(
         conclusions=found.conclusions,
         overall=overall,
         problems=problems,
@@ -67,7 +67,7 @@ def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedRuns:
     """Two runs compared: in sentences, over all problems, problem by problem, and verdicts that changed.
 
     `changed` has rows only where both graded the same solutions (a regrade).

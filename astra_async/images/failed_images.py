@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ImageFailure:
     """Why an image could not be made: when (UTC, ISO 8601), in one line, and the file of the whole output."""
 
     at: str
@@ -38,12 +38,12 @@ class FailedImages:
         self._retry = retry
         self._fresh: set[str] = set()
 
-    def of(self, tag: str) -> Failure | None:
+    def of(self, tag: str) -> ImageFailure | None:
         """The image's last failure, if it is to be believed."""
         if self._retry and tag not in self._fresh:
             return None
         try:
-            return Failure(**orjson.loads(self._path(tag, "json").read_bytes()))
+            return ImageFailure(**orjson.loads(self._path(tag, "json").read_bytes()))
         except (OSError, ValueError, TypeError):
             return None  # none, or not ours to read: the image is tried
 
@@ -53,7 +53,9 @@ class FailedImages:
         self._fresh.add(tag)
         output = self._path(tag, "txt")
         write_atomically(output, (error.output or str(error)).encode(errors="replace"))
-        failure = Failure(at=now_utc(), why=str(error).partition("\n")[0].rstrip(":"), output=str(output))
+        failure = ImageFailure(
+            at=now_utc(), why=str(error).partition("\n")[0].rstrip(":"), output=str(output)
+        )
         write_atomically(self._path(tag, "json"), orjson.dumps(failure))
 
     def forget(self, tag: str) -> None:

@@ -52,7 +52,7 @@ class Images:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ProjectTool:
     """A program that runs tests, builds or installs.
 
     `sign` tells of it in commands and manifests, `brings` are others that are at hand with it, and `scripts`
@@ -94,7 +94,7 @@ class Tools:
     `inert` are dotfiles that no test run reads. `variables` steer interpreters and runners.
     """
 
-    programs: tuple[Tool, ...] = ()
+    programs: tuple[ProjectTool, ...] = ()
     reads: tuple[Reads, ...] = ()
     manifests: str = ""
     everyday: str = ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from astra_async.languages.language import BUILD, Language, Reads, TestFiles, Tool, Tools
+from astra_async.languages.language import BUILD, Language, ProjectTool, Reads, TestFiles, Tools
 
 ELIXIR = Language(
     name="elixir",
     suffixes=frozenset({"ex", "exs"}),
     tools=Tools(
-        programs=(Tool("mix", r"\bmix test\b", runs_tests=True),),
+        programs=(ProjectTool("mix", r"\bmix test\b", runs_tests=True),),
         reads=(Reads(BUILD, "mix", "place", r"mix\.(?:exs|lock)"),),
     ),
     tests=TestFiles(paths=re.compile(r"_(?:test|spec)\.exs?$")),
@@ -35,10 +35,10 @@ BUILD_TOOLS = Language(
     name="build tools",
     tools=Tools(
         programs=(
-            Tool("make", r"\bmake\b", scripts=("GNUmakefile", "makefile", "Makefile")),
-            Tool("cmake", r"\bcmake\b|\bctest\b"),
-            Tool("just", r"\bjust\b"),
-            Tool("task", r"\btask\b"),
+            ProjectTool("make", r"\bmake\b", scripts=("GNUmakefile", "makefile", "Makefile")),
+            ProjectTool("cmake", r"\bcmake\b|\bctest\b"),
+            ProjectTool("just", r"\bjust\b"),
+            ProjectTool("task", r"\btask\b"),
         ),
         reads=(
             Reads(BUILD, "make cmake", "place", (

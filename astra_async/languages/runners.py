@@ -40,7 +40,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Runner:
+class TestRunner:
     """A test runner: how its command and its output are recognized, and the command that writes a report.
 
     `result_files` "none" means that the report is standard output. `stops` matches options that end a run
@@ -109,7 +109,7 @@ def _json_names(output: str, begin: str, within: str, name: str) -> Iterator[tup
 
 # The first that fits counts: Playwright before Node's own runner, pytest before unittest.
 RUNNERS = (
-    Runner(
+    TestRunner(
         "Go",
         r"\bgo test\b|\bgotestsum\b",
         r"^(?:=== RUN|--- (?:PASS|FAIL):|ok  \t)",
@@ -121,7 +121,7 @@ RUNNERS = (
             partial(_lines, pattern=r"^((?:Test|Fuzz)\w*)$"),
         ),
     ),
-    Runner(
+    TestRunner(
         "Cargo",
         r"\bcargo\b.{0,40}\btest\b",
         r"^running \d+ tests?$",
@@ -129,7 +129,7 @@ RUNNERS = (
         "none",
         listing=Listing(_cargo, partial(_lines, pattern=r"^(\S.*): test$")),
     ),
-    Runner(
+    TestRunner(
         "pytest",
         r"\bpytest\b|\bpy\.test\b",
         r"={3,} test session starts ={3,}",
@@ -138,7 +138,7 @@ RUNNERS = (
         stops=r"-x|--exitfirst|--maxfail(?:=|\s)\d+",
         listing=Listing(partial(_with, "--collect-only --verbosity=-1"), _pytest_ids),
     ),
-    Runner(
+    TestRunner(
         "Django",
         r"manage\.py test\b",
         r"^Creating test database",
@@ -146,7 +146,7 @@ RUNNERS = (
         "TEST-*.xml",
         stops=r"--failfast",
     ),
-    Runner(
+    TestRunner(
         "unittest",
         r"\bunittest\b|\bxmlrunner\b",
         r"^Ran \d+ tests? in ",
@@ -154,7 +154,7 @@ RUNNERS = (
         "reports/*.xml",
         stops=r"-f|--failfast",
     ),
-    Runner(
+    TestRunner(
         "Playwright",
         r"\bplaywright test\b",
         r"^Running \d+ tests? using \d+ workers?",
@@ -162,7 +162,7 @@ RUNNERS = (
         "unit.xml",
         stops=r"-x|--max-failures(?:=|\s)\d+",
     ),
-    Runner(
+    TestRunner(
         "Vitest",
         r"\bvitest\b",
         r"^ ?RUN  v\d",
@@ -171,7 +171,7 @@ RUNNERS = (
         stops=r"--bail(?:(?:=|\s)\d+)?",
         listing=Listing(_vitest, partial(_json_names, begin="[", within="", name="name")),
     ),
-    Runner(
+    TestRunner(
         "Jest",
         r"\bjest\b|react-scripts test",
         r"^Test Suites: ",
@@ -179,7 +179,7 @@ RUNNERS = (
         "unit.xml",
         stops=r"--bail(?:(?:=|\s)\d+)?|-b",
     ),
-    Runner(
+    TestRunner(
         "Mocha",
         r"\bmocha\b",
         r"^  \d+ passing \(",
@@ -191,7 +191,7 @@ RUNNERS = (
             partial(_json_names, begin="{", within="tests", name="fullTitle"),
         ),
     ),
-    Runner(
+    TestRunner(
         "Bun",
         r"\bbun test\b",
         r"^bun test v\d",
@@ -199,16 +199,16 @@ RUNNERS = (
         "unit.xml",
         stops=r"--bail(?:(?:=|\s)\d+)?",
     ),
-    Runner(
+    TestRunner(
         "Node.js",
         r"\bnode\b.{0,80}--test\b",
         r"^# tests \d+$",
         "node --test --test-reporter=junit --test-reporter-destination=unit.xml",
         "unit.xml",
     ),
-    Runner("AVA", r"\bava\b", r"^  \d+ tests? passed$", "npx ava --tap", "none", stops=r"--fail-fast"),
-    Runner("node-tap", r"\btap\b", r"^# \{ total: ", "npx tap --reporter=tap", "none", stops=r"--bail"),
-    Runner(
+    TestRunner("AVA", r"\bava\b", r"^  \d+ tests? passed$", "npx ava --tap", "none", stops=r"--fail-fast"),
+    TestRunner("node-tap", r"\btap\b", r"^# \{ total: ", "npx tap --reporter=tap", "none", stops=r"--bail"),
+    TestRunner(
         "RSpec",
         r"\brspec\b",
         r"^\d+ examples?, \d+ failures?",
@@ -220,7 +220,7 @@ RUNNERS = (
             partial(_json_names, begin='{"version"', within="examples", name="full_description"),
         ),
     ),
-    Runner(
+    TestRunner(
         "PHPUnit",
         r"\bphpunit\b",
         r"^PHPUnit \d",
@@ -232,15 +232,17 @@ RUNNERS = (
             partial(_lines, pattern=r"^ - ([^\n:]+)::(\w+)[#\"]?"),
         ),
     ),
-    Runner(
+    TestRunner(
         "Maven",
         r"\bmvnw?\b",
         r"^\[INFO\] Scanning for projects",
         "mvn test",
         "target/surefire-reports/TEST-*.xml",
     ),
-    Runner("Gradle", r"\bgradlew?\b", r"^> Task :test", "gradle test", "build/test-results/test/TEST-*.xml"),
-    Runner(
+    TestRunner(
+        "Gradle", r"\bgradlew?\b", r"^> Task :test", "gradle test", "build/test-results/test/TEST-*.xml"
+    ),
+    TestRunner(
         ".NET",
         r"\bdotnet test\b",
         r"^Test run for .*\.dll",

@@ -8,8 +8,7 @@ fetch/                                   project files from anywhere, trusted ne
 prepare                                  a problem made ready
 """
 
-from astra_async.problems.choose import passes, select
 from astra_async.problems.manifest import complete, weighted
-from astra_async.problems.problems_csv import ProblemSet, load_problems
+from astra_async.problems.problems_csv import ProblemSet, load_problems, passes, select
 
 __all__ = ["ProblemSet", "complete", "load_problems", "passes", "select", "weighted"]

@@ -57,7 +57,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Selection:
     """How a CSV is read: `--projects`, `--column`, `--skills`."""
 
     projects: str | None = None
@@ -65,7 +65,7 @@ class Wanted:
     skills: str | None = None
 
 
-async def load_set(text: str, store: Store, wanted: Wanted) -> ProblemSet:
+async def load_set(text: str, store: Store, wanted: Selection) -> ProblemSet:
     """The problems that `--problems` names: a CSV, a fetched folder, the hub, a web address.
 
     Raises ProblemsError, other UsageErrors, and SourceError when it cannot be had.
@@ -128,7 +128,7 @@ async def _info(source: HubSet, store: Store) -> tuple[HubInfo, tuple[str, ...]]
 
 
 async def collect(
-    source: Source, folder: Path, store: Store, wanted: Wanted, *, update: bool = False, say: Say
+    source: Source, folder: Path, store: Store, wanted: Selection, *, update: bool = False, say: Say
 ) -> Collected:
     """Bring a set into its folder: CSV and archives, as its lock pins them, or begin that lock.
 
@@ -161,7 +161,7 @@ async def collect(
         return replace(collected, newer=newer)
 
 
-def _load_local(path: Path, wanted: Wanted) -> ProblemSet:
+def _load_local(path: Path, wanted: Selection) -> ProblemSet:
     """A CSV of this machine; in a fetched folder, or named in one, with the archives that its lock pins."""
     folder = path if path.is_dir() else path.parent
     lock = read_lock(folder)
@@ -184,7 +184,7 @@ def _load_local(path: Path, wanted: Wanted) -> ProblemSet:
     return add_skills(found, own) if own.exists() and not wanted.skills else found
 
 
-def _load_csv(path: Path, lock: Lock, wanted: Wanted) -> ProblemSet:
+def _load_csv(path: Path, lock: Lock, wanted: Selection) -> ProblemSet:
     """The problems of a fetched CSV, their files where the CSV says."""
     return load_problems(
         path,
@@ -194,7 +194,7 @@ def _load_csv(path: Path, lock: Lock, wanted: Wanted) -> ProblemSet:
     )
 
 
-def _load_pinned(lock: Lock, folder: Path, wanted: Wanted) -> ProblemSet:
+def _load_pinned(lock: Lock, folder: Path, wanted: Selection) -> ProblemSet:
     """The same with what has come of their files in place of where that came from."""
     found = _load_csv(folder / lock.csv, lock, wanted)
     if wanted.projects:

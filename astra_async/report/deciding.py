@@ -16,7 +16,7 @@ import numpy as np
 
 from astra_async.report.run_settings import families_of
 from astra_async.report.table import WHO, Column, Table, shown, visible
-from astra_async.stats.sequential import RULE, Outcome, Schedule, Series, can_tell, decide, precise
+from astra_async.stats.sequential import RULE, Schedule, SequentialOutcome, Series, can_tell, decide, precise
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Compared:
     a: str
     b: str
     format: Format
-    looks: tuple[Outcome, ...]
+    looks: tuple[SequentialOutcome, ...]
 
     @property
     def state(self) -> State:
@@ -90,14 +90,14 @@ def compared(run: Run, record: Mapping[str, Any]) -> list[Compared]:
 
 def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Compared]:
     """What the looks in run.json say, without a look at the results."""
-    looks: dict[tuple[str, str, str], list[Outcome]] = {}
+    looks: dict[tuple[str, str, str], list[SequentialOutcome]] = {}
     for look in record.get("looks", ()):
         values = {name: look[name] for name in ("state", "k", "difference")}
         interval = None if look["interval"] is None else (look["interval"][0], look["interval"][1])
         could = look["problems"]
         if could is None and look["state"] in ("open", "not separable"):
             could = math.inf  # which JSON does not have
-        found = Outcome(**values, interval=interval, problems=could)
+        found = SequentialOutcome(**values, interval=interval, problems=could)
         looks.setdefault((look["a"], look["b"], look["format"]), []).append(found)
     return [
         Compared(a=a, b=b, format=fmt, looks=tuple(looks.get((a, b, fmt), ())))
@@ -316,7 +316,9 @@ def _series(schedule: Schedule, a: Floats, b: Floats, families: Any) -> Series:
     )
 
 
-def _looks_at(schedule: Schedule, record: Mapping[str, Any], scores: Floats, families: Any) -> list[Outcome]:
+def _looks_at(
+    schedule: Schedule, record: Mapping[str, Any], scores: Floats, families: Any
+) -> list[SequentialOutcome]:
     first = [scores[:, :k] for k in schedule.rounds if k <= _complete(scores)]
     means, within = [each.mean(axis=1) for each in first], [_within(each) for each in first]
     return precise(schedule, means, within, families, record["target_se"] / 100)

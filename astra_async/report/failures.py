@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from astra_async.report.labels import CLASSES, JUDGE, read_judged
 from astra_async.report.packed_row import FAILURES
 from astra_async.report.table import WHO, Column, Table
-from astra_async.stats.agreement import agreement, corrected_share
+from astra_async.stats.association import agreement, corrected_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

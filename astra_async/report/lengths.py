@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.table import WHO, Column, Table
-from astra_async.stats.correlation import correlation
+from astra_async.stats.association import correlation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from astra_async.agents.agent_runs import AgentRuns, Agents
 from astra_async.agents.call_log import CallLog
 from astra_async.agents.gateway.gateway_server import Gateway
-from astra_async.agents.model_calls import Calls
+from astra_async.agents.model_calls import AgentCalls
 from astra_async.errors import ContainerLost
 from astra_async.running.model_pools import close_later
 
@@ -61,7 +61,7 @@ class AgentAsking:
         self, request: ModelRequest, prepared: Prepared, image: str, pool: ModelPool
     ) -> Completion:
         key = request.key.first
-        calls = Calls(
+        calls = AgentCalls(
             key,
             pool=pool,
             settings=self.models[key.model],

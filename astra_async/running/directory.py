@@ -33,7 +33,6 @@ from astra_async.files import file_mode, remove_drafts, write_atomically
 from astra_async.redaction import mask
 from astra_async.running.fingerprint import merge_description, merge_parts
 from astra_async.running.held import HeldLines, taken_over
-from astra_async.running.indexing import OnRecord, ignore, index_log, outputs_at
 from astra_async.running.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.running.ownership import (
     lock_directory,
@@ -45,12 +44,16 @@ from astra_async.running.recorded import (
     CALLS_NAME,
     TURN_LOG_NAMES,
     CountedTests,
+    OnRecord,
     Place,
     Spent,
     completion_fields,
     completion_from,
     count_other_calls,
     count_spent,
+    ignore,
+    index_log,
+    outputs_at,
     result_fields,
 )
 from astra_async.types.records import (

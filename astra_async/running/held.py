@@ -22,9 +22,8 @@ from astra_async.types.records import Flaw, read_record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from astra_async.running.indexing import OnRecord
     from astra_async.running.log import AppendLog
-    from astra_async.running.recorded import Place
+    from astra_async.running.recorded import OnRecord, Place
     from astra_async.types import AnswerKey
 
 # Enough for the answers of some hundred calls in flight.

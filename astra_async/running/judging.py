@@ -21,10 +21,16 @@ from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Exhibits, judg
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
 from astra_async.files import file_mode, read_at, write_atomically
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
-from astra_async.running.chosen_models import check_models, resolved_models, simulated_models, simulated_names
 from astra_async.running.held import HeldLines, append
 from astra_async.running.log import AppendLog, encode, keep_synced, now_utc
-from astra_async.running.model_pools import open_pools, unrecorded_usd
+from astra_async.running.model_pools import (
+    check_models,
+    open_pools,
+    resolved_models,
+    simulated_models,
+    simulated_names,
+    unrecorded_usd,
+)
 from astra_async.running.problem_set import cache_root
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
 from astra_async.types import ModelRequest, SampleKey

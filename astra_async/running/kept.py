@@ -46,7 +46,7 @@ _FOLDERS = ("projects/objects", "projects/index", "expected", "outputs", "failed
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredItem:
     """One thing: `at` is when it was made or last written, in seconds since 1970; `used_by` keeps it."""
 
     kind: Kind
@@ -85,7 +85,7 @@ def nobody_else(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def cached(folder: Path) -> Iterator[Kept]:
+def cached(folder: Path) -> Iterator[StoredItem]:
     """The files of the cache that are this program's."""
     for name in _FOLDERS:
         if any((folder / part).is_symlink() for part in (name, name.partition("/")[0])):
@@ -95,10 +95,10 @@ def cached(folder: Path) -> Iterator[Kept]:
             with suppress(OSError):
                 found = path.lstat()
                 if stat.S_ISREG(found.st_mode) and _CACHED.fullmatch(short):
-                    yield Kept("caches", short, found.st_size, found.st_mtime)
+                    yield StoredItem("caches", short, found.st_size, found.st_mtime)
 
 
-async def in_engine(engine: Engine) -> AsyncIterator[Kept]:
+async def in_engine(engine: Engine) -> AsyncIterator[StoredItem]:
     """Images, agents and containers that are this program's.
 
     An image stays while a container is made from it, and all do while a process lives that has containers:
@@ -113,22 +113,22 @@ async def in_engine(engine: Engine) -> AsyncIterator[Kept]:
             used = "" if whose.owner_is_dead else f"run {whose.run}, whose process may live"
             living = living or used
             name, size, at = str(each["Names"][0]), int(each.get("SizeRw") or 0), float(each["Created"])
-            yield Kept("containers", name.removeprefix("/"), size, at, used)
+            yield StoredItem("containers", name.removeprefix("/"), size, at, used)
     for each in await engine.images():
         for name in filter(_IMAGE.fullmatch, each.get("RepoTags") or ()):
             used = users.get(str(each["Id"])) or living
-            yield Kept("images", name, int(each["Size"]), _created(each["Created"]), used)
+            yield StoredItem("images", name, int(each["Size"]), _created(each["Created"]), used)
     sizes = await engine.volume_sizes()
     for each in await engine.volumes():
         if installed_as(name := str(each["Name"])):
-            yield Kept("agents", name, sizes.get(name, 0), _created(each["CreatedAt"]), living)
+            yield StoredItem("agents", name, sizes.get(name, 0), _created(each["CreatedAt"]), living)
 
 
 def _created(value: Any) -> float:
     return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else float(value)
 
 
-async def remove(engine: Engine | None, folder: Path, things: Sequence[Kept]) -> Mapping[str, str]:
+async def remove(engine: Engine | None, folder: Path, things: Sequence[StoredItem]) -> Mapping[str, str]:
     """Remove them, newest first: what stands on an image goes before it. Returns what stayed, and why."""
     stayed = {}
     for each in sorted(things, key=lambda thing: -thing.at):

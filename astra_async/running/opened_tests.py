@@ -35,7 +35,7 @@ GRADINGS_PER_PLACE = 2  # one in its container, one being packed or judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class RunOpening:
     """What everything of a run is opened from; what is opened closes with `stack`, the last first."""
 
     config: RunConfig
@@ -62,7 +62,7 @@ class Tests:
     cluster: ClusterSandbox | None = None
 
 
-async def open_tests(opening: Opening, prepared: Mapping[str, Prepared]) -> Tests:
+async def open_tests(opening: RunOpening, prepared: Mapping[str, Prepared]) -> Tests:
     """Open where tests run, and begin to bring there what they run in; a cluster's nodes have it all then."""
     config, stack, say, run_id = opening.config, opening.stack, opening.say, opening.directory.run_id
     failures = FailedImages(cache_root(), retry=config.retry_images)
@@ -116,7 +116,7 @@ async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
             yield engine
 
 
-def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grading:
+def open_grading(opening: RunOpening, tests: Tests, lenient: LenientParser) -> Grading:
     """Return the parts that grade answers: expected tests, time-out repetitions, earlier verdicts."""
     config, directory, recorded = opening.config, opening.directory, opening.recorded
     sandbox = tests.sandbox

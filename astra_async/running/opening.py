@@ -20,13 +20,6 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
-from astra_async.running.chosen_models import (
-    check_agents,
-    check_models,
-    resolved_models,
-    simulated_models,
-    simulated_names,
-)
 from astra_async.running.description import (
     feedback_modes,
     grading_parts,
@@ -36,10 +29,18 @@ from astra_async.running.description import (
 )
 from astra_async.running.directory import RunDirectory
 from astra_async.running.live import kept_live
-from astra_async.running.model_pools import open_pools, unrecorded_usd
+from astra_async.running.model_pools import (
+    check_agents,
+    check_models,
+    open_pools,
+    resolved_models,
+    simulated_models,
+    simulated_names,
+    unrecorded_usd,
+)
 from astra_async.running.opened_tests import (
     GRADINGS_PER_PLACE,
-    Opening,
+    RunOpening,
     Tests,
     image_ids,
     open_grading,
@@ -115,7 +116,7 @@ async def open_run(
         for warning in directory.warnings:
             say(f"warning: {warning}")
         async with AsyncExitStack() as stack:
-            opening = Opening(config=config, directory=directory, recorded=recorded, stack=stack, say=say)
+            opening = RunOpening(config=config, directory=directory, recorded=recorded, stack=stack, say=say)
             run = await _opened(opening, problems, docker=not generate_only)
             run.runner.on_result = on_result
             yield run
@@ -179,7 +180,7 @@ def _let_go(directory: RunDirectory) -> None:
     directory.close()
 
 
-async def _opened(opening: Opening, problems: Sequence[Problem], *, docker: bool) -> OpenRun:
+async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: bool) -> OpenRun:
     directory, say = opening.directory, opening.say
     prepared, unprepared = await ready_problems(opening.config, problems, say)
     for warning in warnings_of(prepared):
@@ -215,7 +216,7 @@ async def _opened(opening: Opening, problems: Sequence[Problem], *, docker: bool
     return OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
 
 
-async def _setup(opening: Opening, plan: Plan, pools: Mapping[str, AnyPool], tests: Tests | None) -> Setup:
+async def _setup(opening: RunOpening, plan: Plan, pools: Mapping[str, AnyPool], tests: Tests | None) -> Setup:
     """What samples are asked and graded with."""
     config = opening.config
     agents: AgentAsking | None = None
@@ -259,7 +260,7 @@ def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | 
     return runner
 
 
-async def _record_plan(opening: Opening, prepared: Mapping[str, Prepared], tests: Tests | None) -> None:
+async def _record_plan(opening: RunOpening, prepared: Mapping[str, Prepared], tests: Tests | None) -> None:
     """Write run.json and the prompts; raises ConflictError when a part that has results differs."""
     config, directory = opening.config, opening.directory
     names, ids = (tests.names, await image_ids(tests)) if tests else ({}, {})
@@ -285,7 +286,7 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
             runner.note("spent", model=model, cost_usd=cost_usd, detail="calls that ended without a record")
 
 
-async def _with_models(opening: Opening, tests: Tests | None) -> Opening:
+async def _with_models(opening: RunOpening, tests: Tests | None) -> RunOpening:
     """The same with all that is known of its models and agents, as this machine has them.
 
     Raises UsageError for an agent that is not installed.

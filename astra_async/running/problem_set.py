@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
-    from astra_async.problems.collect import Wanted
+    from astra_async.problems.collect import Selection
     from astra_async.problems.fetch import Store
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Problem
@@ -58,11 +58,11 @@ async def load_problem_set(config: RunConfig) -> ProblemSet:
         return await load_set(config.problems, store, wanted(config))
 
 
-def wanted(config: RunConfig) -> Wanted:
+def wanted(config: RunConfig) -> Selection:
     """How the problems' CSV is read."""
-    from astra_async.problems.collect import Wanted
+    from astra_async.problems.collect import Selection
 
-    return Wanted(projects=config.projects, columns=config.columns, skills=config.skills)
+    return Selection(projects=config.projects, columns=config.columns, skills=config.skills)
 
 
 def data_config(

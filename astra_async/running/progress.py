@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from astra_async.listing import some
+from astra_async.running.description import missing_cells
 from astra_async.running.recorded import Spent, believed, named, readable, spent
-from astra_async.running.typed_commands import missing_cells
 from astra_async.types import Trouble
 from astra_async.types.records import Flaw, read_key, read_run
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle import PoolState
     from astra_async.config import RunConfig
     from astra_async.metrics import Summary
+    from astra_async.running.description import Cell
     from astra_async.running.model_pools import AnyPool
     from astra_async.running.runner import Runner
-    from astra_async.running.typed_commands import Cell
     from astra_async.types import AnswerKey, RunSandbox
 
 _RECENT_S = 600.0  # how far back a directory's pace is measured

@@ -1,4 +1,4 @@
-"""What the lines of a run directory hold, for whoever reads one that need not be open, and how it is written.
+"""What the lines of a run directory hold, and where the line of each key stands.
 
 Nothing here takes the lock: a run may be under way.
 """
@@ -7,32 +7,39 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from astra_async.errors import ExpectationError
-from astra_async.files import file_mode, is_shared, write_atomically
+from astra_async.files import file_mode, is_shared, read_at, write_atomically
 from astra_async.running.log import fields_of, scan
 from astra_async.surrogates import without_surrogates
-from astra_async.types import AgentWork, Completion, Usage, is_agent
+from astra_async.types import AgentWork, Completion, SampleKey, Usage, is_agent
 from astra_async.types.records import (
+    Disbelieved,
     Flaw,
     check_answer,
+    check_schema,
     check_turn,
+    counting,
     is_format,
     read_key,
     read_named,
     read_record,
     read_turn_key,
+    repeated,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from astra_async.types import AnswerKey, ExpectedTest, Prompt, Result
+
 
 Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -235,3 +242,57 @@ def result_fields(result: Result) -> dict[str, Any]:
         if recorded[name] is None:
             del recorded[name]
     return recorded | {name: msgspec.to_builtins(recorded[name]) for name in ("tests", "extra_tests")}
+
+
+OnRecord = Callable[[Mapping[str, Any]], object]
+
+
+def ignore(_: Mapping[str, Any]) -> None:
+    """Hear of a record, and do nothing."""
+
+
+def index_log(
+    path: Path, index: dict[AnswerKey, Place], check: OnRecord, on_record: OnRecord = ignore
+) -> Iterator[str]:
+    """Add to the index where each believed line stands; yields what was repaired or ignored, a line each.
+
+    Raises ConflictError (lines that contradict each other, another schema).
+    """
+    lines: dict[AnswerKey, int] = {}
+    read = key_reader(path.name)
+    disbelieved = Disbelieved(path.name, read)
+    for number, offset, line in scan(path):
+        try:
+            record = read_record(line)
+            key = _interned(read(record))
+            check_schema(record, f"{path} line {number}")
+            check(record)
+        except Flaw as flaw:
+            disbelieved.add(number, flaw, line)
+            continue
+        if key in index:
+            earlier = read_at(path, *index[key])
+            counts = counting(earlier, line)
+            if counts is None:
+                yield repeated(path, (lines[key], number), (earlier, line))
+            if counts is not line:
+                continue
+        index[key] = (offset, len(line))
+        lines[key] = number
+        on_record(record)
+    yield from disbelieved.warnings(index.__contains__)
+
+
+def outputs_at(path: Path) -> dict[AnswerKey, Place]:
+    """Where outputs stand; the last one of a key counts."""
+    found: dict[AnswerKey, Place] = {}
+    for place, record in readable(path):
+        with contextlib.suppress(Flaw):
+            found[read_turn_key(record) if record.get("turn") else read_key(record)] = place
+    return found
+
+
+def _interned(key: AnswerKey) -> AnswerKey:
+    """The same key; a million of them share their names."""
+    names = SampleKey(sys.intern(key.model), key.format, sys.intern(key.problem_id), key.sample)
+    return names.at(key.turn)

@@ -25,7 +25,7 @@ from astra_async.running.final_line import FinalLine
 from astra_async.running.log import now_utc
 from astra_async.running.turns import TurnPlan, characters_before, conversation, standing_files
 from astra_async.surrogates import without_surrogates
-from astra_async.testing.examined import Entry
+from astra_async.testing.examined import Submission
 from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable, is_agent
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ async def grade_sample(
             else:
                 async with passage.testing():
                     await reading.aclose()  # only now: what was read and waits for its test is bounded too
-                    entry = Entry(prepared=prepared, image=image, integrated=integrated)
+                    entry = Submission(prepared=prepared, image=image, integrated=integrated)
                     examiner = grading.examiner(key)
                     examined = await examiner.examine(entry, expected.tests)
                 _compare_with_expectations(key, examined, directory, grading)

@@ -33,7 +33,7 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class LimitWindow:
     """One dimension as a response announces it.
 
     `reset_s` is the time until the bucket is full, `reset_at` the same as Unix time.
@@ -80,9 +80,9 @@ class _Bucket:
         limit = self.per_minute
         return Rejected(dimension=self.dimension, limit=limit, requested=amount, wait_s=wait_s, **about)
 
-    def window(self, unix: float) -> Window:
+    def window(self, unix: float) -> LimitWindow:
         reset_s = (self.capacity - self.level) / self.rate
-        return Window(
+        return LimitWindow(
             dimension=self.dimension,
             limit=self.per_minute,
             remaining=max(0.0, math.floor(self.level + _ROUNDING)),
@@ -122,7 +122,7 @@ class RateLimiter:
             if bucket.dimension == "tokens":
                 bucket.level -= tokens
 
-    def windows(self, model: str) -> tuple[Window, ...]:
+    def windows(self, model: str) -> tuple[LimitWindow, ...]:
         """What the headers of a response announce; empty without limits."""
         unix = self._clocks.unix()
         return tuple(bucket.window(unix) for bucket in self._refilled(model, self._clocks.monotonic()))

@@ -30,7 +30,7 @@ class Taken:
     counted: bool = False
 
 
-class Samples:
+class SampleNumbers:
     """Counts attempts, and numbers the requests of clients that name no sample.
 
     Attempts are counted until the sample is answered, so memory holds unanswered samples only. Requests

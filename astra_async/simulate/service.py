@@ -18,7 +18,7 @@ from astra_async.simulate.delivery import broken_at, due_times, fault_of, groupe
 from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
 from astra_async.simulate.limits import SMALLEST_TOKENS, PromptCache, RateLimiter
 from astra_async.simulate.model_answers import draw_answer, draw_judgement, limited, tokens_in
-from astra_async.simulate.numbering import Samples
+from astra_async.simulate.numbering import SampleNumbers
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.tool_work import draw_aside, draw_work
 from astra_async.simulate.wires.asked import Ask, BadAsk
@@ -90,7 +90,7 @@ class Service:
         self._answers = answers
         self._limiter = RateLimiter(settings, clocks)
         self._cache = PromptCache(settings.cache_ttl_s, clocks.monotonic)
-        self._samples = Samples(settings.seed, find_problem)
+        self._samples = SampleNumbers(settings.seed, find_problem)
 
     def processed(
         self, wire: Wire, body: Mapping[str, Any], header: str | None = None, model: str | None = None

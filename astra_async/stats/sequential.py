@@ -73,7 +73,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SequentialOutcome:
     """What is known of A against B after `k` samples of both; `interval` is the repeated one.
 
     `problems`: how many like these would separate them with 80 % power if the difference is what it seems
@@ -98,7 +98,7 @@ def schedule_of(
     return Schedule(rounds=tuple(rounds), spent=spent, alpha=alpha, margin=margin, flips=flips, seed=seed)
 
 
-def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[Outcome]]:
+def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[SequentialOutcome]]:
     """The outcomes of all pairs, look by look, for rounds that all open ones have; the last is how it stands.
 
     A pair's list ends with its decision. The order of the pairs changes nothing.
@@ -197,9 +197,9 @@ def _flipped(schedule: Schedule, pair: Series) -> Floats:
     return np.asarray(np.abs(d @ signs(schedule.flips, schedule.seed, d.shape[1]).T))
 
 
-def _seen(schedule: Schedule, pair: Series, look: int, state: State, pairs: int) -> Outcome:
+def _seen(schedule: Schedule, pair: Series, look: int, state: State, pairs: int) -> SequentialOutcome:
     a, b, k = pair.a[look], pair.b[look], schedule.rounds[look]
-    return Outcome(
+    return SequentialOutcome(
         state=state,
         k=k,
         difference=float(math.fsum(a) - math.fsum(b)) / len(a),
@@ -258,13 +258,13 @@ def precise(
     within: Sequence[float],
     families: NDArray[np.str_] | None,
     target_se: float,
-) -> list[Outcome]:
+) -> list[SequentialOutcome]:
     """Looks at one model until the standard error of its mean over new problems is `target_se` or below.
 
     "not separable" stands for: no number of samples brings these problems there. Looks at spreads alone
     hardly bias a mean. `difference` is the mean itself, with its interval for new problems.
     """
-    looks: list[Outcome] = []
+    looks: list[SequentialOutcome] = []
     for k, values, spread in zip(schedule.rounds, means, within, strict=False):
         between, most = between_of(values, spread, k, families), schedule.rounds[-1]
         variance = between + spread / k
@@ -274,7 +274,7 @@ def precise(
             state = "not separable"
         needed = math.ceil((between + spread / most) / target_se**2)
         looks.append(
-            Outcome(
+            SequentialOutcome(
                 state=state,
                 k=k,
                 difference=float(values.mean()),

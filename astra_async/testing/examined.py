@@ -19,7 +19,7 @@ class Solved(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Submission:
     """A solution to grade: the changes, the problem and the image."""
 
     prepared: Prepared

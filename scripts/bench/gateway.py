@@ -25,7 +25,7 @@ from programs import python, toy_server
 
 from astra_async.agents.call_log import CallLog
 from astra_async.agents.gateway.gateway_server import Gateway
-from astra_async.agents.model_calls import Calls
+from astra_async.agents.model_calls import AgentCalls
 from astra_async.asking.providers import open_provider
 from astra_async.asking.throttle import Pool
 from astra_async.types import ModelSettings, SampleKey
@@ -98,7 +98,7 @@ async def serve(place: str, samples: int) -> None:
         tokens = []
         for number in range(samples):
             key = SampleKey(spec, "bench", "p", number)
-            calls = Calls(key, pool=pool, settings=settings, log=log, limits=AgentLimits(steps=None))
+            calls = AgentCalls(key, pool=pool, settings=settings, log=log, limits=AgentLimits(steps=None))
             admitted.enter_context(gateway.admit(calls))
             tokens.append(calls.token)
         print(json.dumps([str(gateway.socket), tokens]), flush=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from astra_async.agents.model_calls import Calls
+    from astra_async.agents.model_calls import AgentCalls
     from astra_async.types import Completion, ModelRequest, Solution
     from astra_async.types.agents import AgentLimits
 
@@ -37,7 +37,7 @@ class OneSample:
         self.calls = calls_of(folder, pool, limits=limits)
 
     @classmethod
-    def of(cls, calls: Calls) -> OneSample:
+    def of(cls, calls: AgentCalls) -> OneSample:
         """A sample with calls of one's own."""
         sample = cls.__new__(cls)
         sample.calls = calls

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from astra_async.agents.model_calls import Calls, ModelPool
+    from astra_async.agents.model_calls import AgentCalls, CallPool
     from astra_async.types import Completion, ModelRequest, Provider, RateLimits
     from astra_async.types.agents import AgentLimits
 
@@ -26,7 +26,7 @@ URL = "http://gateway"
 class Behind:
     """What a client sees, and what is behind it."""
 
-    calls: Calls
+    calls: AgentCalls
     session: aiohttp.ClientSession
     gateway: Gateway
 
@@ -56,7 +56,7 @@ class Straight:
 @asynccontextmanager
 async def behind(
     folder: Path,
-    pool: ModelPool,
+    pool: CallPool,
     *,
     spec: str = "openai-compatible/real-name",
     limits: AgentLimits | None = None,

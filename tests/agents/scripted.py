@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from astra_async.agents.call_log import CallLog
-from astra_async.agents.model_calls import Calls, ModelPool
+from astra_async.agents.model_calls import AgentCalls, CallPool
 from astra_async.types import Completion, ModelSettings, SampleKey, Usage
 from astra_async.types.agents import AgentLimits, Dialogue, Message, Tool, ToolCall
 
@@ -55,15 +55,15 @@ def a_model(spec: str = "openai-compatible/toy") -> ModelSettings:
 
 def calls_of(
     folder: Path,
-    pool: ModelPool,
+    pool: CallPool,
     *,
     limits: AgentLimits | None = None,
     log: CallLog | None = None,
     spec: str = "openai-compatible/toy",
     sample_header: str | None = None,
-) -> Calls:
+) -> AgentCalls:
     log = log or CallLog.open(folder / "calls.jsonl")
-    return Calls(
+    return AgentCalls(
         KEY,
         pool=pool,
         settings=a_model(spec),

@@ -23,7 +23,7 @@ from astra_async.types.agents import AgentLimits, Dialogue, Message, NativeBody,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from astra_async.agents.model_calls import Calls
+    from astra_async.agents.model_calls import AgentCalls
     from astra_async.types import Completion, ModelRequest
 
 
@@ -278,7 +278,7 @@ def test_a_torn_last_line_is_cut_and_its_call_asked_again(tmp_path: Path) -> Non
 
 
 def test_a_call_that_the_disk_refuses_is_held_and_found_by_the_next_process(tmp_path: Path) -> None:
-    def session(pool: Scripted, directory: RunDirectory) -> Calls:
+    def session(pool: Scripted, directory: RunDirectory) -> AgentCalls:
         log = CallLog(directory.calls.path, directory.calls, directory.keep)
         return calls_of(tmp_path, pool, log=log)
 

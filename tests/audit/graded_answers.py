@@ -13,7 +13,7 @@ from shops import SHOPS, Shop
 from astra_async.answers import parse_strictly
 from astra_async.answers.lenient import LenientParser
 from astra_async.audit.audit_log import AuditLine, SolutionKey
-from astra_async.audit.auditor import Auditor, Recorded, Suites, passed_names
+from astra_async.audit.auditor import Auditor, RecordedSolution, Suites, passed_names
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
 from astra_async.images.build import ensure_image_set
@@ -184,7 +184,7 @@ class Grader:
         assert isinstance(read, Solution)
         integrated = integrate(prepared.project, anchored(read, prepared.project), prepared.policy)
         files = integrated.files if isinstance(integrated, Integrated) else {}
-        solution = Recorded(
+        solution = RecordedSolution(
             key=SolutionKey(case.framework, result.solution_sha256),
             passed=frozenset(passed_names(result.tests)),
             answer=(0, 0),

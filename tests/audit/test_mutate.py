@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from astra_async.audit.parsing import mutable_tests
+from astra_async.audit.mutants import mutable_tests
 from astra_async.languages.mutations import NEGATION
 
 PYTHON = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing
 from astra_async.asking.batches.batch_log import BatchLog
 from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.asking.providers.chat_reader import ChatReader
@@ -64,13 +64,13 @@ class InstantBatches(BatchInterface):
         lines = [orjson.dumps(row) + b"\n" for row in self.batches[int(standing.results[0])]]
         await asyncio.to_thread(path.write_bytes, b"".join(lines))
 
-    def read(self, line: bytes) -> Outcome:
+    def read(self, line: bytes) -> BatchOutcome:
         row = orjson.loads(line)
         message = {"content": xml_answer(TESTS - 2 + row["turn"])}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 10, "completion_tokens": 5}
         body = {"object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
-        return Outcome(custom_id=row["id"], body=body)
+        return BatchOutcome(custom_id=row["id"], body=body)
 
     def reader(self) -> Reader:
         return ChatReader()

@@ -14,7 +14,7 @@ import pytest
 
 from astra_async.cli.clean import _age_s
 from astra_async.errors import UsageError
-from astra_async.running.kept import Kept, cached, in_engine, nobody_else, remove
+from astra_async.running.kept import StoredItem, cached, in_engine, nobody_else, remove
 from astra_async.testing.sandbox.sweep import container_name, owner
 from command_server import astra
 
@@ -180,8 +180,8 @@ def dead(run: str) -> str:
     return name.replace(owner(), f"{place}.999999999.1")
 
 
-def found(engine: SomeEngine) -> list[Kept]:
-    async def gather() -> list[Kept]:
+def found(engine: SomeEngine) -> list[StoredItem]:
+    async def gather() -> list[StoredItem]:
         return [each async for each in in_engine(cast("Engine", engine))]
 
     return asyncio.run(gather())

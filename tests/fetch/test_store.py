@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from astra_async.errors import ArchiveError, SourceError
 from astra_async.problems.fetch import Store
-from astra_async.problems.fetch.cache import Cache, Known
+from astra_async.problems.fetch.cache import Cache, CachedLocation
 from astra_async.problems.fetch.retrying import Passing, TrickleWatch
 from astra_async.types import S3Settings
 from s3_server import s3_server
@@ -540,7 +540,7 @@ def test_a_cache_that_cannot_be_written_is_told_with_its_place(tmp_path: Path) -
     with pytest.raises(SourceError, match="file/cache cannot be written"), cache.incoming():
         pass
     with pytest.raises(SourceError, match="cannot be written"):
-        cache.remember("key", Known(sha256="0"))
+        cache.remember("key", CachedLocation(sha256="0"))
 
 
 # --- S3 ----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_async.languages.javascript.ranges import first_major, satisfies
+from astra_async.languages.javascript.node_version import first_major, satisfies
 
 
 # Answers of node-semver 7 (`semver.satisfies`).

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from astra_async.languages.javascript.offline import offline_command, offline_environment
+from astra_async.languages.javascript import offline_command, offline_environment
 from astra_async.types import Project, ProjectFile
 
 if TYPE_CHECKING:

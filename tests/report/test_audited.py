@@ -6,7 +6,7 @@ import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from astra_async.audit.audit_log import AUDIT_LOG, AuditLine, Evidence
+from astra_async.audit.audit_log import AUDIT_LOG, AuditEvidence, AuditLine
 from astra_async.report.leaderboard import headline
 from astra_async.report.tables import build_report
 from astra_async.running.directory import RunDirectory
@@ -18,7 +18,7 @@ from made_runs import Made, agreeing, made_problems, write_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOUND = Evidence(test="adds", path="t.py", line=2, before="assert add() == 3", after="assert add() == 4")
+FOUND = AuditEvidence(test="adds", path="t.py", line=2, before="assert add() == 3", after="assert add() == 4")
 
 
 def lines_of(run: Path) -> list[dict[str, object]]:

@@ -20,7 +20,7 @@ from astra_async.report.labels import judgements, read_judged, relabelled, with_
 from astra_async.report.tables import build_report
 from astra_async.simulate.formatting import well_formed
 from astra_async.simulate.model_answers import ERROR_RATE, INVENTED_RATE
-from astra_async.stats.agreement import agreement, corrected_share
+from astra_async.stats.association import agreement, corrected_share
 from command_server import astra
 from made_runs import Made, MadeProblem, agreeing, write_run
 from preloaded import compiled, needs_compiler

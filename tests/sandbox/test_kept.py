@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.images.build_request import build_image
-from astra_async.running.kept import Kept, in_engine, remove
+from astra_async.running.kept import StoredItem, in_engine, remove
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import container_name, owner
 from build_context import context
@@ -41,7 +41,7 @@ def test_foreign_things_made_of_astras_images_survive(tmp_path: Path) -> None:
                 names = {each.name for each in things}
                 assert {ours, left} <= names
                 assert not {theirs, foreign} & names
-                mine: list[Kept] = [each for each in things if each.name in (ours, left)]
+                mine: list[StoredItem] = [each for each in things if each.name in (ours, left)]
                 assert await remove(engine, tmp_path, mine) == {}
                 assert await engine.image(ours) is None
                 assert await engine.image(theirs) is not None

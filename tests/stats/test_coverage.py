@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy
 
-from astra_async.stats.correlation import correlation
+from astra_async.stats.association import correlation
 from astra_async.stats.intervals import (
     difference_interval,
     equivalence,

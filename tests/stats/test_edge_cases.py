@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_async.report.pairwise import Values, compared
-from astra_async.stats.correlation import correlation
+from astra_async.stats.association import correlation
 from astra_async.stats.differences import (
     benjamini_hochberg,
     conclusion,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
-from astra_async.stats.correlation import correlation, rank_interval
+from astra_async.stats.association import correlation, rank_interval
 from astra_async.stats.differences import (
     benjamini_hochberg,
     conclusion,

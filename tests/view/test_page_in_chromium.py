@@ -26,7 +26,7 @@ from watched_runs import (
     nasty_run,
 )
 
-from astra_async.audit.audit_log import AUDIT_LOG, AuditLine, Evidence
+from astra_async.audit.audit_log import AUDIT_LOG, AuditEvidence, AuditLine
 from astra_async.files import write_atomically
 from astra_async.report.deciding import group_of, recorded
 from astra_async.running.log import encode, now_utc
@@ -423,7 +423,7 @@ def test_the_record_of_a_sample_is_there_as_json(plain: Path) -> None:
 def test_a_flagged_sample_shows_the_mutated_line_and_nothing_of_it_runs(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", PLAIN)
     result = scores(directory)["beta", "p02", 1]
-    evidence = Evidence(test="adds", path="t.py", line=2, before="assert add() == 3", after=RUNS_SCRIPT)
+    evidence = AuditEvidence(test="adds", path="t.py", line=2, before="assert add() == 3", after=RUNS_SCRIPT)
     line = AuditLine(
         problem_id="p02", solution_sha256=result["solution_sha256"], outcome="flagged", flagged=(evidence,)
     )

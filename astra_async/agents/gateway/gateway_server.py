@@ -23,11 +23,9 @@ from typing import TYPE_CHECKING
 import orjson
 from aiohttp import web
 
-from astra_async.agents.gateway.chat_agents import Chat
-from astra_async.agents.gateway.gemini_agents import Gemini
+from astra_async.agents.gateway.dialects import Chat, MessagesDialect, ResponsesDialect
+from astra_async.agents.gateway.gemini_agents import GeminiDialect
 from astra_async.agents.gateway.interface import Interface, NotUnderstood
-from astra_async.agents.gateway.messages_agents import Messages
-from astra_async.agents.gateway.responses_agents import Responses
 from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
@@ -37,7 +35,7 @@ from astra_async.types import Dialogue, NativeBody
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from astra_async.agents.model_calls import Calls, Step
+    from astra_async.agents.model_calls import AgentCalls, Step
     from astra_async.served import Json
     from astra_async.types import AgentWire
 
@@ -47,7 +45,7 @@ _LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
 _BYTES_PER_TOKEN = 3.2
 _EVENTS = "text/event-stream"
 _OVER = "The model cannot be asked any more: this task is over."
-_ALL: tuple[Interface, ...] = (Chat(), Responses(), Messages(), Gemini())
+_ALL: tuple[Interface, ...] = (Chat(), ResponsesDialect(), MessagesDialect(), GeminiDialect())
 INTERFACES: dict[AgentWire, Interface] = {each.speaks: each for each in _ALL}
 _PATHS: dict[str, AgentWire] = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
 
@@ -57,7 +55,7 @@ class _Request:
     """One request for an answer, understood."""
 
     interface: Interface
-    calls: Calls
+    calls: AgentCalls
     asked: Dialogue | NativeBody
     body: Json
     removed: list[str]
@@ -81,7 +79,7 @@ class Gateway:
     """
 
     def __init__(self) -> None:
-        self._calls: dict[str, Calls] = {}  # by the key of their sample's agent
+        self._calls: dict[str, AgentCalls] = {}  # by the key of their sample's agent
         short = len(tempfile.gettempdir()) < _LONGEST_FOLDER
         folder = tempfile.mkdtemp(prefix="astra-gateway-", dir=None if short else "/tmp")  # noqa: S108 - mode 0700
         self.socket = Path(folder, "model.sock")
@@ -100,7 +98,7 @@ class Gateway:
         shutil.rmtree(self.socket.parent, ignore_errors=True)
 
     @contextmanager
-    def admit(self, calls: Calls) -> Iterator[None]:
+    def admit(self, calls: AgentCalls) -> Iterator[None]:
         """Requests with `calls.token` are this sample's."""
         self._calls[calls.token] = calls
         try:
@@ -158,7 +156,7 @@ class Gateway:
         task.add_done_callback(seen)
         return await _served(asked, task, request)
 
-    def _asking_for(self, request: web.Request) -> Calls | None:
+    def _asking_for(self, request: web.Request) -> AgentCalls | None:
         headers = request.headers
         keys = (
             headers.get("x-api-key"),
@@ -209,7 +207,7 @@ async def _kept(asked: _Request, task: asyncio.Task[Step], response: web.StreamR
             await response.write(word)
 
 
-def _accounted(calls: Calls, task: asyncio.Task[Step], *, received: bool) -> None:
+def _accounted(calls: AgentCalls, task: asyncio.Task[Step], *, received: bool) -> None:
     if not task.cancelled() and task.exception() is None:
         (calls.received if received else calls.give_back)(task.result())
 
@@ -228,7 +226,7 @@ def _words(error: BaseException) -> str:
 
 
 def _understood(
-    interface: Interface, calls: Calls, body: Json, request: web.Request, *, streams: bool
+    interface: Interface, calls: AgentCalls, body: Json, request: web.Request, *, streams: bool
 ) -> _Request:
     try:
         removed = interface.tidied(body)

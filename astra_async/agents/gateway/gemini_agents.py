@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FUNCTIONS = ("functionDeclarations", "function_declarations")
 
 
-class Gemini(ServedGemini, Interface):
+class GeminiDialect(ServedGemini, Interface):
     """POST /v1beta/models/{model}:streamGenerateContent and :generateContent.
 
     Its client gives up after a minute without the head of a response, and loses an answer to a comment.

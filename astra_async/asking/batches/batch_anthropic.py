@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, Gone, Outcome, Standing, body_of
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Gone, Standing, body_of
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.error_meaning import Failure
@@ -91,17 +91,19 @@ class AnthropicBatches(BatchInterface):
         for url in standing.results:
             await self.control.save(self.own(url, "results"), path)
 
-    def read(self, line: bytes) -> Outcome:
+    def read(self, line: bytes) -> BatchOutcome:
         """A message, an error, or neither: canceled, expired."""
         found = orjson.loads(line)
         custom_id, result = str(found["custom_id"]), found["result"]
         kind = result["type"]
         if kind == "succeeded":
-            return Outcome(custom_id=custom_id, body=result["message"])
+            return BatchOutcome(custom_id=custom_id, body=result["message"])
         if kind != "errored":
-            return Outcome(custom_id=custom_id)
+            return BatchOutcome(custom_id=custom_id)
         error = result["error"]
-        return Outcome(custom_id=custom_id, failure=Failure(body=error, status=ErrorBody.read(error).status))
+        return BatchOutcome(
+            custom_id=custom_id, failure=Failure(body=error, status=ErrorBody.read(error).status)
+        )
 
     async def cancel(self, batch_id: str) -> None:
         """It ends soon."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, Gone, Outcome, Standing, body_of
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Gone, Standing, body_of
 from astra_async.asking.providers.anthropic import Anthropic, MessageReader
 from astra_async.asking.providers.aws import endpoint_of, region_of
 from astra_async.asking.providers.chat_reader import ChatReader
@@ -135,15 +135,15 @@ class BedrockBatches(BatchInterface):
                 if not standing.is_partial:
                     raise
 
-    def read(self, line: bytes) -> Outcome:
+    def read(self, line: bytes) -> BatchOutcome:
         """The model's own answer, or an error."""
         found = orjson.loads(line)
         custom_id, error = str(found["recordId"]), found.get("error")
         if not error:
-            return Outcome(custom_id=custom_id, body=found["modelOutput"])
+            return BatchOutcome(custom_id=custom_id, body=found["modelOutput"])
         status = int(error.get("errorCode") or 500)
         body = {"error": {"message": error.get("errorMessage") or "", "code": None}}
-        return Outcome(custom_id=custom_id, failure=Failure(body=body, status=status))
+        return BatchOutcome(custom_id=custom_id, failure=Failure(body=body, status=status))
 
     def reader(self) -> Reader:
         """That of the model's own form."""

@@ -33,7 +33,7 @@ class Call:
     reserved_usd: float | None = None
 
 
-class Calls:
+class BatchCalls:
     """All calls of one pool.
 
     `gathered` are those that are in no batch, in the order in which they came, the last of them at

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing, body_of
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing, body_of
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -117,14 +117,14 @@ class GeminiBatches(BatchInterface):
             url = below(self._root, f"{self._version}/{name}:download", alt="media")
             await self.control.save(url, path)
 
-    def read(self, line: bytes) -> Outcome:
+    def read(self, line: bytes) -> BatchOutcome:
         """A response, or an error."""
         found = orjson.loads(line)
         custom_id, error = str(found["key"]), found.get("error")
         if not error:
-            return Outcome(custom_id=custom_id, body=found["response"])
+            return BatchOutcome(custom_id=custom_id, body=found["response"])
         status = _HTTP_OF_RPC.get(error.get("code"), 500)
-        return Outcome(custom_id=custom_id, failure=Failure(body={"error": error}, status=status))
+        return BatchOutcome(custom_id=custom_id, failure=Failure(body={"error": error}, status=status))
 
     async def cancel(self, batch_id: str) -> None:
         """It ends soon."""

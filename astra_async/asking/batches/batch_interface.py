@@ -64,7 +64,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class BatchOutcome:
     """One line of results: an answer's body, or a failure; neither where it was not processed."""
 
     custom_id: str
@@ -119,7 +119,7 @@ class BatchInterface:
         """Bring all results into one file of lines."""
         raise NotImplementedError
 
-    def read(self, line: bytes) -> Outcome:
+    def read(self, line: bytes) -> BatchOutcome:
         """One line of results. Raises ValueError, LookupError or TypeError for what is none."""
         raise NotImplementedError
 
@@ -134,7 +134,7 @@ class BatchInterface:
     async def close(self) -> None:
         """Release connections of its own."""
 
-    def answer(self, settings: ModelSettings, outcome: Outcome) -> Completion:
+    def answer(self, settings: ModelSettings, outcome: BatchOutcome) -> Completion:
         """The answer in a result, read as a whole one that came online.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing, body_of
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing, body_of
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -106,18 +106,18 @@ class OpenAIBatches(BatchInterface):
         for name in standing.results:
             await self.control.save(below(self._base, f"files/{name}/content"), path)
 
-    def read(self, line: bytes) -> Outcome:
+    def read(self, line: bytes) -> BatchOutcome:
         """A response with its status, or an error without one."""
         found = orjson.loads(line)
         custom_id, error, response = str(found["custom_id"]), found.get("error"), found.get("response")
         if error and error.get("code") in _NOT_PROCESSED:
-            return Outcome(custom_id=custom_id)
+            return BatchOutcome(custom_id=custom_id)
         if not response:
-            return Outcome(custom_id=custom_id, failure=Failure(body={"error": error or {}}, status=500))
+            return BatchOutcome(custom_id=custom_id, failure=Failure(body={"error": error or {}}, status=500))
         status, body = int(response["status_code"]), response["body"]
         if status != 200:  # noqa: PLR2004 - HTTP
-            return Outcome(custom_id=custom_id, failure=Failure(body=body, status=status))
-        return Outcome(custom_id=custom_id, body=body)
+            return BatchOutcome(custom_id=custom_id, failure=Failure(body=body, status=status))
+        return BatchOutcome(custom_id=custom_id, body=body)
 
     async def cancel(self, batch_id: str) -> None:
         """It takes up to ten minutes."""

@@ -15,10 +15,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from astra_async.asking.batches.batch_calls import Calls
+from astra_async.asking.batches.batch_calls import BatchCalls
 from astra_async.asking.batches.batch_interface import is_certainly_none
 from astra_async.asking.batches.batch_log import Intent, age_s, new_token
-from astra_async.asking.batches.batch_work import LATEST_S, Stopped, Work
+from astra_async.asking.batches.batch_work import LATEST_S, BatchStopped, Work
 from astra_async.asking.batches.request_files import outcome_at, outcomes, storage, write_requests
 from astra_async.asking.throttle import PoolState
 from astra_async.asking.throttle.state import BatchState
@@ -60,7 +60,7 @@ class BatchPool(Work):
         budget: Budget | None = None,
         on_event: Callable[[PoolEvent], None] | None = None,
     ) -> None:
-        super().__init__(settings, interface, log, Calls(settings, price, budget), on_event)
+        super().__init__(settings, interface, log, BatchCalls(settings, price, budget), on_event)
         self._answered = answered
         self._more_comes: Callable[[], bool] = lambda: False
         self._stored: dict[AnswerKey, tuple[Path, int, int]] | None = None
@@ -207,7 +207,7 @@ class BatchPool(Work):
                 self.calls.settle(call, 0.0)
             file = await self.patiently(lambda: self.interface.upload(path, token), refusals_s=0.0)
             if self.stopping.is_set():
-                raise Stopped
+                raise BatchStopped
             intent = Intent(
                 token=token,
                 model=self.name,

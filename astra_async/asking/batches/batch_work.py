@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from typing import Any
 
-    from astra_async.asking.batches.batch_calls import Call, Calls
-    from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing
+    from astra_async.asking.batches.batch_calls import BatchCalls, Call
+    from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing
     from astra_async.asking.batches.batch_log import BatchLog, Intent
     from astra_async.asking.throttle.state import EventKind
     from astra_async.types import ModelSettings
@@ -43,7 +43,7 @@ _PAID_TRIES = 2
 _SHARE = 0.05  # of a batch's age: how long until it is looked at again
 
 
-class Stopped(Exception):  # noqa: N818 - no error
+class BatchStopped(Exception):  # noqa: N818 - no error
     """The pool was told to stop: what is with the provider stays there."""
 
 
@@ -63,7 +63,7 @@ class Work:
         settings: ModelSettings,
         interface: BatchInterface,
         log: BatchLog,
-        calls: Calls,
+        calls: BatchCalls,
         on_event: Callable[[PoolEvent], None] | None,
     ) -> None:
         self.settings = settings
@@ -114,7 +114,7 @@ class Work:
         async def guarded() -> None:
             try:
                 await work
-            except Stopped:
+            except BatchStopped:
                 self.tell(calls(), self.stopped())
             except Exception as error:  # noqa: BLE001 - the boundary: each of its calls tells its own task
                 self.tell(calls(), error)
@@ -138,7 +138,7 @@ class Work:
                 await self.stopping.wait()
         except TimeoutError:
             return
-        raise Stopped
+        raise BatchStopped
 
     async def patiently(self, ask: Callable[[], Awaitable[_T]], *, refusals_s: float = _REFUSALS_S) -> _T:
         """Ask until there is an answer: what manages batches costs nothing, and they go on meanwhile."""
@@ -165,7 +165,7 @@ class Work:
                 await self.changed.wait()
         self.changed.clear()
         if self.stopping.is_set():
-            raise Stopped
+            raise BatchStopped
 
     def who(self, intent: Intent) -> str:
         """A batch's name in a message."""
@@ -283,7 +283,7 @@ class Work:
                 self.calls.fail(call, ProviderError(f"{self.who(intent)} {text}"))
         self.changed.set()
 
-    def _resolve(self, call: Call, outcome: Outcome) -> None:
+    def _resolve(self, call: Call, outcome: BatchOutcome) -> None:
         try:
             self.calls.succeed(call, self.interface.answer(self.settings, outcome))
         except ProviderError as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from astra_async.asking.batches.batch_interface import BatchInterface, Outcome
+    from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome
     from astra_async.types import ModelRequest
 
 _SYNC_BYTES = 2**20
@@ -50,8 +50,8 @@ def keep(draft: Path, path: Path) -> None:
 
 
 def outcomes(
-    path: Path, read: Callable[[bytes], Outcome], odd: Callable[[str], None]
-) -> Iterator[tuple[int, int, Outcome]]:
+    path: Path, read: Callable[[bytes], BatchOutcome], odd: Callable[[str], None]
+) -> Iterator[tuple[int, int, BatchOutcome]]:
     """The results in a file with their places (offset, length); `odd` hears of lines that are none."""
     with storage(path), path.open("rb") as stream:
         offset = 0
@@ -64,7 +64,7 @@ def outcomes(
             offset += len(line)
 
 
-def outcome_at(path: Path, offset: int, length: int, read: Callable[[bytes], Outcome]) -> Outcome:
+def outcome_at(path: Path, offset: int, length: int, read: Callable[[bytes], BatchOutcome]) -> BatchOutcome:
     """The result that stands there. Raises StorageError."""
     with storage(path):
         return read(read_at(path, offset, length))

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.language import BUILD, RUNNER, Reads, Tool, Tools
+from astra_async.languages.language import BUILD, RUNNER, ProjectTool, Reads, Tools
 from astra_async.languages.project_files import read_table, table
 
 if TYPE_CHECKING:
@@ -14,31 +14,33 @@ if TYPE_CHECKING:
 
 _EXT = r"\.(?:[cm]?[jt]sx?|json[c5]?|ya?ml|toml|coffee)"
 _PROGRAMS = (
-    Tool(
+    ProjectTool(
         "jest",
         r"\bjest\b(?!-dom|-axe)|react-scripts|@vue/cli-plugin-unit-jest|ng test",
         runs_tests=True,
         brings=("babel", "typescript", "node"),
     ),
-    Tool("vitest", r"\bvitest\b", runs_tests=True, brings=("vite", "typescript", "node")),
-    Tool("mocha", r"\bmocha\b", runs_tests=True, brings=("node",)),
-    Tool(
+    ProjectTool("vitest", r"\bvitest\b", runs_tests=True, brings=("vite", "typescript", "node")),
+    ProjectTool("mocha", r"\bmocha\b", runs_tests=True, brings=("node",)),
+    ProjectTool(
         "karma",
         r"\bkarma\b|\bng test\b|build-angular",
         runs_tests=True,
         brings=("webpack", "typescript", "angular", "jasmine", "node"),
     ),
-    *(Tool(name, rf"\b{name}\b", runs_tests=True) for name in ("jasmine", "cypress", "playwright")),
-    Tool("tape", r"\btape\b|\bnode --test\b|\btap\b", runs_tests=True),
-    Tool("nyc", r"\bnyc\b|\bc8\b"),
-    Tool("vite", r"\bvite\b"),
-    Tool("webpack", r"\bwebpack\b|react-scripts|vue-cli-service|craco|\bnext\b|\bnuxt\b|build-angular"),
-    Tool("angular", r"@angular/|\bng\b"),
-    Tool("babel", r"\bbabel\b|@babel/"),
-    Tool("typescript", r"\btypescript\b|\btsc\b|ts-node|ts-jest"),
-    Tool("tailwind", r"\btailwindcss\b"),
+    *(ProjectTool(name, rf"\b{name}\b", runs_tests=True) for name in ("jasmine", "cypress", "playwright")),
+    ProjectTool("tape", r"\btape\b|\bnode --test\b|\btap\b", runs_tests=True),
+    ProjectTool("nyc", r"\bnyc\b|\bc8\b"),
+    ProjectTool("vite", r"\bvite\b"),
+    ProjectTool(
+        "webpack", r"\bwebpack\b|react-scripts|vue-cli-service|craco|\bnext\b|\bnuxt\b|build-angular"
+    ),
+    ProjectTool("angular", r"@angular/|\bng\b"),
+    ProjectTool("babel", r"\bbabel\b|@babel/"),
+    ProjectTool("typescript", r"\btypescript\b|\btsc\b|ts-node|ts-jest"),
+    ProjectTool("tailwind", r"\btailwindcss\b"),
     *(
-        Tool(name, rf"\b{name}\b")
+        ProjectTool(name, rf"\b{name}\b")
         for name in (
             *("protractor", "wdio", "nightwatch", "codecept", "testcafe", "ava", "web-test-runner"),
             *("wallaby", "stryker", "cucumber", "rollup", "esbuild", "gulp", "grunt", "nest", "eslint"),

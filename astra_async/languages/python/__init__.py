@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import re
 
-from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
+from astra_async.languages.language import (
+    BUILD,
+    RUNNER,
+    Images,
+    Language,
+    ProjectTool,
+    Reads,
+    TestFiles,
+    Tools,
+)
 from astra_async.languages.python.image import find_python, installs
 from astra_async.languages.python.lookup import ImportLookup
 from astra_async.languages.python.mutate import read_tests
 
 _TOOLS = Tools(
     programs=(
-        Tool("pytest", r"\bpy\.?test\b", runs_tests=True, brings=("python",)),
-        Tool(
+        ProjectTool("pytest", r"\bpy\.?test\b", runs_tests=True, brings=("python",)),
+        ProjectTool(
             "unittest",
             r"\bunittest\b|\bxmlrunner\b|manage\.py|\bdjango\b",
             runs_tests=True,
             brings=("python",),
         ),
-        Tool("pip", r"\bpip3?\b|\bpoetry\b|\buv\b|\bpipenv\b"),
-        Tool("nose", r"\bnose"),
-        Tool("tox", r"\btox\b"),
-        Tool("nox", r"\bnox\b"),
+        ProjectTool("pip", r"\bpip3?\b|\bpoetry\b|\buv\b|\bpipenv\b"),
+        ProjectTool("nose", r"\bnose"),
+        ProjectTool("tox", r"\btox\b"),
+        ProjectTool("nox", r"\bnox\b"),
     ),
     reads=(
         Reads(RUNNER, "pytest", "above", r"pytest\.(?:ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml"),

@@ -24,7 +24,7 @@ from astra_async.problems.fetch.tree import (
     MAX_TOTAL_BYTES,
     RUN_FILES,
     Allowance,
-    Entry,
+    ArchiveEntry,
     is_left_out,
     is_run_directory,
 )
@@ -49,12 +49,12 @@ _BROKEN = (
 )
 
 
-def read_entries(path: Path) -> Iterable[Entry]:
+def read_entries(path: Path) -> Iterable[ArchiveEntry]:
     """Everything in a folder or an archive; blocking. Raises as `read_folder` and `read_archive`."""
     return read_folder(path) if path.is_dir() else read_archive(path)
 
 
-def read_archive(path: Path) -> list[Entry]:
+def read_archive(path: Path) -> list[ArchiveEntry]:
     """Everything in a .zip, .tar or .tar.gz; blocking.
 
     Raises:
@@ -96,7 +96,7 @@ def _what_it_is(head: bytes) -> str:
 # --- folder -----------------------------------------------------------------------------------------
 
 
-def read_folder(root: Path) -> Iterator[Entry]:
+def read_folder(root: Path) -> Iterator[ArchiveEntry]:
     """Everything below a folder, links not followed, in no particular order; blocking.
 
     Raises:
@@ -112,11 +112,11 @@ def read_folder(root: Path) -> Iterator[Entry]:
                 path = prefix + item.name
                 if is_left_out(path):
                     # The name alone goes on, so that a left-out .git is still told of.
-                    yield Entry(path=path, kind="folder")
+                    yield ArchiveEntry(path=path, kind="folder")
                     continue
                 if item.is_dir(follow_symlinks=False) and is_run_directory(Path(item.path)):
                     # Only its marks go on, so that it is told of; the rest may be large.
-                    yield from (Entry(path=f"{path}/{name}", kind="file") for name in RUN_FILES)
+                    yield from (ArchiveEntry(path=f"{path}/{name}", kind="file") for name in RUN_FILES)
                     continue
                 allowance.entry()
                 entry = _folder_entry(item, path, allowance)
@@ -125,18 +125,20 @@ def read_folder(root: Path) -> Iterator[Entry]:
                 yield entry
 
 
-def _folder_entry(item: os.DirEntry[str], path: str, allowance: Allowance) -> Entry:
+def _folder_entry(item: os.DirEntry[str], path: str, allowance: Allowance) -> ArchiveEntry:
     status = item.stat(follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
-        return Entry(path=path, kind="folder")
+        return ArchiveEntry(path=path, kind="folder")
     if stat.S_ISLNK(status.st_mode):
-        return Entry(path=path, kind="link", target=os.readlink(item.path))  # noqa: PTH115 - as above, text
+        return ArchiveEntry(path=path, kind="link", target=os.readlink(item.path))  # noqa: PTH115 - as above, text
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
         raise ArchiveError(f"{path!r} is neither a file, a folder nor a link")
     with open(item.path, "rb") as file:  # noqa: PTH123 - a DirEntry's path is text
         content = file.read(allowance.room())
     allowance.took(path, len(content))
-    return Entry(path=path, kind="file", content=content, executable=bool(status.st_mode & stat.S_IXUSR))
+    return ArchiveEntry(
+        path=path, kind="file", content=content, executable=bool(status.st_mode & stat.S_IXUSR)
+    )
 
 
 # --- zip --------------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ _UTF_8 = 0x800
 _MAX_TARGET = 4_096
 
 
-def _read_zip(path: Path) -> Iterator[Entry]:
+def _read_zip(path: Path) -> Iterator[ArchiveEntry]:
     """The entries of a zip in its directory's order.
 
     Names are UTF-8 where flagged or where their bytes are valid UTF-8, else cp437 (APPNOTE.TXT, D.1).
@@ -183,16 +185,16 @@ def _places(tail: bytes, signature: bytes, length: int) -> list[int]:
     return [at for at in found if at + length <= len(tail)]
 
 
-def _zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allowance) -> Entry:
+def _zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allowance) -> ArchiveEntry:
     name = _zip_name(info)
     mode = _zip_mode(info)
     kind = stat.S_IFMT(mode)
     if name.endswith(("/", "\\")) or kind == stat.S_IFDIR:
-        return Entry(path=name, kind="folder")
+        return ArchiveEntry(path=name, kind="folder")
     if kind not in (0, stat.S_IFREG, stat.S_IFLNK):
         raise ArchiveError(f"{name[:200]!r} is neither a file, a folder nor a link")
     if is_left_out(name.replace("\\", "/")):
-        return Entry(path=name, kind="folder")
+        return ArchiveEntry(path=name, kind="folder")
     if info.flag_bits & _ENCRYPTED:
         raise ArchiveError("the archive is encrypted; make it anew without a password")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -205,8 +207,8 @@ def _zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allow
     if kind == stat.S_IFLNK:
         if len(content) > _MAX_TARGET:
             raise ArchiveError(f"the link {name[:200]!r} has too long a target")
-        return Entry(path=name, kind="link", target=content.decode())
-    return Entry(path=name, kind="file", content=content, executable=bool(mode & stat.S_IXUSR))
+        return ArchiveEntry(path=name, kind="link", target=content.decode())
+    return ArchiveEntry(path=name, kind="file", content=content, executable=bool(mode & stat.S_IXUSR))
 
 
 def _zip_mode(info: zipfile.ZipInfo) -> int:
@@ -239,7 +241,7 @@ _EXTENDED = (
 )
 
 
-def _read_tar(path: Path, *, compressed: bool) -> Iterator[Entry]:
+def _read_tar(path: Path, *, compressed: bool) -> Iterator[ArchiveEntry]:
     """The entries of a tar in their order.
 
     A compressed one is unpacked to a temporary file first: its check sum covers the whole, its size is
@@ -297,21 +299,21 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def _tar_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, allowance: Allowance) -> Entry:
+def _tar_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, allowance: Allowance) -> ArchiveEntry:
     name = member.name
     if member.isdir():
-        return Entry(path=name, kind="folder")
+        return ArchiveEntry(path=name, kind="folder")
     if member.issym():
-        return Entry(path=name, kind="link", target=member.linkname)
+        return ArchiveEntry(path=name, kind="link", target=member.linkname)
     if not member.isreg() or member.issparse():
         raise ArchiveError(
             f"{name[:200]!r} is a hard link, a device or a pipe; only files, folders and links are read"
         )
     if is_left_out(name):
-        return Entry(path=name, kind="folder")
+        return ArchiveEntry(path=name, kind="folder")
     file = archive.extractfile(member)
     content = file.read(allowance.room()) if file is not None else b""
     if len(content) < min(member.size, allowance.room()):
         raise tarfile.ReadError("unexpected end of data")
     allowance.took(name, len(content))
-    return Entry(path=name, kind="file", content=content, executable=bool(member.mode & 0o100))
+    return ArchiveEntry(path=name, kind="file", content=content, executable=bool(member.mode & 0o100))

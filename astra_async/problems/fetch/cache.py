@@ -34,7 +34,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class CachedLocation:
     """What is known of a location: the content last seen there, and how to ask whether it changed."""
 
     sha256: str
@@ -59,15 +59,15 @@ class Cache:
         self._index = root / "index"
         self._incoming = root / "incoming"
 
-    def known(self, key: str) -> Known | None:
+    def known(self, key: str) -> CachedLocation | None:
         """What was remembered of a location, if its object is still there."""
         try:
-            known = Known(**json.loads(self._entry(key).read_bytes()))
+            known = CachedLocation(**json.loads(self._entry(key).read_bytes()))
         except (OSError, ValueError, TypeError):
             return None
         return known if self.path(known.sha256).is_file() else None
 
-    def remember(self, key: str, known: Known) -> None:
+    def remember(self, key: str, known: CachedLocation) -> None:
         """Binds a location to an object. Raises SourceError when the cache cannot be written."""
         with self._writing():
             temporary = self._fresh()

@@ -11,7 +11,7 @@ import aiohttp
 from yarl import URL
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
+from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation
 from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
 from astra_async.problems.fetch.retrying import Passing
@@ -35,7 +35,9 @@ class AccessRefused(SourceError):  # noqa: N818 - names what was seen
     """The server answers 401 or 403: perhaps it wants credentials that a plain GET does not carry."""
 
 
-async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known: Known | None) -> Known:
+async def download(
+    session: aiohttp.ClientSession, url: str, cache: Cache, known: CachedLocation | None
+) -> CachedLocation:
     """Fetches the archive, or learns that the known one is still current (ETag or Last-Modified, RFC 9110).
 
     Raises:
@@ -50,7 +52,7 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
                 return known
             _check(response, url)
             body = response.content.iter_chunked(CHUNK_BYTES)
-            return Known(
+            return CachedLocation(
                 sha256=await cache.keep(body, response.content_length, shown(url)),
                 etag=response.headers.get("ETag", ""),
                 last_modified=response.headers.get("Last-Modified", ""),
@@ -99,7 +101,7 @@ def _next(at: URL, to: str, where: str) -> URL:
     return address
 
 
-def _headers(known: Known | None) -> dict[str, str]:
+def _headers(known: CachedLocation | None) -> dict[str, str]:
     # No content encoding: the bytes of the archive itself are what is hashed and cached.
     headers = {"User-Agent": "astra_async", "Accept-Encoding": "identity"}
     if known is not None and known.etag:

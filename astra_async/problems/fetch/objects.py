@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
+from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation
 from astra_async.problems.fetch.retrying import Passing
 from astra_async.transport import proxy_for, trusted
 
@@ -57,7 +57,7 @@ class ObjectStore:
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
 
-    async def fetch(self, where: S3Object, cache: Cache, known: Known | None) -> Known:
+    async def fetch(self, where: S3Object, cache: Cache, known: CachedLocation | None) -> CachedLocation:
         """Fetches the object, or learns by its ETag that the known one is still current.
 
         Raises:
@@ -198,7 +198,7 @@ def _translated(where: S3Object, *, anonymous: bool) -> Iterator[None]:
         raise from_client(error, str(where)) from error
 
 
-def _request(where: S3Object, known: Known | None) -> dict[str, str]:
+def _request(where: S3Object, known: CachedLocation | None) -> dict[str, str]:
     request = {"Bucket": where.bucket, "Key": where.key}
     if where.version:
         request["VersionId"] = where.version
@@ -207,13 +207,13 @@ def _request(where: S3Object, known: Known | None) -> dict[str, str]:
     return request
 
 
-async def _kept(answer: dict[str, Any], cache: Cache, shown: str) -> Known:
+async def _kept(answer: dict[str, Any], cache: Cache, shown: str) -> CachedLocation:
     body = answer["Body"]
     try:
         sha256 = await cache.keep(body.iter_chunks(CHUNK_BYTES), answer.get("ContentLength"), shown)
     finally:
         body.close()  # at its end this returns the connection, before it drops it
-    return Known(sha256=sha256, etag=answer.get("ETag", ""))
+    return CachedLocation(sha256=sha256, etag=answer.get("ETag", ""))
 
 
 def _status(error: Any) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import posixpath
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ArchiveError, ProjectError, SourceError
 from astra_async.problems.fetch.archives import read_entries
-from astra_async.problems.fetch.cache import Cache, Known, has_sha256
+from astra_async.problems.fetch.cache import Cache, CachedLocation, has_sha256
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
@@ -22,21 +23,97 @@ from astra_async.problems.fetch.locations import (
     split_pin,
 )
 from astra_async.problems.fetch.objects import ObjectStore
-from astra_async.problems.fetch.reference import solution_in_json, solution_of
 from astra_async.problems.fetch.retrying import Passing, retried
-from astra_async.problems.fetch.tree import build_project
+from astra_async.problems.fetch.tree import MAX_FILE_BYTES, build_project, is_left_out, safe_path
+from astra_async.problems.manifest import MANIFEST_NAMES
+from astra_async.problems.source_text import source_text
 from astra_async.tasks import cancel, seen
 from astra_async.transport import trusted
-from astra_async.types import S3Settings
+from astra_async.types import S3Settings, Solution
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
     import aiohttp
 
-    from astra_async.types import Project, Solution
+    from astra_async.problems.fetch.tree import ArchiveEntry
+    from astra_async.types import Project
 
     T = TypeVar("T")
+
+
+def solution_of(entries: Iterable[ArchiveEntry]) -> Solution:
+    """The text files of a folder or an archive; paths as in the project.
+
+    A folder round everything is taken off only when a manifest marks the root: a reference often has
+    nothing but files below `src`. Left out: `.git`, `node_modules`, links, and files that are not text
+    (repair `binary_left_out`).
+    """
+    contents = {safe_path(entry.path): entry.content for entry in entries if entry.kind == "file"}
+    root = _root(contents)
+    files: dict[str, str] = {}
+    binary = False
+    for path, content in sorted(contents.items()):
+        inner = path.removeprefix(root)
+        if _is_left_out(inner):
+            continue
+        if source := source_text(content):
+            files[inner] = source.text
+        else:
+            binary = True
+    if not files:
+        raise ArchiveError("the reference holds no text files")
+    return Solution(files=files, repairs=("binary_left_out",) if binary else ())
+
+
+def solution_in_json(path: Path) -> Solution | None:
+    """The solution in a JSON file, `{path: content}` or `{"files": [{"path", "content"}]}`; None for others.
+
+    Raises:
+        ArchiveError: JSON of another form.
+    """
+    import orjson
+
+    with path.open("rb") as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
+        return None
+    if len(data) > MAX_FILE_BYTES:
+        raise ArchiveError(f"the reference is larger than {MAX_FILE_BYTES // 1024**2} MiB")
+    try:
+        files = _files(orjson.loads(data.removeprefix(b"\xef\xbb\xbf")))
+    except orjson.JSONDecodeError as error:
+        raise ArchiveError(f"the reference is broken JSON: {error}") from error
+    if not files:
+        raise ArchiveError('the reference is not {path: content} and not {"files": [{"path", "content"}]}')
+    return Solution(files=files)
+
+
+def _files(value: object) -> Mapping[str, str] | None:
+    if isinstance(value, dict) and isinstance(value.get("files"), list | dict):
+        value = value["files"]
+    if isinstance(value, list):
+        if not all(isinstance(item, dict) for item in value):
+            return None
+        value = {item.get("path"): item.get("content") for item in value}
+    if not isinstance(value, dict):
+        return None
+    if not all(isinstance(path, str) and isinstance(content, str) for path, content in value.items()):
+        return None
+    return value
+
+
+def _root(paths: Iterable[str]) -> str:
+    """The folder of the shallowest manifest, with its slash; '' without one, or when files lie above it."""
+    paths = list(paths)
+    manifests = [path for path in paths if posixpath.basename(path).lower() in MANIFEST_NAMES]
+    top = posixpath.dirname(min(manifests, key=lambda path: (path.count("/"), path), default=""))
+    root = f"{top}/" if top else ""
+    return root if all(path.startswith(root) or _is_left_out(path) for path in paths) else ""
+
+
+def _is_left_out(path: str) -> bool:
+    return is_left_out(path) or "node_modules" in path.split("/")
 
 
 class Store:
@@ -168,7 +245,9 @@ class Store:
             raise ArchiveError(error.cause, where=shown(location)) from error
         return self._cache.path(found.sha256), warnings
 
-    def _way(self, where: WebAddress | S3Object) -> tuple[str, Callable[[Known | None], Awaitable[Known]]]:
+    def _way(
+        self, where: WebAddress | S3Object
+    ) -> tuple[str, Callable[[CachedLocation | None], Awaitable[CachedLocation]]]:
         """The key in the cache and the way to fetch (see `locations` for the rule)."""
         if isinstance(where, WebAddress):
             behind = where.behind
@@ -179,7 +258,7 @@ class Store:
         parts = ["s3", self._settings.endpoint_url, place.bucket, place.key, place.version]
         return json.dumps(parts), lambda known: self._objects.fetch(place, self._cache, known)
 
-    async def _from_web(self, where: WebAddress, known: Known | None) -> Known:
+    async def _from_web(self, where: WebAddress, known: CachedLocation | None) -> CachedLocation:
         from astra_async.problems.fetch.download import AccessRefused, download
 
         try:

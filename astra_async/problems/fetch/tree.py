@@ -43,7 +43,7 @@ _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ArchiveEntry:
     """One thing in a source, its path as the source spells it; `target` is a symbolic link's."""
 
     path: str
@@ -81,7 +81,7 @@ class Allowance:
             raise ArchiveError(f"it holds more than {MAX_TOTAL_BYTES // 1024**2} MiB")
 
 
-def build_project(entries: Iterable[Entry]) -> Project:
+def build_project(entries: Iterable[ArchiveEntry]) -> Project:
     """The project that the entries make.
 
     Left out: `.git`, and what operating systems leave behind. A single top folder that wraps all is
@@ -125,7 +125,7 @@ def without_folder(project: Project, folder: str) -> Project:
     return replace(project, files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty))
 
 
-def _without_runs(entries: Sequence[Entry], warnings: list[str]) -> Sequence[Entry]:
+def _without_runs(entries: Sequence[ArchiveEntry], warnings: list[str]) -> Sequence[ArchiveEntry]:
     """Leave out run directories: they hold answers, and grow."""
     paths = {entry.path for entry in entries}
     ends = tuple(f"/{name}" for name in RUN_FILES)
@@ -162,7 +162,7 @@ def is_left_out(path: str) -> bool:
     return is_junk or _HISTORY in parts
 
 
-def _safe(entries: Iterable[Entry], warnings: list[str]) -> Iterable[Entry]:
+def _safe(entries: Iterable[ArchiveEntry], warnings: list[str]) -> Iterable[ArchiveEntry]:
     history = False
     for entry in entries:
         path = safe_path(entry.path)
@@ -173,8 +173,8 @@ def _safe(entries: Iterable[Entry], warnings: list[str]) -> Iterable[Entry]:
         warnings.append("its .git was left out")
 
 
-def _distinct(entries: Iterable[Entry], warnings: list[str]) -> dict[str, Entry]:
-    kept: dict[str, Entry] = {}
+def _distinct(entries: Iterable[ArchiveEntry], warnings: list[str]) -> dict[str, ArchiveEntry]:
+    kept: dict[str, ArchiveEntry] = {}
     folded: dict[str, str] = {}
     for entry in entries:
         before = kept.get(entry.path)
@@ -188,14 +188,14 @@ def _distinct(entries: Iterable[Entry], warnings: list[str]) -> dict[str, Entry]
     return kept
 
 
-def _unwrapped(kept: dict[str, Entry]) -> dict[str, Entry]:
+def _unwrapped(kept: dict[str, ArchiveEntry]) -> dict[str, ArchiveEntry]:
     while (top := _wrapper(kept)) is not None:
         inner = {path.removeprefix(f"{top}/"): entry for path, entry in kept.items() if path != top}
         kept = {path: replace(entry, path=path) for path, entry in inner.items()}
     return kept
 
 
-def _wrapper(kept: Mapping[str, Entry]) -> str | None:
+def _wrapper(kept: Mapping[str, ArchiveEntry]) -> str | None:
     tops = {path.partition("/")[0] for path in kept}
     if len(tops) != 1:
         return None
@@ -242,7 +242,7 @@ def _steps(target: str) -> list[str] | None:
     return parts[::-1] if len(parts) <= _MAX_DEPTH else None
 
 
-def _parents(kept: Mapping[str, Entry]) -> set[str]:
+def _parents(kept: Mapping[str, ArchiveEntry]) -> set[str]:
     """All folders that something lies in; a file or a link among them is a contradiction."""
     parents: set[str] = set()
     for path in kept:

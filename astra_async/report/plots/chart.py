@@ -55,7 +55,7 @@ class Dots:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ChartLine:
     """A line through the points, in their order."""
 
     xs: Sequence[float]
@@ -99,7 +99,7 @@ class Words:
     label: Literal[""] = ""
 
 
-Mark = Dots | Line | Bar | Band | Words
+Mark = Dots | ChartLine | Bar | Band | Words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +198,7 @@ class _Drawing:
             match mark:
                 case Dots():
                     yield from self._dots(mark)
-                case Line():
+                case ChartLine():
                     points = [(self.x(x), self.y(y)) for x, y in _finite(mark.xs, mark.ys)]
                     yield _line(points, mark.colour, mark.width, dashed=mark.dashed)
                 case Bar() if math.isfinite(mark.end):
@@ -263,7 +263,7 @@ def _key(mark: Mark, x: float, y: float) -> Iterator[str]:
     """What stands before a text of the legend."""
     middle = x + _LEGEND_KEY / 2
     match mark:
-        case Line():
+        case ChartLine():
             yield _line([(x, y), (x + _LEGEND_KEY, y)], mark.colour, mark.width, dashed=mark.dashed)
         case Dots():
             yield _shape(mark, middle, y, min(mark.size, 4.0))

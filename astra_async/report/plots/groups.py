@@ -10,7 +10,7 @@ import numpy as np
 
 from astra_async.report.by_skill import KINDS
 from astra_async.report.formats import both_formats
-from astra_async.report.plots.chart import SHAPES, Bar, Chart, Dots, Line, Words
+from astra_async.report.plots.chart import SHAPES, Bar, Chart, ChartLine, Dots, Words
 from astra_async.report.plots.standing import names_of, numbers, with_results
 from astra_async.report.plots.style import INK, MUTED, PAPER, SERIES, Axis, cut_note, percent, shortened
 
@@ -72,7 +72,7 @@ def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, 
                 marks.append(Bar(end=score.mean, y=at, thick=thick, colour=SERIES[number], label=name))
                 name = ""  # once in the legend
                 if score.interval:
-                    marks.append(Line(xs=score.interval, ys=(at, at), colour=INK, width=0.8))
+                    marks.append(ChartLine(xs=score.interval, ys=(at, at), colour=INK, width=0.8))
     best = "; ".join(f"{skill.name}: {skill.scores[0].entry.label}" for skill in skills)
     cut = f" ({left_out}; skills.csv has all)" if left_out else ""
     return Chart(
@@ -140,7 +140,7 @@ def _formats(pairs: Sequence[tuple[Entry, Entry]]) -> Chart:
         rows=[shortened(xml.label) for xml, _ in pairs],
         marks=[
             *(
-                Line(xs=[_score(one) for one in pair], ys=(place, place), colour=MUTED, width=1.2)
+                ChartLine(xs=[_score(one) for one in pair], ys=(place, place), colour=MUTED, width=1.2)
                 for place, pair in enumerate(pairs)
             ),
             *(

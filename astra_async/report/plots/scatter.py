@@ -8,7 +8,7 @@ import numpy as np
 
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.lengths import lengths_of
-from astra_async.report.plots.chart import SHAPES, Chart, Dots, Line
+from astra_async.report.plots.chart import SHAPES, Chart, ChartLine, Dots
 from astra_async.report.plots.standing import names_of, with_results
 from astra_async.report.plots.style import INK, SERIES, Axis, shortened, wide_enough
 
@@ -85,7 +85,7 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
     )
 
 
-def _frontier(costs: Sequence[float], scores: Sequence[float]) -> Line:
+def _frontier(costs: Sequence[float], scores: Sequence[float]) -> ChartLine:
     """The Pareto frontier as steps: for each cost the best score that can be had for it."""
     xs: list[float] = []
     ys: list[float] = []
@@ -94,7 +94,7 @@ def _frontier(costs: Sequence[float], scores: Sequence[float]) -> Line:
             continue
         xs += [cost, cost] if ys else [cost]
         ys += [ys[-1], score] if ys else [score]
-    return Line(xs=[*xs, max(costs)], ys=[*ys, ys[-1]], colour=INK, width=0.8, dashed=True)
+    return ChartLine(xs=[*xs, max(costs)], ys=[*ys, ys[-1]], colour=INK, width=0.8, dashed=True)
 
 
 def _cost_axis(costs: Sequence[float]) -> Axis:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from astra_async.report.entries import ranked
-from astra_async.report.plots.chart import SHAPES, Band, Chart, Dots, Line
+from astra_async.report.plots.chart import SHAPES, Band, Chart, ChartLine, Dots
 from astra_async.report.plots.style import INK, MUTED, SERIES, Axis, cut_note, percent, shortened, wide_enough
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _leaderboard(table: Table, entries: Sequence[Entry]) -> Chart:
         rows=[shortened(name) for name in names],
         marks=[
             *(
-                Line(xs=interval, ys=(place, place), colour=colour, width=width)
+                ChartLine(xs=interval, ys=(place, place), colour=colour, width=width)
                 for place, row in enumerate(rows)
                 for name, width, colour, _ in both
                 if isinstance(interval := row[name], tuple)
@@ -79,7 +79,7 @@ def _leaderboard(table: Table, entries: Sequence[Entry]) -> Chart:
             ),
         ],
         others=[
-            Line(xs=(), ys=(), colour=colour, width=width, label=what) for _, width, colour, what in both
+            ChartLine(xs=(), ys=(), colour=colour, width=width, label=what) for _, width, colour, what in both
         ],
         legend_columns=4,
     )
@@ -126,8 +126,8 @@ def _curves(table: Table, entries: Sequence[Entry]) -> Chart:
     for colour, entry, name in zip(SERIES, best, names_of(best), strict=False):
         mine = _rows_of(entry, table)
         places = numbers(mine, "m")
-        marks.append(Line(xs=places, ys=numbers(mine, "pass_at"), colour=colour, label=shortened(name)))
-        marks.append(Line(xs=places, ys=numbers(mine, "pass_hat"), colour=colour, dashed=True))
+        marks.append(ChartLine(xs=places, ys=numbers(mine, "pass_at"), colour=colour, label=shortened(name)))
+        marks.append(ChartLine(xs=places, ys=numbers(mine, "pass_hat"), colour=colour, dashed=True))
     cut = cut_note(best, entries, "best models")
     return _over_steps(
         name="curves",
@@ -151,7 +151,7 @@ def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Chart:
         without = [with_feedback[0], *numbers(control, "blind")]
         for values, is_blind in ((with_feedback, False), (without, True)):
             label = "" if is_blind else shortened(name)
-            marks.append(Line(xs=places, ys=values, colour=colour, dashed=is_blind))
+            marks.append(ChartLine(xs=places, ys=values, colour=colour, dashed=is_blind))
             marks.append(
                 Dots(xs=places, ys=values, colour=colour, shape=shape, hollow=is_blind, size=2.5, label=label)
             )
@@ -177,7 +177,7 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Chart:
         real = str(row["verdict"]).lstrip("~") not in ("inconclusive", "equivalent")
         colour = SERIES[1] if real else SERIES[0]
         if isinstance(interval := row["difference_interval"], tuple):
-            marks.append(Line(xs=interval, ys=(place, place), colour=colour, width=1.6))
+            marks.append(ChartLine(xs=interval, ys=(place, place), colour=colour, width=1.6))
             ends += interval
         marks.append(Dots(xs=[difference], ys=[place], colour=colour, hollow=not real))
     cut = cut_note(shown, rows, "first pairs")
@@ -202,7 +202,9 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Chart:
 
 def _over_steps(*, name: str, title: str, alt: str, x: str, y: str, marks: Sequence[Mark]) -> Chart:
     """Shares over whole numbers."""
-    steps = wide_enough(x, [at for mark in marks if isinstance(mark, Line) for at in mark.xs], whole=True)
+    steps = wide_enough(
+        x, [at for mark in marks if isinstance(mark, ChartLine) for at in mark.xs], whole=True
+    )
     shares = Axis(label=y, low=-0.02, high=1.02, scale=100)
     return Chart(name=name, title=title, alt=alt, x=steps, y=shares, height=215, marks=marks)
 

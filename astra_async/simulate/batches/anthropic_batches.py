@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
-from astra_async.simulate.batches.batch_store import Line
+from astra_async.simulate.batches.batch_store import BatchLine
 from astra_async.simulate.wires.claude_messages import Messages
 from astra_async.simulate.wires.wire import Detail
 
@@ -44,10 +44,10 @@ class AnthropicBatchRoutes(BatchRoutes):
             return _WIRE.failure("bad_request", Detail(message=f"requests: {error!r}"))
         return web.json_response(await self.created(request, lines, {}))
 
-    def _line(self, item: dict[str, Any]) -> Line:
+    def _line(self, item: dict[str, Any]) -> BatchLine:
         params = item["params"]
         answer = partial(self.service.processed, _WIRE, params)
-        return Line(str(item["custom_id"]), len(orjson.dumps(params)) // 4, answer)
+        return BatchLine(str(item["custom_id"]), len(orjson.dumps(params)) // 4, answer)
 
     async def _results(self, request: web.Request) -> web.Response:
         batch = self.found(request)
@@ -78,7 +78,7 @@ class AnthropicBatchRoutes(BatchRoutes):
         }
 
 
-def _result(line: Line) -> bytes:
+def _result(line: BatchLine) -> bytes:
     result: dict[str, Any]
     if line.fate == "answered":
         result = {"type": "succeeded", "message": orjson.Fragment(line.body)}

@@ -13,7 +13,7 @@ from astra_async.simulate.service import reset
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.simulate.batches.batch_store import Batch, BatchStore, Line
+    from astra_async.simulate.batches.batch_store import Batch, BatchLine, BatchStore
     from astra_async.simulate.service import Service
     from astra_async.types.simulation import BatchFault
 
@@ -49,7 +49,7 @@ class BatchRoutes:
         raise NotImplementedError
 
     async def created(
-        self, request: web.Request, lines: list[Line], about: Mapping[str, Any]
+        self, request: web.Request, lines: list[BatchLine], about: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The batch of a create as it is shown, where the next fault lets its client know of it."""
         fault: BatchFault = next(self.store.faults, "none")

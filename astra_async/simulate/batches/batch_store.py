@@ -27,7 +27,7 @@ _VALIDATED = 0.2  # of the delay
 
 
 @dataclass(slots=True)
-class Line:
+class BatchLine:
     """One request of a batch; `answer` processes it: the status and the body that a call would have had."""
 
     custom_id: str
@@ -44,7 +44,7 @@ class Batch:
 
     id: str
     family: str
-    lines: list[Line]
+    lines: list[BatchLine]
     created_s: float
     created_unix: float
     fault: BatchFault
@@ -63,7 +63,7 @@ class Batch:
         """When it was created, or so much later, in ISO 8601."""
         return datetime.fromtimestamp(self.created_unix + later_s, UTC).isoformat()
 
-    def having(self, *fates: Fate) -> list[Line]:
+    def having(self, *fates: Fate) -> list[BatchLine]:
         """The lines that have become so, in an order that they were not sent in."""
         lines = [line for line in self.lines if line.fate in fates]
         random.Random(self.id).shuffle(lines)  # noqa: S311 - an order
@@ -105,7 +105,7 @@ class BatchStore:
                 del self.files[name]
 
     def create(
-        self, family: str, prefix: str, lines: list[Line], fault: BatchFault, about: Mapping[str, Any]
+        self, family: str, prefix: str, lines: list[BatchLine], fault: BatchFault, about: Mapping[str, Any]
     ) -> Batch:
         """A batch that begins now."""
         batch = Batch(

@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
-from astra_async.simulate.batches.batch_store import Line
+from astra_async.simulate.batches.batch_store import BatchLine
 from astra_async.simulate.wires.chat import ChatCompletions
 from astra_async.simulate.wires.claude_messages import Messages
 from astra_async.simulate.wires.converse_stream import Converse
@@ -69,12 +69,12 @@ class BedrockBatchRoutes(BatchRoutes):
         job = await self.created(request, lines, about)
         return web.json_response({"jobArn": job["jobArn"]})
 
-    def _line(self, model: str, line: bytes) -> Line:
+    def _line(self, model: str, line: bytes) -> BatchLine:
         fields = orjson.loads(line)
         form = next(name for name in _FORMS if name in model)
         profile = model.rpartition(form)[2]
         answer = partial(self.service.processed, _FORMS[form], fields["modelInput"], None, profile)
-        return Line(str(fields["recordId"]), len(line) // 4, answer)
+        return BatchLine(str(fields["recordId"]), len(line) // 4, answer)
 
     async def _list(self, request: web.Request) -> web.Response:
         wanted = request.query.get("nameContains", "")
@@ -129,7 +129,7 @@ def _place(uri: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
-def _result(line: Line) -> bytes:
+def _result(line: BatchLine) -> bytes:
     if line.fate == "answered":
         return orjson.dumps({"recordId": line.custom_id, "modelOutput": orjson.Fragment(line.body)}) + b"\n"
     error = {"errorCode": line.status, "errorMessage": "The model could not process this record."}

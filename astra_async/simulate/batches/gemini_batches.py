@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
-from astra_async.simulate.batches.batch_store import Line
+from astra_async.simulate.batches.batch_store import BatchLine
 from astra_async.simulate.wires.generate_content import GenerateContent
 from astra_async.simulate.wires.wire import Detail
 
@@ -82,10 +82,10 @@ class GeminiBatchRoutes(BatchRoutes):
         }
         return web.json_response(await self.created(request, lines, about))
 
-    def _line(self, model: str, line: bytes) -> Line:
+    def _line(self, model: str, line: bytes) -> BatchLine:
         fields = orjson.loads(line)
         answer = partial(self.service.processed, _WIRE, fields["request"], None, model)
-        return Line(str(fields["key"]), len(line) // 4, answer)
+        return BatchLine(str(fields["key"]), len(line) // 4, answer)
 
     async def _list(self, request: web.Request) -> web.Response:
         batches, begin = self.store.of(self.family), int(request.query.get("pageToken", "0"))
@@ -120,7 +120,7 @@ class GeminiBatchRoutes(BatchRoutes):
         return body
 
 
-def _result(line: Line) -> bytes:
+def _result(line: BatchLine) -> bytes:
     if line.fate == "answered":
         return orjson.dumps({"key": line.custom_id, "response": orjson.Fragment(line.body)}) + b"\n"
     error = orjson.loads(line.body)["error"]

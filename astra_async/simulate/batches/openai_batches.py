@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
-from astra_async.simulate.batches.batch_store import Line
+from astra_async.simulate.batches.batch_store import BatchLine
 from astra_async.simulate.wires.asked import BadAsk
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
 from astra_async.simulate.wires.responses import Responses
@@ -75,12 +75,12 @@ class OpenAIBatchRoutes(BatchRoutes):
         about = {name: fields.get(name) for name in ("input_file_id", "endpoint", "metadata")}
         return web.json_response(await self.created(request, lines, about))
 
-    def _line(self, line: bytes, endpoint: str) -> Line:
+    def _line(self, line: bytes, endpoint: str) -> BatchLine:
         fields = orjson.loads(line)
         if fields["method"] != "POST" or fields["url"] != endpoint or "stream" in fields["body"]:
             raise BadAsk("method, url or body")
         answer = partial(self.service.processed, self.wires[endpoint], fields["body"], fields.get("sample"))
-        return Line(str(fields["custom_id"]), len(line) // 4, answer)
+        return BatchLine(str(fields["custom_id"]), len(line) // 4, answer)
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
         """Counts of what is finished come at its end."""
@@ -132,13 +132,13 @@ class AzureBatchRoutes(OpenAIBatchRoutes):
     wires: ClassVar = {"/chat/completions": AzureChatCompletions(), "/v1/chat/completions": _CHAT}
 
 
-def _answer(line: Line) -> bytes:
+def _answer(line: BatchLine) -> bytes:
     response = {"status_code": line.status, "request_id": line.custom_id, "body": orjson.Fragment(line.body)}
     result = {"id": f"batch_req_{line.custom_id}", "custom_id": line.custom_id, "response": response}
     return orjson.dumps(result | {"error": None}) + b"\n"
 
 
-def _error(line: Line) -> bytes:
+def _error(line: BatchLine) -> bytes:
     if line.fate == "errored":
         return _answer(line)
     code = f"batch_{line.fate}"

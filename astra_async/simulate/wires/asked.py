@@ -44,7 +44,7 @@ class Ask:
     rounds: int = 0
 
 
-class Asking:
+class WireRequest:
     """How a wire format asks: the names say where a request's body holds what.
 
     `messages`, the `text` of each, the `system`'s word, the `limits` that `most_tokens` and `seeds` stand in

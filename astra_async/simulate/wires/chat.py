@@ -13,7 +13,7 @@ from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from astra_async.simulate.limits import Window
+    from astra_async.simulate.limits import LimitWindow
 
 _TOO_LONG = (
     "This model's maximum context length is {0.most_tokens} tokens. However, your messages resulted in"
@@ -67,7 +67,7 @@ class OpenAI(Wire):
             return _limit_message(detail)
         return super().message(trouble, detail)
 
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
+    def limit_headers(self, windows: Iterable[LimitWindow]) -> dict[str, str]:
         """`x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, the reset as a Go duration."""
         headers = {}
         for window in windows:

@@ -12,7 +12,7 @@ from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from astra_async.simulate.limits import Window
+    from astra_async.simulate.limits import LimitWindow
 
 _LIMITED = Error(
     429, "rate_limit_error", "This request would exceed your organization's rate limit{0.limit}."
@@ -60,7 +60,7 @@ class Messages(ServedMessages, Wire):
         """Only a rate limit has a retry-after."""
         return {"retry-after": str(math.ceil(detail.wait_s))} if trouble == "rate_limit" else {}
 
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
+    def limit_headers(self, windows: Iterable[LimitWindow]) -> dict[str, str]:
         """anthropic-ratelimit-* with RFC 3339 times."""
         headers = {}
         for window in windows:

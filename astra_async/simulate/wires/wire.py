@@ -9,12 +9,12 @@ import orjson
 from aiohttp import web
 
 from astra_async.served import Json, Served
-from astra_async.simulate.wires.asked import Asking
+from astra_async.simulate.wires.asked import WireRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from astra_async.simulate.limits import Rejected, Window
+    from astra_async.simulate.limits import LimitWindow, Rejected
     from astra_async.types import Completion
 
 Trouble = Literal[
@@ -80,7 +80,7 @@ class Error:
     code: str | None = None
 
 
-class Wire(Served, Asking):
+class Wire(Served, WireRequest):
     """One wire format, as a server speaks it. `opening` events of a stream precede a text's first piece."""
 
     opening = 1
@@ -130,7 +130,7 @@ class Wire(Served, Asking):
         """An error in the middle of a stream, after HTTP 200."""
         return self.encoded(self.error("stream_error", detail))
 
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
+    def limit_headers(self, windows: Iterable[LimitWindow]) -> dict[str, str]:
         """Headers that announce the limits; empty where the provider sends none."""
         del windows
         return {}

@@ -1,18 +1,130 @@
-"""The hardened configuration of every container in which code of a model runs."""
+"""The hardened configuration of every container in which code of a model runs, system calls included.
+
+Programs may make the system calls that Docker's own profile leaves to a container without capabilities,
+minus what no test needs and an attack might use: io_uring (it does its work past this filter), ptrace and its
+relatives, handles of files, key rings, user namespaces, sockets of rare families. `fallocate` is allowed
+without its modes only: with KEEP_SIZE a file takes room that neither its size nor a limit on it shows.
+Nothing drops a file of the image from the host's page cache, which all containers share: reading time would
+reveal earlier runs.
+"""
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from astra_async.testing.sandbox.keeper import HELD, entry_point
 from astra_async.testing.sandbox.resultfiles import PROJECT
-from astra_async.testing.sandbox.seccomp import profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.testing.sandbox.fitness import Fitness
     from astra_async.types import Limits
+
+
+_PERMITTED = """
+access chdir chmod chown chown32 close close_range copy_file_range creat dup dup2 dup3
+faccessat faccessat2 fchdir fchmod fchmodat fchmodat2 fchown fchown32 fchownat fcntl
+fcntl64 fdatasync fgetxattr flistxattr flock fremovexattr fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64
+fsync ftruncate ftruncate64 futimesat getcwd getdents getdents64 getxattr getxattrat inotify_add_watch
+inotify_init inotify_init1 inotify_rm_watch ioctl lchown lchown32 lgetxattr link linkat listxattr listxattrat
+llistxattr lremovexattr lseek _llseek lsetxattr lstat lstat64 mkdir mkdirat mknod mknodat newfstatat open
+openat openat2 pread64 preadv preadv2 pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv
+removexattr removexattrat rename renameat renameat2 rmdir sendfile sendfile64 setxattr setxattrat splice stat
+stat64 statfs statfs64 statx symlink symlinkat sync sync_file_range sync_file_range2 syncfs tee truncate
+truncate64 umask unlink unlinkat utime utimensat utimensat_time64 utimes vmsplice write writev
+
+brk get_mempolicy map_shadow_stack membarrier memfd_create mincore mlock mlock2 mlockall
+mmap mmap2 mprotect mremap mseal msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect
+remap_file_pages
+
+arch_prctl capget capset execve execveat exit exit_group fork get_robust_list get_thread_area getcpu getegid
+getegid32 geteuid geteuid32 getgid getgid32 getgroups getgroups32 getpgid getpgrp getpid getppid getpriority
+getresgid getresgid32 getresuid getresuid32 getrlimit getrusage getsid gettid getuid getuid32 ioprio_get
+ioprio_set landlock_add_rule landlock_create_ruleset landlock_restrict_self pidfd_open pidfd_send_signal prctl
+prlimit64 rseq sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr sched_getparam
+sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64 sched_setaffinity sched_setattr
+sched_setparam sched_setscheduler sched_yield seccomp set_robust_list set_thread_area set_tid_address set_tls
+setfsgid setfsgid32 setfsuid setfsuid32 setgid setgid32 setgroups setgroups32 setpgid setpriority setregid
+setregid32 setresgid setresgid32 setresuid setresuid32 setreuid setreuid32 setrlimit setsid setuid setuid32
+sysinfo ugetrlimit uname vfork wait4 waitid waitpid
+
+epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old eventfd
+eventfd2 futex futex_requeue futex_time64 futex_wait futex_waitv futex_wake io_cancel io_destroy io_getevents
+io_pgetevents io_pgetevents_time64 io_setup io_submit pause pipe pipe2 poll ppoll ppoll_time64 pselect6
+pselect6_time64 select _newselect
+
+kill restart_syscall rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend
+rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo sigaltstack signalfd signalfd4 sigprocmask sigreturn
+tgkill tkill
+
+alarm clock_getres clock_getres_time64 clock_gettime clock_gettime64 clock_nanosleep clock_nanosleep_time64
+getitimer getrandom gettimeofday nanosleep setitimer time timer_create timer_delete timer_getoverrun
+timer_gettime timer_gettime64 timer_settime timer_settime64 timerfd_create timerfd_gettime timerfd_gettime64
+timerfd_settime timerfd_settime64 times
+
+accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom recvmmsg recvmmsg_time64
+recvmsg send sendmmsg sendmsg sendto setsockopt shutdown socketcall socketpair
+
+ipc mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 mq_timedsend mq_timedsend_time64
+mq_unlink msgctl msgget msgrcv msgsnd semctl semget semop semtimedop semtimedop_time64 shmat shmctl shmdt
+shmget
+
+arm_sync_file_range breakpoint cacheflush riscv_flush_icache swapcontext
+"""
+_ENOSYS = 38
+_EOPNOTSUPP = 95
+_EINVAL = 22
+_FADV_DONTNEED = 4
+_MADV_COLD, _MADV_PAGEOUT = 20, 21
+_NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW... flag of clone(2)
+_SOCKET_FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, and netlink, which lists interfaces
+_PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
+_ARCHITECTURES = {"X86_64": ("X86", "X32"), "AARCH64": ("ARM",), "RISCV64": ()}
+
+
+@cache
+def profile() -> str:
+    """The profile as the engine's `seccomp=` security option wants it: JSON."""
+    rules = [
+        {"names": _PERMITTED.split(), "action": "SCMP_ACT_ALLOW"},
+        _when("clone", 0, "MASKED_EQ", _NEW_NAMESPACES),
+        *(_when("socket", 0, "EQ", family) for family in _SOCKET_FAMILIES),
+        *(_when("personality", 0, "EQ", each) for each in _PERSONALITIES),
+        _when("fallocate", 1, "EQ", 0),
+        _when("fallocate", 1, "NE", 0, error=_EOPNOTSUPP),
+        _when("fadvise64", 3, "NE", _FADV_DONTNEED),
+        # Advice need not be taken: the call does nothing.
+        _when("fadvise64", 3, "EQ", _FADV_DONTNEED, error=0),
+        _refused("fadvise64_64", "arm_fadvise64_64", error=0),
+        _when("madvise", 2, "LT", _MADV_COLD),
+        _when("madvise", 2, "GT", _MADV_PAGEOUT),
+        *(_when("madvise", 2, "EQ", each, error=_EINVAL) for each in (_MADV_COLD, _MADV_PAGEOUT)),
+        # Refused as if the kernel had none of them, so that programs take the older way.
+        _refused("clone3", "io_uring_enter", "io_uring_register", "io_uring_setup", error=_ENOSYS),
+    ]
+    architectures = [
+        {
+            "architecture": f"SCMP_ARCH_{name}",
+            "subArchitectures": [f"SCMP_ARCH_{each}" for each in related],
+        }
+        for name, related in _ARCHITECTURES.items()
+    ]
+    return json.dumps({"defaultAction": "SCMP_ACT_ERRNO", "archMap": architectures, "syscalls": rules})
+
+
+def _when(name: str, argument: int, operator: str, value: int, *, error: int | None = None) -> dict[str, Any]:
+    """Permit a call, or refuse it, where an argument compares so; MASKED_EQ: no bit of the value is set."""
+    compared = {"index": argument, "value": value, "op": f"SCMP_CMP_{operator}"}
+    permitted = {"names": [name], "action": "SCMP_ACT_ALLOW"}
+    return (permitted if error is None else _refused(name, error=error)) | {"args": [compared]}
+
+
+def _refused(*names: str, error: int) -> dict[str, Any]:
+    return {"names": list(names), "action": "SCMP_ACT_ERRNO", "errnoRet": error}
+
 
 HOST_NAME = "sandbox"  # the same in every run: some reporters write it into their files
 FALLBACK_HOME = "/tmp/home"  # noqa: S108 - a private tmpfs of the container

@@ -1,0 +1,174 @@
+"""The interfaces of OpenAI and Anthropic as agents call them: Chat Completions, Messages and Responses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from astra_async.agents.gateway.interface import (
+    REMOVED,
+    Interface,
+    NotUnderstood,
+    Talk,
+    call,
+    is_remote,
+    text_of,
+    tool,
+)
+from astra_async.served import Json, ServedChat, ServedMessages, ServedResponses
+from astra_async.types import Completion, Dialogue, Usage
+
+if TYPE_CHECKING:
+    from astra_async.types import Role
+
+
+# Tools of Anthropic's own that the client runs; all others with a type are run by the provider.
+_RUN_BY_THE_CLIENT = ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_", "custom")
+
+
+class MessagesDialect(ServedMessages, Interface):
+    """POST /v1/messages."""
+
+    speaks = "messages"
+    ping = b'event: ping\ndata: {"type": "ping"}\n\n'
+    dropped_fields = ("mcp_servers", "container")
+    passed_on: ClassVar[tuple[str, ...]] = ("anthropic-beta", "anthropic-version")
+
+    def read(self, body: Json) -> Dialogue:
+        """Results and text stand in one message."""
+        talk = Talk()
+        for message in body.get("messages") or ():
+            content = message.get("content")
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+            for block in blocks:
+                if block.get("type") == "tool_result":
+                    failed = bool(block.get("is_error"))
+                    talk.gives(block.get("tool_use_id") or "", text_of(block.get("content")), failed=failed)
+            uses = [block for block in blocks if block.get("type") == "tool_use"]
+            calls = [call(use, use.get("id") or "", use.get("input") or {}) for use in uses]
+            text = text_of([block for block in blocks if block.get("type") == "text"])
+            talk.says(message.get("role") or "user", text, calls)
+        offered = body.get("tools") or ()
+        tools = tuple(tool(each, each["input_schema"]) for each in offered if "input_schema" in each)
+        return Dialogue(system=text_of(body.get("system") or ""), tools=tools, messages=tuple(talk.messages))
+
+    def error(self, message: str) -> Json:
+        """`{"type": "error", "error": {type, message}}`."""
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+
+    def local(self, body: Json) -> Json | None:
+        """Whether there is quota: a request for one token."""
+        messages = body.get("messages") or [{}]
+        if body.get("max_tokens") != 1 or text_of(messages[-1].get("content")) != "quota":
+            return None
+        usage = Usage(input_tokens=1, output_tokens=1)
+        one = Completion(text="#", finish_reason="length", usage=usage, returned_model="")
+        return self.whole(one, str(body.get("model") or ""), "probe", 0)
+
+    def _is_kept(self, tool: Json) -> bool:
+        kind = tool.get("type")
+        return kind is None or str(kind).startswith(_RUN_BY_THE_CLIENT)
+
+    def _remote(self, part: Json) -> str:
+        source = part.get("source")
+        kind = source.get("type") if isinstance(source, dict) else None
+        return str(part.get("type")) if kind in {"url", "file"} else ""
+
+
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_FREE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+class ResponsesDialect(ServedResponses, Interface):
+    """POST /v1/responses; what the provider would remember of a conversation is taken out."""
+
+    speaks = "responses"
+    messages_at = "input"
+    kept_tools = frozenset(
+        {
+            *("function", "custom", "local_shell", "apply_patch", "namespace", "tool_search"),
+            "computer_use_preview",
+        }
+    )
+    dropped_fields = ("previous_response_id", "conversation", "background", "prompt")
+    passed_on: ClassVar[tuple[str, ...]] = ("openai-beta",)
+    text_part: ClassVar = {"type": "input_text", "text": REMOVED}
+
+    def read(self, body: Json) -> Dialogue:
+        """Items in order; reasoning is its provider's and stays away."""
+        talk, system = Talk(), [text_of(body.get("instructions") or "")]
+        items = body.get("input") or ()
+        for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
+            kind = item.get("type")
+            if kind in _CALLS:
+                given = item.get("arguments")
+                arguments = {"input": item.get("input") or ""} if given is None else given
+                talk.says("assistant", "", [call(item, item.get("call_id") or "", arguments)])
+            elif kind in _RESULTS:
+                talk.gives(item.get("call_id") or "", text_of(item.get("output")))
+            elif item.get("role") in {"system", "developer"}:
+                system.append(text_of(item.get("content")))
+            elif "role" in item:
+                role: Role = "assistant" if item["role"] == "assistant" else "user"
+                talk.says(role, text_of(item.get("content")))
+        offered = [each for each in body.get("tools") or () if each.get("type") in {"function", "custom"}]
+        tools = tuple(tool(each, each.get("parameters") or _FREE_TEXT) for each in offered)
+        return Dialogue(system="\n\n".join(filter(None, system)), tools=tools, messages=tuple(talk.messages))
+
+    def error_event(self, message: str) -> bytes:
+        """The `error` event, whose fields stand beside its type."""
+        fields = {"code": "invalid_request_error", "message": message, "param": None}
+        return self.encoded({"type": "error", "sequence_number": 0, **fields})
+
+    def _is_kept(self, tool: Json) -> bool:
+        if tool.get("type") == "shell":
+            return (tool.get("environment") or {"type": "local"}).get("type") == "local"
+        return super()._is_kept(tool)
+
+    def _remote(self, part: Json) -> str:
+        kind = part.get("type")
+        if kind == "input_image" and (part.get("file_id") or is_remote(part.get("image_url"))):
+            return "image_url"
+        return "file" if kind == "input_file" and (part.get("file_id") or part.get("file_url")) else ""
+
+
+class Chat(ServedChat, Interface):
+    """POST /v1/chat/completions."""
+
+    speaks = "chat"
+    kept_tools = frozenset({"function", "custom"})
+    dropped_fields = ("web_search_options", "plugins", "previous_response_id")
+    passed_on: ClassVar[tuple[str, ...]] = ("openai-beta",)
+
+    def read(self, body: Json) -> Dialogue:
+        """Each result is a message; those of the system may stand anywhere."""
+        talk, system = Talk(), []
+        for message in body.get("messages") or ():
+            match message.get("role"):
+                case "system" | "developer":
+                    system.append(text_of(message.get("content")))
+                case "tool":
+                    talk.gives(message.get("tool_call_id") or "", text_of(message.get("content")))
+                case "assistant" | "user" as role:
+                    made = [(each, each.get("function") or {}) for each in message.get("tool_calls") or ()]
+                    calls = [call(f, each.get("id") or "", f.get("arguments") or "") for each, f in made]
+                    talk.says(role, text_of(message.get("content")), calls)
+                case other:
+                    raise NotUnderstood(f"messages: no such role: {other!r}")
+        functions = [each["function"] for each in body.get("tools") or () if "function" in each]
+        tools = tuple(tool(each, each.get("parameters") or {}) for each in functions)
+        return Dialogue(system="\n\n".join(system), tools=tools, messages=tuple(talk.messages))
+
+    def stream(self, whole: Json, body: Json) -> bytes:
+        """With the usage where the client asked for it."""
+        if not (body.get("stream_options") or {}).get("include_usage"):
+            whole = {name: value for name, value in whole.items() if name != "usage"}
+        return super().stream(whole, body)
+
+    def _remote(self, part: Json) -> str:
+        url = part.get("image_url")
+        url = url.get("url") if isinstance(url, dict) else url
+        if part.get("type") == "image_url" and is_remote(url):
+            return "image_url"
+        file = part.get("file")
+        return "file" if isinstance(file, dict) and file.get("file_id") else ""
