@@ -36,8 +36,8 @@ _MODEL = "check the model's name and your access to it"
 _PRIVACY = (
     "the privacy settings of the account exclude every provider of this model: change them at the router"
 )
-_RESPONSES = 'this model needs spec = "openai-responses/..." in [[models]]'
-_NO_CHAT = "this model does not chat: choose another one"
+_RESPONSES = 'this model has no chat completions: set spec = "openai-responses/..." in [[models]]'
+_LONG_CONTEXT = "this account may not send long prompts to this model"
 _TOO_LARGE = "this request alone passes the rate limit: raise the limit, or lower max_tokens in [[models]]"
 _PROXY_LIMIT = "the server did not answer in time; timeout_s cannot extend the limit of its proxy"
 _FORBIDDEN = "a filter refuses this prompt, or this key may not use this model"
@@ -90,8 +90,7 @@ RULES: tuple[Rule, ...] = (
     *(
         Rule("content_filter", code=code)
         for code in (
-            r"content_filter|content_policy_violation|ContentPolicyViolationError",
-            r"ResponsibleAIPolicyViolation",  # Azure
+            r"content_filter|content_policy_violation|ContentPolicyViolationError|ResponsibleAIPolicyViolation",
             r"(cyber|bio)_policy",  # OpenAI
             r"data_?inspection_?failed",  # DashScope
             FLAGGED,  # OpenRouter
@@ -133,6 +132,11 @@ RULES: tuple[Rule, ...] = (
             r"prompt is too long: <p> tokens > <w>",  # Anthropic
             r"exceed context limit: <p> \+ \d{1,9} > <w>",
             r"input token count \(?<p>\)? exceeds the maximum number of tokens allowed \(?<w>",  # Gemini
+            r"input token count exceeds the maximum",
+            r"input tokens exceed the configured limit",  # OpenAI
+            r"prompt token count of <p> exceeds the limit of <w>",  # GitHub
+            r"too long to fit into the model \(context length",  # vLLM
+            r"(?:input|prompt|token count)\b.{0,30} exceeds (?:the )?(?:model'?s )?maximum context length",
             r"input is too long for requested model",  # Bedrock, also the next two
             r"number of input tokens exceeds maximum length",
             r"input length exceeds context window",
@@ -187,9 +191,10 @@ RULES: tuple[Rule, ...] = (
             ((), r"exceeded your monthly (?:included|spending)"),  # Hugging Face
             (
                 _UNPAID,
-                r"insufficient balance|\u4f59\u989d\u4e0d\u8db3|balance is insufficient",
+                r"insufficient balance|\u4f59\u989d\u4e0d\u8db3|balance is insufficient|\u6b20\u8d39",
             ),  # Z.ai, DeepSeek
             (_UNPAID, r"used all available credits"),  # xAI
+            (_UNPAID, r"reached the set inference limit"),  # Ark
             ((402,), r"requires more credits|insufficient credits|limit exceeded: \d+ > \d+"),  # OpenRouter
         )
     ),
@@ -201,15 +206,15 @@ RULES: tuple[Rule, ...] = (
     # The key, the account, the model's name, the address.
     Rule(PoolUnusable, code=r"invalid_api_key|API_KEY_INVALID|UnrecognizedClientException", remedy=_KEY),
     Rule(PoolUnusable, code=r"ExpiredTokenException|InvalidSignatureException|invalid_issuer", remedy=_KEY),
-    Rule(PoolUnusable, text=r"^api key (?:not valid|expired)", remedy=_KEY),  # Gemini
+    Rule(PoolUnusable, text=r"^api key (?:not valid|expired)|^(?:invalid|incorrect) api key", remedy=_KEY),
     Rule(PoolUnusable, (401,), remedy=_KEY),
     Rule(PoolUnusable, code=r"permission_error|PERMISSION_DENIED|AccessDeniedException", remedy=_ACCESS),
-    Rule(PoolUnusable, code=r"account_deactivated|SERVICE_DISABLED", remedy=_ACCESS),
+    Rule(PoolUnusable, code=r"account_deactivated|SERVICE_DISABLED|access_terminated_error", remedy=_ACCESS),
     Rule(PoolUnusable, code=r"unsupported_country_region_territory", remedy=_ACCESS),
     Rule(PoolUnusable, text=r"location is not supported for the api use", remedy=_ACCESS),  # Gemini
     Rule(PoolUnusable, (400, 404), r"only (?:supported|available) in v1/responses", remedy=_RESPONSES),
-    Rule(PoolUnusable, (404,), r"^this is not a chat model", remedy=_NO_CHAT),
-    Rule(PoolUnusable, (404,), r"^no endpoints .{0,40}(?:guardrail|data policy)", remedy=_PRIVACY),
+    Rule(PoolUnusable, (404,), r"this is not a chat model", remedy=_RESPONSES),
+    Rule(PoolUnusable, (404,), r"no endpoints .{0,40}(?:guardrail|data policy)", remedy=_PRIVACY),
     Rule(PoolUnusable, code=r"model_not_found|DeploymentNotFound", remedy=_MODEL),
     Rule(PoolUnusable, (404,), code=r"NotFoundError|not_found_error|NOT_FOUND", remedy=_MODEL),
     Rule(PoolUnusable, (404,), code=r"ResourceNotFoundException", remedy=_MODEL),
@@ -220,6 +225,7 @@ RULES: tuple[Rule, ...] = (
     Rule(PoolUnusable, (407,), remedy=PROXY_WANTS_CREDENTIALS),
     # Short of capacity, rate limits, faults of the server.
     Rule(RequestRejected, (413, 429), r"request too large for", remedy=_TOO_LARGE),  # OpenAI, Groq
+    Rule(RequestRejected, (429,), r"extra usage is required for long context", remedy=_LONG_CONTEXT),
     Rule(Overloaded, code=r"server_is_overloaded|overloaded_error|engine_overloaded_error"),
     Rule(Overloaded, (429, 500, 503), r"overloaded|no capacity available|capacity exceeded"),
     Rule(Overloaded, (498, 503, 529)),
