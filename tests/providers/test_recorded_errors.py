@@ -13,8 +13,9 @@ from multidict import CIMultiDict
 from provider_calls import settings
 
 from astra_async.asking.providers.bedrock import Bedrock
-from astra_async.asking.providers.error_body import parse_body
+from astra_async.asking.providers.error_body import ErrorBody, parse_body
 from astra_async.asking.providers.error_meaning import Failure, classify
+from astra_async.asking.providers.error_rules import RULES, first_rule
 from astra_async.errors import ProviderError, RateLimited
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -49,3 +50,13 @@ def test_the_recorded_errors_are_of_many_providers() -> None:
     providers = Counter(each["provider"] for each in RECORDED)
     assert len(RECORDED) >= 120
     assert len(providers) >= 25
+
+
+def test_every_rule_has_evidence() -> None:
+    used = set()
+    for error in RECORDED:
+        failure = failure_of(error)
+        body = ErrorBody.read(failure.body)
+        used.add(RULES.index(first_rule(body, failure.status or body.status)[0]))
+    unused = [rule for number, rule in enumerate(RULES) if number not in used and (rule.text or rule.code)]
+    assert not unused

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from astra_async.asking.providers.error_body import ErrorBody
+from astra_async.asking.providers.error_body import HTML_PAGE, ErrorBody
 from astra_async.asking.providers.error_rules import LOWER_MAX_TOKENS, QUOTA, first_rule
 from astra_async.asking.providers.named_settings import meets_all, setting_remedy
 from astra_async.asking.providers.rate_limits import body_hint_s, exhausted_reset_s, header_hint_s
@@ -62,7 +62,7 @@ def classify(
     setting = "" if rule.known or kind is not RequestRejected else setting_remedy(body, settings)
     text = one_line(body.message).removeprefix(f"{settings.name}: ")
     if failure.body and not (rule.known or setting):
-        text = f"unrecognized: {_whole(failure.body)}"
+        text = f"unrecognized: {text if HTML_PAGE in body.codes else _whole(failure.body)}"
     name = f" {body.code}" if body.code else ""
     where = f"HTTP {status}{name}" if failure.status else f"error in mid-stream{name or f' {status}'}"
     line = ": ".join(filter(None, (settings.name, one_line(where), setting or remedy, text)))
@@ -95,7 +95,7 @@ def _kind(
 
 def _fits_alone(numbers: Mapping[str, int], max_tokens: int) -> bool:
     """Return True if the numbers in a message say that the prompt passes the window only with max_tokens."""
-    if not numbers:
+    if len(numbers) < 2:  # noqa: PLR2004 - the prompt and the window
         return False
     prompt = numbers["p"] if "p" in numbers else numbers["a"] - max_tokens
     window = numbers["w"] if "w" in numbers else numbers["r"] + max_tokens

@@ -42,7 +42,7 @@ _TOO_LARGE = "this request alone passes the rate limit: raise the limit, or lowe
 _PROXY_LIMIT = "the server did not answer in time; timeout_s cannot extend the limit of its proxy"
 _FORBIDDEN = "a filter refuses this prompt, or this key may not use this model"
 
-_FILTERS = (400, 403, 424, 451)
+_FILTERS = (400, 403, 422, 424, 451)
 _OVERFLOWS = (400, 413, 422, 500, 502)  # 500 and 502: llama.cpp, older servers, and routers before them
 _UNPAID = (402, 403, 429)
 _LONGEST = 400  # text after these characters may quote the prompt
@@ -76,7 +76,8 @@ def first_rule(body: ErrorBody, status: int) -> tuple[Rule, dict[str, int]]:
         if fits and (not rule.code or any(_compiled(rule.code).fullmatch(code) for code in body.codes)):
             found = _compiled(rule.text).search(body.message[:_LONGEST])
             if found:
-                return rule, {name: int(text.replace(",", "")) for name, text in found.groupdict().items()}
+                numbers = {name: text for name, text in found.groupdict().items() if text}
+                return rule, {name: int(text.replace(",", "")) for name, text in numbers.items()}
     raise AssertionError("the last rule matches every error")
 
 
@@ -90,8 +91,8 @@ RULES: tuple[Rule, ...] = (
     *(
         Rule("content_filter", code=code)
         for code in (
-            r"content_filter|content_policy_violation|ContentPolicyViolationError|ResponsibleAIPolicyViolation",
-            r"(cyber|bio)_policy",  # OpenAI
+            r"content_filter|content_?policy_?violation(?:Error)?|ResponsibleAIPolicyViolation",
+            r"(?:cyber|bio)_policy",  # OpenAI
             r"data_?inspection_?failed",  # DashScope
             FLAGGED,  # OpenRouter
         )
@@ -106,11 +107,10 @@ RULES: tuple[Rule, ...] = (
             r"may contain inappropriate content",  # DashScope
             r"may contain sensitive information",  # Ark
             r"unsafe or sensitive content|\u4e0d\u5b89\u5168\u6216\u654f\u611f\u5185\u5bb9",  # Z.ai
-            r"it was considered high risk",  # Moonshot
+            r"(?:input|output) new_sensitive",  # MiniMax
         )
     ),
-    Rule("content_filter", text=r"(?:input|output) new_sensitive"),  # MiniMax
-    # The prompt passes the context window, or it does so together with max_tokens.
+    # The prompt passes the context window. The numbers tell whether it does so without max_tokens.
     Rule(RequestRejected, _OVERFLOWS, r"maximum input length of (?:0|-\d+) tokens", remedy=LOWER_MAX_TOKENS),
     *(
         Rule("context_exceeded", _OVERFLOWS, text)
@@ -118,44 +118,15 @@ RULES: tuple[Rule, ...] = (
             # OpenAI, vLLM, DeepSeek, SGLang, OpenRouter
             r"context length \w\w <w>.{0,60}?requested (?:a total of )?<a> tokens.{0,9}?\W<p> (?:in|tokens)",
             r"context length \w\w <w>.{0,120}?(?:resulted in|contains|least|passed) <p> (?:input )?tokens",
-            r"maximum context length \w\w <r>.{0,60}?request has <p> input tokens",
-            r"maximum context length \w\w <w>.{0,60}?requested about <a> tokens \(<p> of text input",
-            r"maximum context length \w\w <w>.{0,60}?requested (?:about )?<a> ",
+            r"context length \w\w <r>.{0,60}?request has <p> input tokens",
+            r"context length \w\w <w>.{0,60}?requested about <a> tokens \(<p> of text input",
+            r"context length \w\w <w>.{0,60}?requested (?:about )?<a> ",
             r"passed <p> input tokens.{0,90}?context length is only <w>",  # vLLM
-            r"passed \d+ input characters.{0,90}?context length is only",
-            r"input \(<p> tokens\) is longer than the model's context length \(<w>",  # SGLang, Together
-            r"request \(<p> tokens\) exceeds the available context size \(<w>",  # llama.cpp
-            r"exceeds the available context size",
-            r"keep the first <p> tokens when.{0,60}context length of only <w> tokens",  # LM Studio
-            r"initial prompt is greater than the context length",
-            r"prompt too long; exceeded (?:max )?context length",  # Ollama
-            r"prompt is too long: <p> tokens > <w>",  # Anthropic
-            r"exceed context limit: <p> \+ \d{1,9} > <w>",
-            r"input token count \(?<p>\)? exceeds the maximum number of tokens allowed \(?<w>",  # Gemini
-            r"input token count exceeds the maximum",
-            r"input tokens exceed the configured limit",  # OpenAI
-            r"prompt token count of <p> exceeds the limit of <w>",  # GitHub
-            r"too long to fit into the model \(context length",  # vLLM
-            r"(?:input|prompt|token count)\b.{0,30} exceeds (?:the )?(?:model'?s )?maximum context length",
-            r"input is too long for requested model",  # Bedrock, also the next two
-            r"number of input tokens exceeds maximum length",
-            r"input length exceeds context window",
-            r"prompt contains <p> tokens.{0,80}?too large for model with <w>",  # Mistral
-            r"maximum prompt length is <w> but the request contains <p>",  # xAI
-            r"exceeded model token limit: <w> \(re ?quested: <a>",  # Kimi
-            r"exceeded model token limit",
-            r"context window exceeds limit",  # MiniMax
-            r"range of input length should be",  # DashScope
-            r"prompt exceeds max length",  # Z.ai
-            r"reduce the length of the (?:messages|prompt|input)",  # Groq
-            r"`inputs` must have less than <w> tokens\. Given: <p>",  # TGI
-            r"`inputs` tokens \+ `max_new_tokens` must be <= <w>\. Given: <p> `inputs`",
-            r"tokens in the prompt cannot exceed <w>.{0,40}received <p>",  # Cohere
-            r"prompt is too long: <p>, model maximum context length: <w>",  # Fireworks
-            r"prompt is too long|exceeds the context window",
+            r"exceed context limit: <p> \+ \d{1,9} > <w>",  # Anthropic
+            r"exceeded model token limit(?:: <w> \(re ?quested: <a>)?",  # Moonshot
+            r"`inputs` (?:tokens \+ `max_new_tokens` must be <=|must have less than) <w>.{0,9}given: <p>",
         )
     ),
-    Rule(RequestRejected, _OVERFLOWS, r"max_tokens.{0,9} exceed context limit", remedy=LOWER_MAX_TOKENS),
     *(
         Rule("context_exceeded", code=code)
         for code in (
@@ -164,19 +135,36 @@ RULES: tuple[Rule, ...] = (
             r"model_max_prompt_tokens_exceeded",  # GitHub
         )
     ),
-    # No request can succeed until somebody pays or raises a limit. The status says little: 400, 429, 500.
     *(
-        Rule(PoolUnusable, code=code, remedy=_MONEY)
-        for code in (
-            r"insufficient_quota|credit_balance_exhausted|billing_hard_limit_reached|billing_not_active",
-            r"\w*_(?:spend|usage)_limit_(?:exceeded|reached)|billing_error",  # OpenAI, Anthropic
-            r"BILLING_DISABLED",  # Gemini
-            r"exceeded_current_quota_error",  # Moonshot
-            r"insufficient_balance\w*|NOT_ENOUGH_BALANCE",  # MiniMax, Venice, Novita
-            r"Arrearage",  # DashScope
-            r"AccountOverdueError",  # Ark
-            r"budget_exceeded",  # LiteLLM
+        Rule("context_exceeded", _OVERFLOWS, text)
+        for text in (
+            r"(?:input|prompt|token count)\b.{0,40} exceeds (?:the )?(?:model's )?max(?:imum context)? len",
+            r"exceeds the maximum allowed input length",  # OpenRouter
+            r"input tokens exceed the configured limit|exceeds the context window",  # OpenAI
+            r"prompt token count of \d+ exceeds the limit of \d+",  # GitHub
+            r"input token count .{0,20}exceeds the maximum",  # Gemini
+            r"input is too long for requested model|number of input tokens exceeds maximum length",  # Bedrock
+            r"prompt is too long",  # Anthropic, Fireworks
+            r"too large for model with \d+ maximum context",  # Mistral
+            r"maximum prompt length is \d+ but the request contains",  # xAI
+            r"context window exceeds limit",  # MiniMax
+            r"range of input length should be",  # DashScope
+            r"total number of tokens in the prompt (?:exceeds|cannot exceed)",  # Cohere
+            r"is longer than the model's context length",  # SGLang, Together
+            r"too long to fit into the model \(context length",  # vLLM
+            r"exceeds the available context size",  # llama.cpp
+            r"keep the first \d+ tokens when|initial prompt is greater than the context length",  # LM Studio
+            r"prompt too long; exceeded (?:max )?context length",  # Ollama
+            r"reduce the length of the (?:messages|prompt|input)",  # Groq, Cerebras, vLLM
         )
+    ),
+    # No request can succeed until somebody pays or raises a limit. The status says little: 400, 429, 500.
+    Rule(
+        PoolUnusable,
+        code=r"insufficient_quota|credit_balance_exhausted|billing_(?:error|not_active|hard_limit_reached)"
+        r"|\w*_(?:spend|usage)_limit_(?:exceeded|reached)|BILLING_DISABLED|exceeded_current_quota_error"
+        r"|insufficient_balance\w*|NOT_ENOUGH_BALANCE|Arrearage|AccountOverdueError|budget_exceeded",
+        remedy=_MONEY,
     ),
     *(
         Rule(PoolUnusable, statuses, text, remedy=_MONEY)
@@ -184,15 +172,10 @@ RULES: tuple[Rule, ...] = (
             ((), r"credit balance is too low|reached your specified api usage limits"),  # Anthropic
             ((), r"prepayment credits are depleted"),  # Gemini
             ((), r"^insufficient balance \(1008\)"),  # MiniMax: 500, and 200 with base_resp
-            (
-                (),
-                r"^(?:ExceededBudget|Budget has been exceeded)|crossed budget|exceeded budget for",
-            ),  # LiteLLM
-            ((), r"exceeded your monthly (?:included|spending)"),  # Hugging Face
-            (
-                _UNPAID,
-                r"insufficient balance|\u4f59\u989d\u4e0d\u8db3|balance is insufficient|\u6b20\u8d39",
-            ),  # Z.ai, DeepSeek
+            ((), r"^ExceededBudget|^Budget has been exceeded|crossed budget|exceeded budget for"),  # LiteLLM
+            ((), r"exceeded your monthly included credits"),  # Hugging Face
+            # DeepSeek, SiliconFlow, Z.ai
+            (_UNPAID, r"insufficient balance|balance is insufficient|\u4f59\u989d\u4e0d\u8db3|\u6b20\u8d39"),
             (_UNPAID, r"used all available credits"),  # xAI
             (_UNPAID, r"reached the set inference limit"),  # Ark
             ((402,), r"requires more credits|insufficient credits|limit exceeded: \d+ > \d+"),  # OpenRouter
@@ -204,26 +187,37 @@ RULES: tuple[Rule, ...] = (
     Rule(QUOTA, (429,), r"\bper[- ]day\b|\bdaily\b|ByDay\b", remedy=_DAILY),
     Rule(QUOTA, (402,), remedy=_MONEY),
     # The key, the account, the model's name, the address.
-    Rule(PoolUnusable, code=r"invalid_api_key|API_KEY_INVALID|UnrecognizedClientException", remedy=_KEY),
-    Rule(PoolUnusable, code=r"ExpiredTokenException|InvalidSignatureException|invalid_issuer", remedy=_KEY),
+    Rule(
+        PoolUnusable,
+        code=r"invalid_api_key|API_KEY_INVALID|UnrecognizedClientException|ExpiredTokenException"
+        r"|InvalidSignatureException|invalid_issuer",
+        remedy=_KEY,
+    ),
     Rule(PoolUnusable, text=r"^api key (?:not valid|expired)|^(?:invalid|incorrect) api key", remedy=_KEY),
     Rule(PoolUnusable, (401,), remedy=_KEY),
-    Rule(PoolUnusable, code=r"permission_error|PERMISSION_DENIED|AccessDeniedException", remedy=_ACCESS),
-    Rule(PoolUnusable, code=r"account_deactivated|SERVICE_DISABLED|access_terminated_error", remedy=_ACCESS),
-    Rule(PoolUnusable, code=r"unsupported_country_region_territory", remedy=_ACCESS),
+    Rule(
+        PoolUnusable,
+        code=r"permission_error|PERMISSION_DENIED|AccessDeniedException|account_deactivated|SERVICE_DISABLED"
+        r"|access_terminated_error|unsupported_country_region_territory",
+        remedy=_ACCESS,
+    ),
     Rule(PoolUnusable, text=r"location is not supported for the api use", remedy=_ACCESS),  # Gemini
-    Rule(PoolUnusable, (400, 404), r"only (?:supported|available) in v1/responses", remedy=_RESPONSES),
+    Rule(PoolUnusable, (400, 404), r"only supported in v1/responses", remedy=_RESPONSES),
     Rule(PoolUnusable, (404,), r"this is not a chat model", remedy=_RESPONSES),
     Rule(PoolUnusable, (404,), r"no endpoints .{0,40}(?:guardrail|data policy)", remedy=_PRIVACY),
     Rule(PoolUnusable, code=r"model_not_found|DeploymentNotFound", remedy=_MODEL),
-    Rule(PoolUnusable, (404,), code=r"NotFoundError|not_found_error|NOT_FOUND", remedy=_MODEL),
-    Rule(PoolUnusable, (404,), code=r"ResourceNotFoundException", remedy=_MODEL),
+    Rule(
+        PoolUnusable,
+        (404,),
+        code=r"NotFoundError|not_found_error|NOT_FOUND|ResourceNotFoundException",
+        remedy=_MODEL,
+    ),
     Rule(PoolUnusable, (404,), r"^(?:the )?model .{0,120}(?:not found|does not exist)", remedy=_MODEL),
     Rule(PoolUnusable, (404,), r"^no endpoints found for ", remedy=_MODEL),  # OpenRouter
     Rule(PoolUnusable, (400,), r"^model not exist|is not a valid model id$", remedy=_MODEL),
     Rule(PoolUnusable, (301, 302, 303, 307, 308, 405), remedy="check base_url"),
     Rule(PoolUnusable, (407,), remedy=PROXY_WANTS_CREDENTIALS),
-    # Short of capacity, rate limits, faults of the server.
+    # Rate limits, servers that are short of capacity, faults of servers.
     Rule(RequestRejected, (413, 429), r"request too large for", remedy=_TOO_LARGE),  # OpenAI, Groq
     Rule(RequestRejected, (429,), r"extra usage is required for long context", remedy=_LONG_CONTEXT),
     Rule(Overloaded, code=r"server_is_overloaded|overloaded_error|engine_overloaded_error"),
@@ -235,8 +229,6 @@ RULES: tuple[Rule, ...] = (
     Rule(TransientError, (408, 504, 522, 524), remedy=_PROXY_LIMIT),
     Rule(TransientError, range(500, 600), code=HTML_PAGE),
     Rule(TransientError, range(500, 600), r"internal (?:server )?error|bad gateway|timed? ?out|try again"),
-    Rule(TransientError, range(500, 600), code=r"api_error|server_error|INTERNAL|InternalServerException"),
-    Rule(RequestRejected, (403,), code=HTML_PAGE, remedy=_FORBIDDEN),
     # By the status alone.
     Rule(RateLimited, (429,), known=False),
     Rule(RequestRejected, (403,), remedy=_FORBIDDEN, known=False),
