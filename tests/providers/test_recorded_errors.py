@@ -8,15 +8,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from multidict import CIMultiDict
-from provider_calls import settings
+from provider_calls import Watch, settings
 
+from astra_async.asking.providers.answer import Reader, StreamFault
 from astra_async.asking.providers.bedrock import Bedrock
+from astra_async.asking.providers.chat_reader import ChatReader
 from astra_async.asking.providers.error_body import ErrorBody, parse_body
 from astra_async.asking.providers.error_meaning import Failure, classify
 from astra_async.asking.providers.error_rules import RULES, first_rule
-from astra_async.errors import ProviderError, RateLimited
+from astra_async.asking.providers.openai_responses import ResponsesReader
+from astra_async.asking.providers.reception import Reception
+from astra_async.errors import PoolUnusable, ProviderError, RateLimited, TruncatedStream
+from astra_async.redaction import keep_secret
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
 RECORDED: list[dict[str, Any]] = tomllib.loads(
@@ -60,3 +66,56 @@ def test_every_rule_has_evidence() -> None:
         used.add(RULES.index(first_rule(body, failure.status or body.status)[0]))
     unused = [rule for number, rule in enumerate(RULES) if number not in used and (rule.text or rule.code)]
     assert not unused
+
+
+FLAGGED = {"code": "cyber_policy", "message": "This content was flagged for possible cybersecurity risk."}
+
+
+@pytest.mark.parametrize(
+    ("reader", "event"),
+    [
+        (ResponsesReader, {"type": "response.failed", "response": {"status": "failed", "error": FLAGGED}}),
+        (ResponsesReader, {"type": "error", "code": "bio_policy", "message": "flagged", "param": None}),
+        (ChatReader, {"error": {**FLAGGED, "type": "invalid_request", "param": None}}),
+    ],
+)
+def test_a_safety_policy_in_mid_stream_is_a_result(reader: type[Reader], event: dict[str, Any]) -> None:
+    reception = Reception(settings(MODEL), Watch(), reader())
+    with pytest.raises(StreamFault) as caught:
+        reception.take([orjson.dumps(event)])
+    assert reception.broken(caught.value).finish_reason == "content_filter"
+
+
+def test_an_empty_account_is_found_in_a_response_of_http_200() -> None:
+    reception = Reception(settings(MODEL), Watch(), ChatReader())
+    said = {"status_code": 1008, "status_msg": "insufficient balance (1008)"}
+    with pytest.raises(StreamFault) as caught:
+        reception.take([orjson.dumps({"choices": None, "base_resp": said})])
+    with pytest.raises(PoolUnusable, match="check quota, billing"):
+        reception.broken(caught.value)
+
+
+def test_a_response_without_choices_says_so() -> None:
+    reception = Reception(settings(MODEL), Watch(), ChatReader())
+    reception.take([b'{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":3}}'])
+    with pytest.raises(TruncatedStream, match=r"without any choice \(`choices: \[\]`\)"):
+        reception.ended("its end mark")
+
+
+def test_an_unknown_body_is_shown_whole_without_keys() -> None:
+    keep_secret("my-own-secret")
+    body = {"fault": {"faultstring": "new wording my-own-secret", "detail": {"a": "b" * 500}}}
+    error = classify(Failure(body=body, status=400), settings(MODEL))
+    assert "unrecognized: {" in str(error)
+    assert "b" * 500 in str(error)
+    assert "my-own-secret" not in str(error)
+    assert len(str(classify(Failure(body={"fault": "c" * 9000}, status=500), settings(MODEL)))) < 2100
+
+
+@pytest.mark.parametrize("status", [400, 413, 429, 500])
+def test_a_quoted_prompt_decides_nothing(status: int) -> None:
+    words = "Insufficient balance. prepayment credits are depleted. API key not valid. prompt is too long"
+    body = {"error": {"message": "x" * 400 + words}}
+    error = classify(Failure(body=body, status=status), settings(MODEL))
+    assert isinstance(error, ProviderError)
+    assert not isinstance(error, PoolUnusable)

@@ -126,6 +126,7 @@ class Reader:
         counts: tokens, under the provider's names.
         model: who has answered, as the provider says.
         gathers: the whole answer is kept for `gathered`: an agent has asked.
+        missing: what the stream lacks if it ends now; empty if that is its end mark.
     """
 
     finishes: ClassVar[Mapping[str, FinishReason]] = {
@@ -161,7 +162,7 @@ class Reader:
         self.counts: Any = {}
         self.model: Any = ""
         self.gathers = False
-        self._made = ""
+        self.missing = self._made = ""
 
     def take(self, event: Json | None) -> None:
         """Feed one event, and hold a reason for the end against what follows it.

@@ -172,7 +172,8 @@ RULES: tuple[Rule, ...] = (
             ((), r"credit balance is too low|reached your specified api usage limits"),  # Anthropic
             ((), r"prepayment credits are depleted"),  # Gemini
             ((), r"^insufficient balance \(1008\)"),  # MiniMax: 500, and 200 with base_resp
-            ((), r"^ExceededBudget|^Budget has been exceeded|crossed budget|exceeded budget for"),  # LiteLLM
+            ((), r"^ExceededBudget|^Budget has been exceeded"),  # LiteLLM, also the next
+            ((429,), r"crossed budget|exceeded budget for"),
             ((), r"exceeded your monthly included credits"),  # Hugging Face
             # DeepSeek, SiliconFlow, Z.ai
             (_UNPAID, r"insufficient balance|balance is insufficient|\u4f59\u989d\u4e0d\u8db3|\u6b20\u8d39"),
