@@ -291,7 +291,7 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
         ("astra_async/asking/providers/request_fields.py", ["measured", "takes", "meaningless"]),
         ("astra_async/asking/providers/answer.py", ["finishes", "finishes_wordless"]),
         ("astra_async/asking/providers/error_body.py", ["_CODES_OF_STATUS"]),
-        ("astra_async/asking/providers/error_rules.py", ["UNUSABLE", "FILTERED"]),
+        ("astra_async/asking/providers/error_rules.py", ["RULES"]),
         ("astra_async/asking/providers/error_meaning.py", ["hint_s"]),
         ("tests/docs/test_models_page.py", ["COLUMNS"]),
         ("tests/providers/provider_calls.py", ["KEYS"]),

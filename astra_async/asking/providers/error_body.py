@@ -58,7 +58,7 @@ _MOST_LAYERS, _LONGEST_PREFIX, _LONGEST_PAGE = 8, 300, 20_000
 _DECODER = json.JSONDecoder()
 # Names that routers put before the message: `litellm.BadRequestError: XaiException - `.
 _PREFIX = re.compile(
-    r"(?:[\w.]{0,60}(?:Error|Exception)[\w.]{0,60}(?::| -) *|<\d{3}> ?|Error code: \d{3} - |\[\d{4}\]\[)+"
+    r"\A(?:[\w.]{0,60}(?:Error|Exception)[\w.]{0,60}(?::| -) *|<\d{3}> ?|Error code: \d{3} - |\[\d{4}\]\[)+"
 )
 _LITELLM = re.compile(r"litellm\.(\w+)")
 _MARKUP = re.compile(r"<(?:script|style)\b.{0,5000}?</|<[^>]{0,2000}>", re.DOTALL | re.IGNORECASE)
@@ -93,9 +93,8 @@ class ErrorBody:
         text = next(filter(None, map(_text, layers)), "") or (body if isinstance(body, str) else "")
         added = {HTML_PAGE} if text.lstrip()[:1] == "<" and _MARKUP.match(text.lstrip()) else set()
         text = _page_text(text) if added else text
-        codes = [name for layer in layers for name in _codes(layer)] + _LITELLM.findall(
-            text[:_LONGEST_PREFIX]
-        )
+        codes = [name for layer in layers for name in _codes(layer)]
+        codes += _LITELLM.findall(text[:_LONGEST_PREFIX])
         details = next((layer["details"] for layer in layers if layer.get("details")), None)
         metadata = [each["metadata"] for each in layers if isinstance(each.get("metadata"), dict)]
         if any(each.get("reasons") or "flagged_input" in each for each in metadata):
@@ -104,7 +103,7 @@ class ErrorBody:
             added.add(DAILY_QUOTA)
         headers = [each["headers"] for each in metadata if isinstance(each.get("headers"), dict)]
         return cls(
-            message=_PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text,
+            message=_PREFIX.sub("", text),
             code=codes[0] if codes else None,
             codes=frozenset(codes) | added,
             status=_status(layers[::-1], codes),
@@ -169,12 +168,10 @@ def _page_text(page: str) -> str:
 
 
 def _codes(layer: dict[str, Any]) -> list[str]:
-    """Return the codes of one layer, also of Azure's innererror, Anthropic's details, Gemini's ErrorInfo."""
-    parts = [
-        layer,
-        *(part for key in ("innererror", "inner_error", "details") for part in _objects(layer.get(key))),
-    ]
-    names = [part.get(key) for part in parts for key in _CODE_KEYS]
+    """Return the codes of one layer, also of Azure's innererror, Gemini's details, OpenRouter's metadata."""
+    nested = (layer.get(key) for key in ("innererror", "inner_error", "details", "metadata"))
+    parts = [layer, *(part for each in nested for part in _objects(each))]
+    names = (part.get(key) for part in parts for key in _CODE_KEYS)
     return [label(name) for name in names if isinstance(name, str) and not _NO_CODE.fullmatch(name)]
 
 
