@@ -142,7 +142,7 @@ def test_what_is_measured_cannot_be_replaced(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "finish"), [("full", "length"), ("refused", "refusal"), ("tired", "stop"), ("", "stop")]
+    ("why", "finish"), [("full", "length"), ("refused", "refusal"), ("tired", "other"), ("", "stop")]
 )
 def test_the_providers_reasons_for_an_end(why: str, finish: str) -> None:
     assert ask_toy(FIRST, f'{{"end": {{"why": "{why}"}}}}')[0].finish_reason == finish
