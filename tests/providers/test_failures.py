@@ -437,6 +437,12 @@ def test_a_date_to_retry_after_is_counted_by_the_providers_clock_whatever_ours_s
         (openai("retry after 7."), {}, 7),
         (openai("Please try again later."), {}, None),
         (openai(), {"retry-after": "soon"}, None),
+        (openai(), {"x-ratelimit-reset": "1795176030000"}, 30),  # milliseconds: OpenRouter
+        (openai(), {"x-ratelimit-reset": "1795176030"}, 30),
+        (openai(), {"x-ratelimit-reset": "60"}, None),  # its unit is unknown
+        (openai(), {"x-ratelimit-reset": "1795176030", "retry-after": "9"}, 9),
+        (openai("Please wait 5631 seconds before retrying."), {}, 5631),
+        (openai("Weekly usage limit reached. Resets in 6hr 29min."), {}, 23340),
         (openai(), {"retry-after": "-5"}, None),
         (openai(), {"retry-after": "nan"}, None),
         (openai("Please retry after 5 s"), {"retry-after": "inf"}, 5),

@@ -44,7 +44,7 @@ _FORBIDDEN = "a filter refuses this prompt, or this key may not use this model"
 
 _FILTERS = (400, 403, 422, 424, 451)
 _OVERFLOWS = (400, 413, 422, 500, 502)  # 500 and 502: llama.cpp, older servers, and routers before them
-_UNPAID = (402, 403, 429)
+_UNPAID = (402, 403, 412, 429)
 _LONGEST = 400  # text after these characters may quote the prompt
 _GROUP, _NUMBER = re.compile(r"<([pawr])>"), r"(?P<\1>\\d[\\d,]{0,11})"
 
@@ -163,7 +163,8 @@ RULES: tuple[Rule, ...] = (
         PoolUnusable,
         code=r"insufficient_quota|credit_balance_exhausted|billing_(?:error|not_active|hard_limit_reached)"
         r"|\w*_(?:spend|usage)_limit_(?:exceeded|reached)|BILLING_DISABLED|exceeded_current_quota_error"
-        r"|insufficient_balance\w*|NOT_ENOUGH_BALANCE|Arrearage|AccountOverdueError|budget_exceeded",
+        r"|insufficient_balance\w*|NOT_ENOUGH_BALANCE|Arrearage|AccountOverdueError|budget_exceeded"
+        r"|blocked_api_access",  # Groq's spend alert
         remedy=_MONEY,
     ),
     *(
@@ -177,8 +178,9 @@ RULES: tuple[Rule, ...] = (
             ((), r"exceeded your monthly included credits"),  # Hugging Face
             # DeepSeek, SiliconFlow, Z.ai
             (_UNPAID, r"insufficient balance|balance is insufficient|\u4f59\u989d\u4e0d\u8db3|\u6b20\u8d39"),
-            (_UNPAID, r"used all available credits"),  # xAI
+            (_UNPAID, r"used all available credits|monthly spending limit"),  # xAI, Fireworks
             (_UNPAID, r"reached the set inference limit"),  # Ark
+            (_UNPAID, r"free tier of the model has been exhausted"),  # DashScope
             ((402,), r"requires more credits|insufficient credits|limit exceeded: \d+ > \d+"),  # OpenRouter
         )
     ),
