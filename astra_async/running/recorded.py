@@ -69,6 +69,7 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         finish_reason=record["finish_reason"],
         usage=Usage(**{item.name: usage.get(item.name) for item in fields(Usage)}),
         returned_model=known("returned_model", (str,), ""),
+        native_finish_reason=known("native_finish_reason", (str,), ""),
         ttft_s=known("ttft_s", (int, float), None),
         latency_s=known("latency_s", (int, float, type(None)), 0.0),
         attempts=known("attempts", (int,), 1),

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from astra_async.types.samples import AnswerKey
     from astra_async.types.usage import Usage
 
-FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
+# `other`: the provider's reason has no known meaning, or it says that the output is broken.
+FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded", "other"]
 Role = Literal["user", "assistant"]
 Thinking = Literal["adaptive", "off"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
@@ -174,7 +175,8 @@ class Completion:
     `via` is "batch" for one that came out of a batch: it has neither of these times. `attempts` and
     `cost_usd` cover all attempts; `cost_usd` is None when no price is known, and `cost_estimated` says that
     the provider left out tokens of an attempt, which were then estimated. `repairs` names what was
-    repaired before recording (`surrogate`).
+    repaired before recording (`surrogate`). `native_finish_reason` is the provider's own word for the end,
+    empty if it gave none.
 
     Of an agent's call `calls` are those of tools, and `native` is the answer as an object of the interface
     that it came by: what a request without streaming would have got.
@@ -184,6 +186,7 @@ class Completion:
     finish_reason: FinishReason
     usage: Usage
     returned_model: str
+    native_finish_reason: str = ""
     ttft_s: float | None = None
     latency_s: float | None = None
     attempts: int = 1

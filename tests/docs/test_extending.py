@@ -142,7 +142,7 @@ def test_what_is_measured_cannot_be_replaced(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "finish"), [("full", "length"), ("refused", "refusal"), ("tired", "stop"), ("", "stop")]
+    ("why", "finish"), [("full", "length"), ("refused", "refusal"), ("tired", "other"), ("", "stop")]
 )
 def test_the_providers_reasons_for_an_end(why: str, finish: str) -> None:
     assert ask_toy(FIRST, f'{{"end": {{"why": "{why}"}}}}')[0].finish_reason == finish
@@ -291,7 +291,7 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
         ("astra_async/asking/providers/request_fields.py", ["measured", "takes", "meaningless"]),
         ("astra_async/asking/providers/answer.py", ["finishes", "finishes_wordless"]),
         ("astra_async/asking/providers/error_body.py", ["_CODES_OF_STATUS"]),
-        ("astra_async/asking/providers/error_rules.py", ["UNUSABLE", "FILTERED"]),
+        ("astra_async/asking/providers/error_rules.py", ["RULES"]),
         ("astra_async/asking/providers/error_meaning.py", ["hint_s"]),
         ("tests/docs/test_models_page.py", ["COLUMNS"]),
         ("tests/providers/provider_calls.py", ["KEYS"]),

@@ -183,7 +183,7 @@ CONVERSE_EVENTS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def answer(cache_write_tokens: int | None = None) -> Completion:
+def answer(native_finish_reason: str, cache_write_tokens: int | None = None) -> Completion:
     usage = Usage(
         input_tokens=120,
         cached_tokens=100,
@@ -191,7 +191,13 @@ def answer(cache_write_tokens: int | None = None) -> Completion:
         output_tokens=48,
         reasoning_tokens=8,
     )
-    return Completion(text=TEXT, finish_reason="stop", usage=usage, returned_model="toy-1")
+    return Completion(
+        text=TEXT,
+        finish_reason="stop",
+        usage=usage,
+        returned_model="toy-1",
+        native_finish_reason=native_finish_reason,
+    )
 
 
 RECORDED = (
@@ -200,42 +206,42 @@ RECORDED = (
         stream=sse(*CHAT_EVENTS, "[DONE]"),
         cut=sse(*CHAT_EVENTS[:-2]),
         reader=ChatReader,
-        answer=answer(),
+        answer=answer("stop"),
     ),
     Recorded(
         spec="openai-compatible/toy",
         stream=sse(*COMPATIBLE_EVENTS, "[DONE]", end="\r\n\r\n").replace(b"data: : ", b": "),
         cut=sse(*COMPATIBLE_EVENTS[1:-1]),
         reader=ChatReader,
-        answer=answer(),
+        answer=answer("stop"),
     ),
     Recorded(
         spec="azure/toy",
         stream=sse(*AZURE_EVENTS, "[DONE]"),
         cut=sse(*AZURE_EVENTS[:-2]),
         reader=ChatReader,
-        answer=answer(),
+        answer=answer("stop"),
     ),
     Recorded(
         spec="openai-responses/toy",
         stream=named(*RESPONSES_EVENTS),
         cut=named(*RESPONSES_EVENTS[:-1]),
         reader=ResponsesReader,
-        answer=answer(),
+        answer=answer("completed"),
     ),
     Recorded(
         spec="anthropic/toy",
         stream=named(*MESSAGE_EVENTS),
         cut=named(*MESSAGE_EVENTS[:-2]),
         reader=MessageReader,
-        answer=answer(cache_write_tokens=0),
+        answer=answer("end_turn", cache_write_tokens=0),
     ),
     Recorded(
         spec="gemini/toy",
         stream=sse(*GEMINI_EVENTS, end="\r\n\r\n"),
         cut=sse(*GEMINI_EVENTS[:-1], end="\r\n\r\n"),
         reader=GeminiReader,
-        answer=answer(),
+        answer=answer("STOP"),
     ),
     Recorded(
         spec="bedrock/toy",
@@ -247,6 +253,7 @@ RECORDED = (
             finish_reason="stop",
             usage=Usage(input_tokens=120, cached_tokens=100, output_tokens=48),
             returned_model="",
+            native_finish_reason="end_turn",
         ),
         splitter=EventStreamSplitter,
     ),

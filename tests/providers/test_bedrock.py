@@ -118,6 +118,7 @@ def test_a_server_on_this_machine_needs_no_credentials() -> None:
         ("model_context_window_exceeded", "length"),
         ("content_filtered", "content_filter"),
         ("guardrail_intervened", "content_filter"),
+        ("malformed_model_output", "other"),
     ],
 )
 def test_every_stop_reason_is_told_apart(reason: str, expected: str) -> None:

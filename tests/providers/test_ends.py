@@ -132,6 +132,29 @@ def test_reasons_are_read_in_every_spelling_and_in_each_others_words(
     assert answered(spec, sse(*events[spec])).finish_reason == finish
 
 
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("gemini/x", "MALFORMED_FUNCTION_CALL"),
+        ("gemini/x", "MALFORMED_RESPONSE"),
+        ("anthropic/x", "pause_turn"),
+        ("anthropic/x", "compaction"),
+        ("openai-compatible/x", "tool_calls"),  # without a tool on offer: a parser swallowed the text
+        ("openai-compatible/x", "repetition"),
+    ],
+)
+@pytest.mark.parametrize("said", ["a", ""])
+def test_an_unknown_reason_is_no_stop_and_is_recorded(spec: str, reason: str, said: str) -> None:
+    events: dict[str, Sequence[Any]] = {
+        "openai-compatible/x": [text(said), chat_chunk({}, reason), "[DONE]"],
+        "gemini/x": [gemini_chunk({"text": said}, finish=reason)],
+        "anthropic/x": [*([delta(said)] if said else []), stopped(reason), STOP],
+    }
+    completion = answered(spec, sse(*events[spec]))
+    assert (completion.text, completion.finish_reason) == (said, "other")
+    assert completion.native_finish_reason == reason
+
+
 @pytest.mark.parametrize("content", ["<solution/>", [{"type": "text", "text": "<solution/>"}]])
 def test_a_whole_message_after_its_pieces_outranks_them(content: Any) -> None:
     last = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": content}}]}

@@ -19,7 +19,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from astra_async.asking.providers.encodings import DamagedEncoding, UnknownEncoding, pieces_of
-from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
+from astra_async.asking.providers.error_body import parse_body
+from astra_async.asking.providers.error_meaning import Failure, classify
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Reception
 from astra_async.asking.providers.request_fields import laid_over

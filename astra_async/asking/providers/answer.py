@@ -33,6 +33,7 @@ STRAY_DATA = "stray_data"  # between events stood data that is none, such as `pi
 
 MADE_ID = "astra_"  # begins the id of a call that its provider gave none
 
+_CALLED = frozenset({"tool_calls", "tool_use", "function_call"})
 # What fields for the reason hold while there is none.
 _NO_REASON = frozenset({"null", "none", "undefined", "unspecified", "finish_reason_unspecified"})
 
@@ -115,20 +116,24 @@ class Reader:
 
     Attributes:
         finishes: what the reasons for an end mean, in small letters and up to a colon, for routers hand on
-            those of other formats in spellings of their own; one that is not listed is "stop".
+            those of other formats in spellings of their own; one that is not listed is "other".
         finishes_wordless: the same for those that mean something else where no text came.
         has_end_mark: something in the stream says that it is over; else the end of its body does.
         transcript: what has come.
         done: the end mark was seen: nothing that follows matters.
         reason: why the answer ended, as `finishes` spells it; None until then.
+        native_reason: the same as the provider wrote it.
         unsure: content has followed a reason: only the end mark ends the answer.
         settled: the reason and the counts have come, and since then no content.
         counts: tokens, under the provider's names.
         model: who has answered, as the provider says.
         gathers: the whole answer is kept for `gathered`: an agent has asked.
+        missing: what the stream lacks if it ends now; empty if that is its end mark.
     """
 
     finishes: ClassVar[Mapping[str, FinishReason]] = {
+        **dict.fromkeys(("stop", "end_turn", "stop_sequence", "completed", "complete"), "stop"),
+        **dict.fromkeys(("eos", "eos_token", "end", "finished"), "stop"),  # TGI and other servers
         "length": "length",
         "max_tokens": "length",
         "max_output_tokens": "length",
@@ -161,7 +166,7 @@ class Reader:
         self.counts: Any = {}
         self.model: Any = ""
         self.gathers = False
-        self._made = ""
+        self.missing = self.native_reason = self._made = ""
 
     def take(self, event: Json | None) -> None:
         """Feed one event, and hold a reason for the end against what follows it.
@@ -174,6 +179,8 @@ class Reader:
         try:
             self.feed(event)
             reason = reason_name(self.reason)
+            if reason is not None:
+                self.native_reason = label(self.reason)
         except BaseException:
             # An event that raises ends nothing, whatever it had set before: its fault is the last word.
             self.done = False
@@ -234,7 +241,9 @@ class Reader:
         native, calls = self.gathered() if self.gathers else (None, ())
         if self.reason is None and not text and not calls:
             return None
-        finish = self.finishes.get(self.reason or "", "stop")
+        # Without a tool on offer, the reason that a tool was called says that the output is broken.
+        stopped = not self.reason or (calls and self.reason in _CALLED)
+        finish = "stop" if stopped else self.finishes.get(self.reason or "", "other")
         if not text and not calls:
             finish = self.finishes_wordless.get(self.reason or "", finish)
         return Completion(
@@ -242,6 +251,7 @@ class Reader:
             finish_reason=finish,
             usage=self.known_usage(),
             returned_model=label(self.model),
+            native_finish_reason=self.native_reason,
             repairs=(NO_FINISH_REASON,) if self.reason is None else (),
             calls=calls,
             native=native,
@@ -285,14 +295,6 @@ def repair(text: str) -> tuple[str, tuple[str, ...]]:
     """Join surrogate halves that arrived apart; what stays alone becomes U+FFFD and a named repair."""
     whole = without_surrogates(text)
     return whole, ("surrogate",) if whole is not text and whole.count("\ufffd") > text.count("\ufffd") else ()
-
-
-def read_input(text: Any) -> Any:
-    """A call's input that streamed as JSON text; the text itself where it was cut off, or is none."""
-    try:
-        return orjson.loads(text or "{}") if isinstance(text, str) else text
-    except orjson.JSONDecodeError:
-        return text
 
 
 def text_of(arguments: Any) -> str:

@@ -12,12 +12,11 @@ from astra_async.asking.providers.answer import (
     Json,
     Reader,
     StreamFault,
-    read_input,
     text_of,
     uncached,
 )
 from astra_async.asking.providers.connection import below, without_version
-from astra_async.asking.providers.deltas import merge
+from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,

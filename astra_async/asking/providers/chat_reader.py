@@ -40,6 +40,7 @@ class ChatReader(Reader):
 
     def __init__(self) -> None:
         super().__init__()
+        self.missing = "any choice (`choices: []`)"
         self._refusal = Transcript()
         self._in_pieces = False  # text came as deltas
         self._head: Json = {}
@@ -115,6 +116,7 @@ class ChatReader(Reader):
         merge(self._message, message)
 
     def _choice(self, choice: Json) -> None:
+        self.missing = ""
         delta = choice.get("delta")
         if message := delta or choice.get("message"):
             if self.gathers:
@@ -144,11 +146,13 @@ class ChatReader(Reader):
             self.counts = choice["usage"]
 
     def _other(self, event: Json) -> None:
-        """Errors in three shapes, and usage in a place of its own (Groq)."""
+        """Errors in four shapes, and usage in a place of its own (Groq)."""
         if event.get("error") or event.get("object") == "error":
             raise StreamFault(event)
         if event.get("choices"):  # `"error": null` beside them
             self._choice(first_choice(event["choices"]) or {})
+        if (event.get("base_resp") or {}).get("status_code"):  # MiniMax, with HTTP 200
+            raise StreamFault(event)
         groq = event.get("x_groq")
         if groq and groq.get("usage"):
             self.counts = groq["usage"]

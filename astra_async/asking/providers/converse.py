@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, read_input, text_of, uncached
-from astra_async.asking.providers.deltas import merge
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of, uncached
+from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:

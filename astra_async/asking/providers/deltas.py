@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 if TYPE_CHECKING:
     from astra_async.asking.providers.answer import Json
 
@@ -43,3 +45,11 @@ def _merge_list(items: list[Any], deltas: list[Any]) -> None:
             items.append(copy.deepcopy(delta))
         else:
             merge(found, delta)
+
+
+def read_input(text: Any) -> Any:
+    """A call's input that streamed as JSON text; the text itself where it was cut off, or is none."""
+    try:
+        return orjson.loads(text or "{}") if isinstance(text, str) else text
+    except orjson.JSONDecodeError:
+        return text

@@ -1,11 +1,14 @@
-"""The one shape that all error bodies are brought to, whoever sent them.
+"""Parse the body of an error into one shape.
 
-OpenAI, Azure and Gemini nest (`{"error": {...}}`), Anthropic nests with a type beside it, vLLM and Bedrock
-are flat, Gemini wraps in a list of one, some send a bare sentence; codes stand one level down as well.
+Errors are nested (`{"error": {...}}`: OpenAI, Azure, Gemini, Anthropic), flat (vLLM, Bedrock, Mistral), a
+list (Gemini, FastAPI), a sentence (Ollama, xAI), an SSE event or an HTML page (Cloudflare). Routers wrap the
+error of the provider as an object, as JSON in `metadata.raw` (OpenRouter) or as JSON within a sentence
+(LiteLLM). The innermost error says what happened. The codes of all layers count.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from astra_async.asking.providers.answer import label
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator
 
-# What a code or type stands for when no HTTP status says it, as for errors in mid-stream.
+# Codes that stand for an HTTP status if the error came in mid-stream, after HTTP 200.
 _CODES_OF_STATUS = {
     400: (
         *("invalid_request_error", "invalid_prompt", "content_filter", "context_length_exceeded"),
@@ -43,16 +46,36 @@ _CODES_OF_STATUS = {
 }
 _STATUS_OF_CODE = {code: status for status, codes in _CODES_OF_STATUS.items() for code in codes}
 
-_NO_CODE = re.compile(r"\d*|error")  # a number repeats the status, and `error` says that there is one
-_MESSAGE = ("message", "detail", "Message")
+# Names that this module adds for facts that have no code.
+HTML_PAGE, FLAGGED, DAILY_QUOTA = "<html page>", "<flagged>", "<daily quota>"
+
+_TEXT_KEYS = ("message", "Message", "msg", "detail", "status_msg", "error_msg", "error", "title")
+_CODE_KEYS = ("code", "type", "status", "error_type", "error_code", "errorCode", "reason", "__type")
+_STATUS_KEYS = ("code", "status", "status_code", "statusCode", "http_code")
+_NO_CODE = re.compile(r"\d*|error|none|null|about:blank", re.IGNORECASE)  # a number repeats the status
 _STATUS = re.compile(r"[3-5][0-9]{2}")
+_MOST_LAYERS, _LONGEST_PREFIX, _LONGEST_PAGE = 8, 300, 20_000
+_DECODER = json.JSONDecoder()
+# Names that routers put before the message: `litellm.BadRequestError: XaiException - `.
+_PREFIX = re.compile(
+    r"\A(?:[\w.]{0,60}(?:Error|Exception)[\w.]{0,60}(?::| -) *|<\d{3}> ?|Error code: \d{3} - |\[\d{4}\]\[)+"
+)
+_LITELLM = re.compile(r"litellm\.(\w+)")
+_MARKUP = re.compile(r"<(?:script|style)\b.{0,5000}?</|<[^>]{0,2000}>", re.DOTALL | re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """What an error says. `code` is its first name, `codes` all of them; `status` is what it stands for.
+    """The content of an error.
 
-    `daily`: a quota of the day is used up; `flagged`: moderation refused the prompt.
+    Attributes:
+        message: of the innermost error, without names of exceptions before it.
+        code: the first code; `codes` holds all codes of all layers.
+        status: number in the body, else the status that a code stands for, else 500.
+        param: the parameter that the error is about.
+        details: Gemini's list.
+        headers: response headers that a router put into the body, names in lower case.
     """
 
     message: str
@@ -61,75 +84,112 @@ class ErrorBody:
     status: int
     param: str
     details: Any
-    daily: bool
-    flagged: bool
+    headers: dict[str, str]
 
     @classmethod
     def read(cls, body: Any) -> ErrorBody:
-        """Read any decoded body; what is missing is empty, nothing is raised."""
-        if isinstance(body, list) and body:
-            body = body[0]
-        error = body.get("error", body) if isinstance(body, dict) else body
-        error = {"message": error} if isinstance(error, str) else error
-        error = _unwrapped(error) if isinstance(error, dict) else {}
-        names = [error.get("code"), error.get("type"), error.get("status"), *_inner_codes(error)]
-        names += [body.get("error_type"), body.get("type")] if isinstance(body, dict) else []
-        codes = [label(name) for name in names if isinstance(name, str) and not _NO_CODE.fullmatch(name)]
-        metadata = error["metadata"] if isinstance(error.get("metadata"), dict) else {}
-        message = next((error[name] for name in _MESSAGE if error.get(name)), "")
+        """Parse any decoded body. Missing parts are empty. Raises nothing."""
+        layers = _layers(body)[::-1]  # innermost first
+        text = next(filter(None, map(_text, layers)), "") or (body if isinstance(body, str) else "")
+        added = {HTML_PAGE} if text.lstrip()[:1] == "<" and _MARKUP.match(text.lstrip()) else set()
+        text = _page_text(text) if added else text
+        codes = [name for layer in layers for name in _codes(layer)]
+        codes += _LITELLM.findall(text[:_LONGEST_PREFIX])
+        details = next((layer["details"] for layer in layers if layer.get("details")), None)
+        metadata = [each["metadata"] for each in layers if isinstance(each.get("metadata"), dict)]
+        if any(each.get("reasons") or "flagged_input" in each for each in metadata):
+            added.add(FLAGGED)  # OpenRouter: 403 with the reasons of its moderation
+        if _is_daily(details):
+            added.add(DAILY_QUOTA)
+        headers = [each["headers"] for each in metadata if isinstance(each.get("headers"), dict)]
         return cls(
-            message=message if isinstance(message, str) else _as_text(message),
+            message=_PREFIX.sub("", text),
             code=codes[0] if codes else None,
-            codes=frozenset(codes),
-            status=_status_in(error, codes),
-            param=label(error.get("param")),
-            details=error.get("details"),
-            daily=_daily_quota(error.get("details")),
-            # OpenRouter: 403 with the reasons for which the input was flagged.
-            flagged="flagged_input" in metadata or bool(metadata.get("reasons")),
+            codes=frozenset(codes) | added,
+            status=_status(layers[::-1], codes),
+            param=next(filter(None, map(_param, layers)), ""),
+            details=details,
+            headers={name.lower(): str(value) for each in headers for name, value in each.items()},
         )
 
 
-def _unwrapped(error: dict[str, Any]) -> dict[str, Any]:
-    """Without the errors round it that routers send; what they say beside it stays."""
-    while not any(error.get(name) for name in _MESSAGE):
-        match error.get("error"):
-            case dict(inner):
-                error = {**error, "error": None, **inner}
-            case str(text):
-                return {**error, "message": text}
-            case _:
-                break
-    return error
-
-
-def _as_text(message: object) -> str:
-    """What stands where a sentence should: FastAPI sends a list."""
+def parse_body(body: bytes) -> Any:
+    """Decode the bytes of a body: JSON if possible, else text."""
+    text = body.decode("utf-8", "replace")
     try:
-        return str(message)
-    except (ValueError, RecursionError):  # too many digits, too deeply nested
-        return ""
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
-def _inner_codes(error: Mapping[str, Any]) -> list[Any]:
-    """Codes one level down: Azure's innererror, Anthropic's details, Gemini's ErrorInfo.reason."""
-    codes: list[Any] = []
-    for key in ("innererror", "inner_error", "details"):
-        for part in _objects(error.get(key)):
-            codes += [part.get("code"), part.get("error_code"), part.get("reason")]
-    return codes
+def _layers(body: Any) -> list[dict[str, Any]]:
+    """Return the objects of a body, outermost first."""
+    layers: list[dict[str, Any]] = []
+    layer = _object(body)
+    while layer is not None and len(layers) < _MOST_LAYERS:
+        layers.append(layer)
+        layer = next((found for inner in _inner(layer) if (found := _object(inner)) is not None), None)
+    return layers
 
 
-def _status_in(error: Mapping[str, Any], codes: list[str]) -> int:
-    """The status that an error in mid-stream stands for: a number in it, else its code's, else 500."""
-    for value in (error.get("code"), error.get("status"), error.get("status_code")):
+def _inner(layer: dict[str, Any]) -> Iterator[Any]:
+    """Yield the places of an error within another one, best first."""
+    metadata = layer.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    yield layer.get("error")
+    yield {"message": raw} if isinstance(raw, str) and raw.strip() else raw
+    for name in ("errors", "base_resp", "response", "detail", "message"):
+        yield layer.get(name)
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    """Return an object, the first object of a list, or the JSON object within a sentence."""
+    if isinstance(value, list):
+        value = next((each for each in value if isinstance(each, dict)), None)
+    elif isinstance(value, str) and 0 <= (start := value.find("{")) <= _LONGEST_PREFIX:
+        try:
+            value = _DECODER.raw_decode(value, start)[0]
+        except (ValueError, RecursionError):
+            return None
+        # Other JSON in a sentence may be a quotation of the prompt.
+        value = value if isinstance(value, dict) and value.keys() & {"error", "message", "detail"} else None
+    return value if isinstance(value, dict) and value else None
+
+
+def _text(layer: dict[str, Any]) -> str:
+    return next((text for key in _TEXT_KEYS if isinstance(text := layer.get(key), str) and text.strip()), "")
+
+
+def _page_text(page: str) -> str:
+    """Return the title of an HTML page, or the words of an XML document."""
+    page = page[:_LONGEST_PAGE]
+    title = _TITLE.search(page)
+    return " ".join((title[1] if title else _MARKUP.sub(" ", page)).split())[:_LONGEST_PREFIX]
+
+
+def _codes(layer: dict[str, Any]) -> list[str]:
+    """Return the codes of one layer, also of Azure's innererror, Gemini's details, OpenRouter's metadata."""
+    nested = (layer.get(key) for key in ("innererror", "inner_error", "details", "metadata"))
+    parts = [layer, *(part for each in nested for part in _objects(each))]
+    names = (part.get(key) for part in parts for key in _CODE_KEYS)
+    return [label(name) for name in names if isinstance(name, str) and not _NO_CODE.fullmatch(name)]
+
+
+def _status(layers: Iterable[dict[str, Any]], codes: list[str]) -> int:
+    for value in (layer.get(key) for layer in layers for key in _STATUS_KEYS):
         if isinstance(value, int | str) and _STATUS.fullmatch(str(value)):
             return int(value)
     return next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), 500)
 
 
-def _daily_quota(details: Any) -> bool:
-    """Gemini: a quota per day, or one of zero, does not come back while anyone waits."""
+def _param(layer: dict[str, Any]) -> str:
+    """Return the parameter that a layer names; FastAPI names its path."""
+    path = layer.get("loc")
+    return label(layer.get("param")) or label(path[-1] if isinstance(path, list) and path else "")
+
+
+def _is_daily(details: Any) -> bool:
+    """Return True if a quota per day, or of zero, is used up (Gemini). Its retryDelay is wrong then."""
     violations = (each for detail in _objects(details) for each in _objects(detail.get("violations")))
     return any(
         "PerDay" in str(each.get("quotaId")) or str(each.get("quotaValue")) == "0" for each in violations
@@ -137,5 +197,4 @@ def _daily_quota(details: Any) -> bool:
 
 
 def _objects(found: object) -> list[dict[str, Any]]:
-    """What of a list, or of what stands in its place, is an object."""
     return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]

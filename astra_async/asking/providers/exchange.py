@@ -17,7 +17,9 @@ from multidict import CIMultiDict
 
 from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
 from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding, pieces_of
-from astra_async.asking.providers.error_meaning import PROXY_WANTS_CREDENTIALS, Failure, parse_body
+from astra_async.asking.providers.error_body import parse_body
+from astra_async.asking.providers.error_meaning import Failure
+from astra_async.asking.providers.error_rules import PROXY_WANTS_CREDENTIALS
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Cut, Reception
 from astra_async.asking.providers.request_fields import encode, laid_over

@@ -16,6 +16,7 @@ from astra_async.asking.providers.answer import (
     StreamFault,
     count,
     first_choice,
+    label,
     output_tokens,
     text_of,
 )
@@ -72,8 +73,8 @@ class GeminiReader(Reader):
         candidates = event.get("candidates")
         if candidates:
             self._candidate(first_choice(candidates) or {})
-        elif (event.get("promptFeedback") or {}).get("blockReason"):
-            self._blocked, self.reason = True, "content_filter"
+        elif blocked := (event.get("promptFeedback") or {}).get("blockReason"):
+            self._blocked, self.reason = True, f"content_filter: {label(blocked)}"
         self.counts = event.get("usageMetadata") or self.counts
         self.model = self.model or event.get("modelVersion")
 

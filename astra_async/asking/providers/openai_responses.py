@@ -91,10 +91,9 @@ class ResponsesReader(Reader):
             body = {"error": response.get("error") or {"message": "the response has failed"}}
             raise StreamFault(body, self.known_usage() if response.get("usage") else None)
         self.done, self.model = True, response.get("model")
-        self.reason = "stop"
+        self.reason = "completed"
         if response.get("status") == "incomplete":
-            why = (response.get("incomplete_details") or {}).get("reason")
-            self.reason = "content_filter" if why == "content_filter" else "length"
+            self.reason = (response.get("incomplete_details") or {}).get("reason") or "length"
         text, refusal = _output(response)
         if refusal:
             self.reason = "refusal"

@@ -75,7 +75,8 @@ class Patience(AbstractAsyncContextManager["Patience"]):
         """Why it was lost."""
         if self.is_over:
             return f"no end after {self.whole_s:.0f} s, six times timeout_s in [[models]]"
-        return f"no byte for {self._silence_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
+        silence = f"no byte for {self._silence_s:g} s (timeout_s in [[models]])"
+        return f"{silence}, or no connection within {CONNECT_TIMEOUT_S:g} s"
 
     def _due(self) -> float:
         return min(self._heard_at + self._silence_s, self._began + self.whole_s, self._ends_at)

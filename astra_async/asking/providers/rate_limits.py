@@ -5,8 +5,9 @@ at Azure as whole seconds. Anthropic: `anthropic-ratelimit-...`, the reset in RF
 a minute only.
 
 Order of the hints (the throttle's rule 8): `retry-after-ms`, `retry-after` in seconds or as an HTTP date
-(RFC 9110, section 10.2.3), `RetryInfo.retryDelay` (google.rpc), "try again in 3.89s" in the message. A number
-in an unknown unit, or one that begins a date, is no hint: read as seconds it would ask again far too soon.
+(RFC 9110, section 10.2.3), `x-ratelimit-reset` as a Unix time (OpenRouter: in milliseconds),
+`RetryInfo.retryDelay` (google.rpc), "try again in 3.89s" in the message. A number in an unknown unit, or one
+that begins a date, is no hint: read as seconds it would ask again far too soon.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?)(ms|us|ns|d|h|m|s)")
 _LONGEST_DURATION = 64
+_YEAR_2001_S = 1e9
 _WORDS_S = {
     **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), 1e-3),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
@@ -37,7 +39,8 @@ _AMOUNT = r"(?<![\d.,])\d{1,12}(?:\.\d{1,12})?"
 _WORDED = rf"({_AMOUNT})[\s-]{{0,3}}({'|'.join(_WORDS_S)})(?![^\W\d_])"
 _BARE = rf"{_AMOUNT}(?![.,:/-]\d|\s{{0,3}}[\w%])"
 _SENTENCE = re.compile(
-    rf"(?:try again|retry)[ a-z]{{0,30}}? ((?:{_WORDED}(?:,? and |,? )?)+|{_BARE})", re.IGNORECASE
+    rf"(?:try again|retry|wait|resets? in)[ a-z]{{0,30}}? ((?:{_WORDED}(?:,? and |,? )?)+|{_BARE})",
+    re.IGNORECASE,
 )
 _WORDED_PART = re.compile(_WORDED, re.IGNORECASE)
 
@@ -115,7 +118,8 @@ def header_hint_s(headers: Mapping[str, str], now: datetime) -> float | None:
     seconds = duration_s(after)
     if seconds is not None:
         return seconds
-    return _seconds_until(_moment(after, parsedate_to_datetime), server_time(headers, now))
+    at = _moment(after, parsedate_to_datetime) or _moment(headers.get("x-ratelimit-reset"), _unix_time)
+    return _seconds_until(at, server_time(headers, now))
 
 
 def server_time(headers: Mapping[str, str], now: datetime) -> datetime:
@@ -162,6 +166,14 @@ def _moment(text: str | None, parse: Callable[[str], datetime]) -> datetime | No
     except (ValueError, OverflowError):
         return None
     return moment.replace(tzinfo=moment.tzinfo or UTC)
+
+
+def _unix_time(text: str) -> datetime:
+    """Parse seconds or milliseconds since 1970. A smaller number has an unknown unit: ValueError."""
+    value = float(text)
+    if not value >= _YEAR_2001_S:
+        raise ValueError(text)
+    return datetime.fromtimestamp(value / 1000 if value >= 1000 * _YEAR_2001_S else value, UTC)
 
 
 def _seconds_until(moment: datetime | None, now: datetime) -> float | None:

@@ -134,7 +134,7 @@ class Reception:
         if whole is None and self._stray and not self.heard:
             raise self._stray
         if whole is None:
-            raise self.problem(TruncatedStream, f"the stream ended without {missing}")
+            raise self.problem(TruncatedStream, f"the stream ended without {self.reader.missing or missing}")
         return whole
 
     def broken(self, error: Exception, text: str = "", kind: type[ProviderError] | None = None) -> Completion:
