@@ -53,6 +53,11 @@ LAYERS = {
     "run": {"audit", "asking", "running", "export", "view", "cluster"},
     "top": {"cli", "__main__", ""},
 }
+# Parts that a run can do without. `running.agent_asking` lets agents work.
+OPTIONAL = (
+    *("view.", "cluster.", "agents.", "asking.batches.", "simulate.", "export.", "audit."),
+    "running.agent_asking.",
+)
 # Settings are resolved by what the providers know of their models, without any request.
 ALLOWED_UPWARD = {("config", "asking.providers")}
 
@@ -131,10 +136,10 @@ def test_edges_do_not_know_each_other() -> None:
     assert [(edge, other) for edge, other in known if other in LAYERS["edges"] - {edge}] == []
 
 
-def at_the_top(path: Path) -> set[str]:
+def at_the_top(path: Path, *, with_types: bool = True) -> set[str]:
     """Modules of ours that a module imports as it is read, or for its types."""
     tree = ast.parse(path.read_text())
-    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If))]
+    blocks = [tree.body, *(node.body for node in tree.body if with_types and isinstance(node, ast.If))]
     names = {
         (f"{node.module}.{alias.name}", node.module)
         for block in blocks
@@ -144,6 +149,22 @@ def at_the_top(path: Path) -> set[str]:
     }
     known = {f"astra_async.{name}": name for name in MODULES}
     return {known[name if name in known else module] for name, module in names}
+
+
+def test_optional_parts_are_imported_by_the_command_line_or_when_they_are_used() -> None:
+    """What a run is without its extras: nothing of them is read before it is asked for."""
+    optional = {
+        module
+        for module in MODULES
+        if f"{module}.".startswith(OPTIONAL) and module != "audit.audit_log"  # the log's format
+    }
+    eager = [
+        (module, name)
+        for module, path in MODULES.items()
+        if module not in optional and not f"{module}.".startswith("cli.")
+        for name in at_the_top(path, with_types=False) & optional
+    ]
+    assert eager == []
 
 
 def test_no_module_knows_one_that_knows_it() -> None:

@@ -21,7 +21,6 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from astra_async.agents.installing import installed_as
 from astra_async.errors import SandboxError, UsageError
 from astra_async.testing.sandbox.sweep import claim
 
@@ -118,6 +117,8 @@ async def in_engine(engine: Engine) -> AsyncIterator[StoredItem]:
         for name in filter(_IMAGE.fullmatch, each.get("RepoTags") or ()):
             used = users.get(str(each["Id"])) or living
             yield StoredItem("images", name, int(each["Size"]), _created(each["Created"]), used)
+    from astra_async.agents.installing import installed_as
+
     sizes = await engine.volume_sizes()
     for each in await engine.volumes():
         if installed_as(name := str(each["Name"])):

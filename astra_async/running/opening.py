@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from astra_async.answers.lenient import LenientParser
-from astra_async.asking.batches.batch_pool import BatchPool
-from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
 from astra_async.running.description import (
     feedback_modes,
@@ -103,6 +101,8 @@ async def open_run(
     if not config.answers_only_from_record:
         check_models(config)
     if config.cluster:
+        from astra_async.cluster import check_installed
+
         check_installed()
     problems = await chosen_problems(config, say)
     _refuse_inside_a_project(config.out, problems)
@@ -210,9 +210,12 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
     sandbox = tests.sandbox if tests else None
     runner = _runner(plan, setup, opening.recorded, sandbox)
     runner.deciding = deciding
-    for name, pool in pools.items():
-        if config.turns and isinstance(pool, BatchPool):
-            pool.expect(partial(runner.is_grading, name))
+    if config.turns and any(model.batch for model in config.models):
+        from astra_async.asking.batches.batch_pool import BatchPool
+
+        for name, pool in pools.items():
+            if isinstance(pool, BatchPool):
+                pool.expect(partial(runner.is_grading, name))
     return OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
 
 
