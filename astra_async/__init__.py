@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from astra_async.export.loaded import compare, load
-    from astra_async.running.from_python import run
+    from astra_async.from_python import run
 
 __all__ = ["__version__", "compare", "load", "run"]
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> object:
 
             return getattr(loaded, name)
         case "run":
-            from astra_async.running.from_python import run
+            from astra_async.from_python import run
 
             return run
         case "__version__":

@@ -37,7 +37,7 @@ from astra_async.redaction import mask
 if TYPE_CHECKING:
     from typing import Self
 
-    from astra_async.types.usage import Usage
+    from astra_async.usage import Usage
 
 
 class AstraError(Exception):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.metrics import Metrics
-from astra_async.problems.prepare import prepare_all
+from astra_async.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
 from astra_async.running.grading import Grading
 from astra_async.running.plan import Plan

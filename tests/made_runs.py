@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from msgspec import structs
 
-from astra_async.running.log import encode
+from astra_async.log import encode
 from astra_async.types import Completion, NamedOutcome, Result, Usage
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
-from astra_async.problems.prepare import prepare
+from astra_async.prepare import prepare
 from astra_async.running.directory import RunDirectory
 from astra_async.running.grading import Grading
 from astra_async.running.reuse import EarlierVerdicts, Recorded
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
 
 TESTS = """\
 def test_one():

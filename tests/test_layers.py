@@ -14,7 +14,7 @@ ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
 # From the bottom up: a module may import its own layer and those below. The longest prefix decides.
 LAYERS = {
-    "values": {"types", "errors", "files", "listing", "redaction", "surrogates", "transport"},
+    "values": {"types", "usage", "errors", "files", "listing", "redaction", "surrogates", "transport"},
     "pure": {
         *(
             "config",
@@ -29,19 +29,12 @@ LAYERS = {
             "problems",
         ),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
-        "audit.audit_log",
-        *(
-            "testing.reports",
-            "testing.counting",
-            "images.stacks",
-            "running.fingerprint",
-        ),
-        "bundled",
+        *("testing.reports", "testing.counting", "images.stacks", "fingerprint", "report_text", "bundled"),
     },
     "loop": {"tasks"},
-    "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "running.log"},
+    "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "log"},
     "stages": {
-        "problems.prepare",
+        "prepare",
         "problems.collect",
         "problems.fetched_folder",
         "answers.lenient",
@@ -51,7 +44,7 @@ LAYERS = {
         "agents",
     },
     "run": {"audit", "asking", "running", "export", "view", "cluster"},
-    "top": {"cli", "__main__", ""},
+    "top": {"cli", "from_python", "__main__", ""},
 }
 # Parts that a run can do without. `running.agent_asking` lets agents work.
 OPTIONAL = (
@@ -153,11 +146,7 @@ def at_the_top(path: Path, *, with_types: bool = True) -> set[str]:
 
 def test_optional_parts_are_imported_by_the_command_line_or_when_they_are_used() -> None:
     """What a run is without its extras: nothing of them is read before it is asked for."""
-    optional = {
-        module
-        for module in MODULES
-        if f"{module}.".startswith(OPTIONAL) and module != "audit.audit_log"  # the log's format
-    }
+    optional = {module for module in MODULES if f"{module}.".startswith(OPTIONAL)}
     eager = [
         (module, name)
         for module, path in MODULES.items()
@@ -170,6 +159,16 @@ def test_optional_parts_are_imported_by_the_command_line_or_when_they_are_used()
 def test_no_module_knows_one_that_knows_it() -> None:
     """Not even by its types: each can be read once those below it are known."""
     TopologicalSorter({module: at_the_top(path) for module, path in MODULES.items()}).prepare()
+
+
+def test_no_package_knows_one_that_knows_it() -> None:
+    packages: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        package = module.partition(".")[0]
+        packages.setdefault(package, set()).update(name.partition(".")[0] for name in own(path))
+    for package, known in packages.items():
+        known.discard(package)
+    TopologicalSorter(packages).prepare()
 
 
 def test_layers_name_only_packages_that_exist() -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from astra_async.agents.left_behind import Answer
     from astra_async.agents.model_calls import AgentCalls
     from astra_async.agents.workplace import Workplace
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.execution import Ended
     from astra_async.types import AgentEnd, AgentLimits, AgentSettings, SampleKey
 

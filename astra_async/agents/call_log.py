@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import StorageError
 from astra_async.files import storage_error
-from astra_async.running.log import AppendLog, encode, now_utc, scan
+from astra_async.log import AppendLog, encode, now_utc, scan
 from astra_async.types import Completion, SampleKey, ToolCall, Usage
 from astra_async.types.records import SCHEMA, Flaw, read_key, read_named, read_record
 

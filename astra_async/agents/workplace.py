@@ -41,7 +41,7 @@ from astra_async.types import Limits
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.containers import Containers
     from astra_async.testing.sandbox.fitness import Fitness
     from astra_async.testing.sandbox.keeper import Keeper

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.stable import shortened, stable
-from astra_async.testing.reports.report_text import clean_name, without_controls
+from astra_async.report_text import clean_name, without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

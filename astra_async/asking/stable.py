@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from astra_async.testing.reports.report_text import without_controls
+from astra_async.report_text import without_controls
 
 _TITLES = re.compile(r"\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)?")  # of a terminal's window
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"

@@ -12,14 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser, read_answer
-from astra_async.audit.audit_log import AUDIT_LOG, AuditEvidence, AuditLine, SolutionKey, read_audit
 from astra_async.audit.mutants import TestSuites
 from astra_async.errors import ConflictError, EngineUnavailable, ExpectationError, ImageError, SandboxError
 from astra_async.files import read_at
 from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages
+from astra_async.log import AppendLog, now_utc
 from astra_async.overlay import anchored, integrate
-from astra_async.running.log import AppendLog, now_utc
+from astra_async.report.audit_log import AUDIT_LOG, AuditEvidence, AuditLine, SolutionKey, read_audit
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
 from astra_async.running.recorded import believed, completion_from
 from astra_async.testing.counting import grade
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from astra_async.audit.mutants import Suite
     from astra_async.config import RunConfig
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.recorded import Place
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import AnswerKey, Changed, ExpectedTest, Limits, NamedOutcome, Sandbox

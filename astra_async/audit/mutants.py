@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from astra_async.languages.mutations import Place, TestReader
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.types import Changed, Project, ProjectFile
 
 

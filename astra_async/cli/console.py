@@ -97,7 +97,7 @@ def write_json(json_path: Path | None, value: object) -> None:
     import orjson
 
     from astra_async.files import write_atomically
-    from astra_async.running.log import fields_of
+    from astra_async.log import fields_of
 
     try:
         text = orjson.dumps(value, default=fields_of, option=orjson.OPT_INDENT_2).decode()

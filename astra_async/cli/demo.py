@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
 
 MODELS = ("simulated/steady", "simulated/erratic", "simulated/weak")
 FULL_MODELS = (*MODELS, "simulated/json-shy", "simulated/refuser")

@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.cli.console import harmless, open_console, tell, tell_record
-from astra_async.running.log import encode
+from astra_async.log import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
 
 
 def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:

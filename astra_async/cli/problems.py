@@ -14,10 +14,10 @@ from astra_async.cli.click_options import config_options
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.listing import some
+from astra_async.prepare import problem_description
 from astra_async.problems import select
 from astra_async.problems.fetch.locations import shown, split_pin
 from astra_async.problems.fetched_folder import LOCK_NAME
-from astra_async.problems.prepare import problem_description
 from astra_async.problems.sources import Source, parse_source, short_name
 from astra_async.running.problem_set import data_config, load_problem_set, open_store, ready_problems, wanted
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
+    from astra_async.prepare import Prepared
     from astra_async.problems import ProblemSet
     from astra_async.problems.fetched_folder import Collected, Lock
-    from astra_async.problems.prepare import Prepared
     from astra_async.report.run_settings import ProblemInfo
     from astra_async.types import Problem
 

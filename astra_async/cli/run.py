@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.cli.display import Style
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.opening import RunEnd
     from astra_async.running.progress import OpenRun

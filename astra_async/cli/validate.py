@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from astra_async.config import RunConfig
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.testing.validation import Candidate, Repetitions, Validation, Validator
 

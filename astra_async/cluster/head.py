@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.images.failed_images import FailedImages
     from astra_async.images.resolve import ProblemImages
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.types import Execution, Job, Limits, Sandbox
 
 _LOOK_S = 1.0

@@ -15,7 +15,7 @@ import msgpack
 from distributed.comm import connect
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
-from astra_async.running.log import fields_of
+from astra_async.log import fields_of
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:

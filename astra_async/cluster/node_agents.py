@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from astra_async.agents.model_calls import AgentCalls
     from astra_async.cluster.head import ClusterSandbox
     from astra_async.cluster.nodes import Node
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.types import Completion, SampleKey
 
     # `AgentRuns.open`, but for what differs between engines: docker_host, whose, graders_bytes.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from astra_async.cluster.nodes import Node
     from astra_async.errors import AstraError
     from astra_async.images.failed_images import FailedImages
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
 
 _AT_ONCE = 4  # transfers to nodes
 _TELL_EVERY_BYTES = 200 * 10**6

@@ -15,11 +15,11 @@ from astra_async.errors import IncompleteRun, UsageError
 from astra_async.export.frames import frame, frame_of, pandas, sample_columns, test_columns, turns_of
 from astra_async.export.lines import places
 from astra_async.files import read_at
+from astra_async.log import decode
 from astra_async.report.compare import compare_runs
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.problem_tables import problems_table
-from astra_async.running.log import decode
 from astra_async.running.recorded import completion_from, stored_prompt
 from astra_async.types import SampleKey
 

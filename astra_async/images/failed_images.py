@@ -13,7 +13,7 @@ from urllib.parse import quote
 import orjson
 
 from astra_async.files import write_atomically
-from astra_async.running.log import now_utc
+from astra_async.log import now_utc
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.images.failed_images import FailedImages
     from astra_async.images.stacks import Stack
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
     Say = Callable[[str], None]

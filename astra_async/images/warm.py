@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.overlay import PathPolicy
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
 TEST_LINES = ".astra-test-lines"  # a file of the job's project: lines that stand nowhere but in tests

@@ -6,37 +6,32 @@ commands that can be read as text: one simple command, without quotes, variables
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from astra_async.languages.runner_lists import (
+    Listing,
+    adding,
+    cargo_list,
+    json_names,
+    matching_lines,
+    pytest_ids,
+    vitest_list,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
-    from astra_async.types import TestCase
 
 _OUTPUT_CHARACTERS = 20_000  # of an output's beginning and end, where a runner is recognized
 _SIMPLE = r"[^\n;&|\"'`$<>()]{0,400}"  # the rest of a simple command
 # What may stand before a runner's name in a simple command.
 _BEFORE = r"(?:^|[;&|(])[ \t]*((?:\w+=[\w./:@-]*[ \t]+)*(?:[\w./-]+[ \t]+){0,4}?(?:[\w.-]*/)*)"
-_RSPEC_UNNAMED = "example at "  # RSpec takes the name from the matcher, when the example runs
+_HOOK = re.compile(r"""["{](?:before|after)(?: each| all|Each|All)?["}] hook\b""")  # mocha, jasmine
 _DESCRIPTOR = re.compile(r"\s\d$")  # of a redirection, `2>&1`
 _ENTERS_FOLDER = re.compile(r"\bcd\b|\bpushd\b|(?<!\w)-C\b|--prefix\b|--cwd\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """How a runner lists its tests.
-
-    `command` turns the words after the program's name into those of a listing. `read` gives the titles of
-    each test in the listing's output, outermost first.
-    """
-
-    command: Callable[[str], str]
-    read: Callable[[str], Iterable[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,56 +52,6 @@ class TestRunner:
     listing: Listing | None = None
 
 
-def _with(options: str, words: str, without: str = r"(?!)") -> str:
-    return f"{_removed(words, without)} {options}"
-
-
-def _removed(words: str, options: str) -> str:
-    return re.sub(rf"(?<!\S)(?:{options})(?!\S)", "", words)
-
-
-def _cargo(words: str) -> str:
-    own, _, of_tests = words.replace("--no-fail-fast", "").partition(" -- ")
-    return f"{own} --no-fail-fast -- {of_tests} --list"
-
-
-def _vitest(words: str) -> str:
-    options = r"run|--run|--(?:reporter|outputFile)(?:[.\w]*=|\s)\S+|--coverage\S*"
-    return f" list --json{_removed(words, options)}"
-
-
-def _pytest_ids(output: str) -> Iterator[tuple[str, ...]]:
-    for line in re.findall(r"^\S[^\n]*?\.py::[^\n]+$", output, re.MULTILINE):
-        path, bracket, parameters = line.partition("[")
-        *above, name = path.split("::")
-        yield (*(each.removesuffix(".py") for each in above), name + bracket + parameters)
-
-
-def _lines(output: str, pattern: str) -> Iterator[tuple[str, ...]]:
-    for found in re.finditer(pattern, output, re.MULTILINE):
-        yield tuple(found.groups())
-
-
-def _json_in(output: str, begin: str) -> Any:
-    """Return the JSON value that begins a line of the output with `begin`; None without one."""
-    for found in re.finditer(rf"^{re.escape(begin)}", output, re.MULTILINE):
-        try:
-            return json.JSONDecoder().raw_decode(output, found.start())[0]
-        except (ValueError, RecursionError):
-            continue
-    return None
-
-
-def _json_names(output: str, begin: str, within: str, name: str) -> Iterator[tuple[str, ...]]:
-    found = _json_in(output, begin)
-    tests = found.get(within) if isinstance(found, dict) else found
-    for test in tests if isinstance(tests, list) else ():
-        if not isinstance(test, dict) or not isinstance(test.get(name), str):
-            continue
-        if not str(test.get("description", "")).startswith(_RSPEC_UNNAMED):
-            yield (test[name],)
-
-
 # The first that fits counts: Playwright before Node's own runner, pytest before unittest.
 RUNNERS = (
     TestRunner(
@@ -117,8 +62,8 @@ RUNNERS = (
         "none",
         stops=r"-failfast",
         listing=Listing(
-            partial(_with, "-list .", without=r"-json|-v"),
-            partial(_lines, pattern=r"^((?:Test|Fuzz)\w*)$"),
+            partial(adding, "-list .", without=r"-json|-v"),
+            partial(matching_lines, pattern=r"^((?:Test|Fuzz)\w*)$"),
         ),
     ),
     TestRunner(
@@ -127,7 +72,7 @@ RUNNERS = (
         r"^running \d+ tests?$",
         "cargo test --no-fail-fast",
         "none",
-        listing=Listing(_cargo, partial(_lines, pattern=r"^(\S.*): test$")),
+        listing=Listing(cargo_list, partial(matching_lines, pattern=r"^(\S.*): test$")),
     ),
     TestRunner(
         "pytest",
@@ -136,7 +81,7 @@ RUNNERS = (
         "pytest --junitxml=unit.xml",
         "unit.xml",
         stops=r"-x|--exitfirst|--maxfail(?:=|\s)\d+",
-        listing=Listing(partial(_with, "--collect-only --verbosity=-1"), _pytest_ids),
+        listing=Listing(partial(adding, "--collect-only --verbosity=-1"), pytest_ids),
     ),
     TestRunner(
         "Django",
@@ -169,7 +114,7 @@ RUNNERS = (
         "npx vitest run --reporter=junit --outputFile=unit.xml",
         "unit.xml",
         stops=r"--bail(?:(?:=|\s)\d+)?",
-        listing=Listing(_vitest, partial(_json_names, begin="[", within="", name="name")),
+        listing=Listing(vitest_list, partial(json_names, begin="[", within="", name="name")),
     ),
     TestRunner(
         "Jest",
@@ -187,8 +132,8 @@ RUNNERS = (
         "unit.xml",
         stops=r"--bail|-b",
         listing=Listing(
-            partial(_with, "--dry-run --reporter json"),
-            partial(_json_names, begin="{", within="tests", name="fullTitle"),
+            partial(adding, "--dry-run --reporter json"),
+            partial(json_names, begin="{", within="tests", name="fullTitle"),
         ),
     ),
     TestRunner(
@@ -216,8 +161,8 @@ RUNNERS = (
         "unit.xml",
         stops=r"--fail-fast(?:=\d+)?",
         listing=Listing(
-            partial(_with, "--dry-run --format json"),
-            partial(_json_names, begin='{"version"', within="examples", name="full_description"),
+            partial(adding, "--dry-run --format json"),
+            partial(json_names, begin='{"version"', within="examples", name="full_description"),
         ),
     ),
     TestRunner(
@@ -228,8 +173,8 @@ RUNNERS = (
         "unit.xml",
         stops=r"--stop-on-(?:failure|error|defect)",
         listing=Listing(
-            partial(_with, "--list-tests", without=r"--log-junit(?:=|\s)\S+"),
-            partial(_lines, pattern=r"^ - ([^\n:]+)::(\w+)[#\"]?"),
+            partial(adding, "--list-tests", without=r"--log-junit(?:=|\s)\S+"),
+            partial(matching_lines, pattern=r"^ - ([^\n:]+)::(\w+)[#\"]?"),
         ),
     ),
     TestRunner(
@@ -260,6 +205,11 @@ def how_to_report(commands: str, output: str) -> str:
             files = "" if runner.result_files == "none" else f", and result_files: {runner.result_files}"
             return f"{runner.name} writes a report with: {runner.remedy}{files}"
     return ""
+
+
+def is_hook_name(name: str) -> bool:
+    """True for the name under which mocha reports a failed hook, `suite "before each" hook for "test"`."""
+    return _HOOK.search(name) is not None
 
 
 # --- commands that stop at the first failure ----------------------------------------------------------
@@ -316,33 +266,3 @@ def listing_of(commands: str) -> tuple[str, Callable[[str], Iterable[tuple[str, 
             listed = "\n".join(dict.fromkeys(lines))
             return _LIKE_NPM + listed, runner.listing.read
     return None
-
-
-def not_reported(listed: Iterable[tuple[str, ...]], cases: Iterable[TestCase]) -> list[str]:
-    """Return the listed tests that no case stands for; each case stands for one test of its name.
-
-    Punctuation is not compared: runners join the titles of suites and tests in different ways.
-    """
-    reported = Counter(form for case in cases for form in _forms_of(case))
-    missing = list(dict.fromkeys(listed))
-    for joined in ("".join, lambda titles: titles[-1]):  # with the titles above it first
-        left = []
-        for titles in missing:
-            forms = {_plain("".join(titles)), _plain(titles[-1])}
-            if reported[_plain(joined(titles))] > 0:
-                reported.subtract(forms)
-            elif "" not in forms:
-                left.append(titles)
-        missing = left
-    return [" ".join(titles) for titles in missing]
-
-
-def _forms_of(case: TestCase) -> set[str]:
-    # Go's sub-tests stand for their test, PHPUnit's data sets for theirs.
-    names = {case.name, case.classname + case.name, case.name.partition("/")[0]}
-    method = case.name.partition(" with data set")[0]
-    return {_plain(name) for name in (*names, method, case.classname + method)}
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.audit.audit_log import SolutionKey, read_audit
+from astra_async.report.audit_log import SolutionKey, read_audit
 from astra_async.report.packed_row import FAILURES
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import total_interval
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from astra_async.audit.audit_log import AuditLine
+    from astra_async.report.audit_log import AuditLine
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
     from astra_async.stats.intervals import Interval

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ConflictError, UsageError
-from astra_async.running.fingerprint import fingerprint
+from astra_async.fingerprint import fingerprint
 from astra_async.types.records import newer_version, read_run
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from astra_async.cluster.head import ClusterSandbox
     from astra_async.cluster.node_agents import ClusterAgents
     from astra_async.config import RunConfig
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.model_pools import ModelPool
     from astra_async.types import AgentLimits, Completion, ModelRequest, ModelSettings

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from astra_async.asking.feedback import feedback_fingerprint, mode_for
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
 from astra_async.config import model_part
+from astra_async.fingerprint import Parts
 from astra_async.images.resolve import SET_PREFIX
+from astra_async.log import now_utc
 from astra_async.metrics import Metrics, planned_samples
 from astra_async.options import BUNDLED
-from astra_async.problems.prepare import problem_description, problem_part, reference_sha256
+from astra_async.prepare import problem_description, problem_part, reference_sha256
 from astra_async.problems.sources import NAMED
 from astra_async.redaction import mask, public_settings, public_url
-from astra_async.running.fingerprint import Parts
-from astra_async.running.log import now_utc
 from astra_async.running.model_pools import is_simulated, without_address
 from astra_async.testing.verdict import limits_for
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.options import FeedbackMode
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
 
 
 Cell = tuple[str, str, str]  # model, format, problem

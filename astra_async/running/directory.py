@@ -30,10 +30,10 @@ import orjson
 
 from astra_async.errors import ConflictError, StorageError
 from astra_async.files import file_mode, remove_drafts, write_atomically
+from astra_async.fingerprint import merge_description, merge_parts
+from astra_async.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.redaction import mask
-from astra_async.running.fingerprint import merge_description, merge_parts
 from astra_async.running.held import HeldLines, taken_over
-from astra_async.running.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.running.ownership import (
     lock_directory,
     make_private,
@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from astra_async.asking.feedback import Feedback
+    from astra_async.fingerprint import PartKind, Parts
     from astra_async.running.evidence import Evidence
-    from astra_async.running.fingerprint import PartKind, Parts
     from astra_async.running.trouble import RecordedKind
     from astra_async.types import AnswerKey, Completion, Result
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astra_async.redaction import mask
-from astra_async.testing.reports.report_text import MAX_MESSAGE
+from astra_async.report_text import MAX_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

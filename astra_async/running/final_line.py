@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
-from astra_async.running.log import now_utc
+from astra_async.log import now_utc
 from astra_async.running.reuse import note_of_reuse
 from astra_async.testing.verdict import tail
 from astra_async.types import NamedOutcome, Result

@@ -14,7 +14,7 @@ from astra_async.types import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.types import Format, ModelSettings, Prompt
 
     # What one is alone, how many there are, and how many of them are what with a cache.

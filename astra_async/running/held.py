@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import StorageError
 from astra_async.files import file_mode
-from astra_async.running.log import encode, scan
+from astra_async.log import encode, scan
 from astra_async.running.recorded import ANSWER_LOGS, key_reader
 from astra_async.types.records import Flaw, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from astra_async.running.log import AppendLog
+    from astra_async.log import AppendLog
     from astra_async.running.recorded import OnRecord, Place
     from astra_async.types import AnswerKey
 

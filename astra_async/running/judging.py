@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Exhibits, judge_prompt, read_judgement
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
 from astra_async.files import file_mode, read_at, write_atomically
+from astra_async.log import AppendLog, encode, keep_synced, now_utc
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
 from astra_async.running.held import HeldLines, append
-from astra_async.running.log import AppendLog, encode, keep_synced, now_utc
 from astra_async.running.model_pools import (
     check_models,
     open_pools,

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import StorageError
 from astra_async.files import file_mode, write_atomically
+from astra_async.log import encode, now_utc
 from astra_async.redaction import mask
-from astra_async.running.log import encode, now_utc
 from astra_async.running.progress import being_done
 
 if TYPE_CHECKING:

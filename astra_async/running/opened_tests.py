@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from astra_async.cluster.head import ClusterSandbox
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.types import RunSandbox
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.throttle import PoolEvent
     from astra_async.config import RunConfig
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.model_pools import AnyPool
     from astra_async.running.plan import Plan

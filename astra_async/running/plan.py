@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
     from astra_async.images.resolve import ProblemImages
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.trouble import Reason
     from astra_async.types import AnswerKey, Format, ModelSettings, Problem, Trouble
 

@@ -13,8 +13,8 @@ from astra_async.config import load_config
 from astra_async.errors import ConfigError
 from astra_async.listing import told_once
 from astra_async.options import BUNDLED
+from astra_async.prepare import prepare_all
 from astra_async.problems import ProblemSet, load_problems, select
-from astra_async.problems.prepare import prepare_all
 from astra_async.running.kept import hold
 from astra_async.running.ownership import make_private
 from astra_async.types import S3Settings
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
+    from astra_async.prepare import Prepared
     from astra_async.problems.collect import Selection
     from astra_async.problems.fetch import Store
-    from astra_async.problems.prepare import Prepared
     from astra_async.types import Problem
 
 _TELL_EVERY_S = 5.0

@@ -24,10 +24,10 @@ from astra_async.errors import (
     StorageError,
 )
 from astra_async.files import file_mode, write_atomically
+from astra_async.log import keep_synced
 from astra_async.metrics import problems_csv
 from astra_async.running.admission import Admission, FairPermits, Stopped
 from astra_async.running.bookkeeping import Bookkeeping
-from astra_async.running.log import keep_synced
 from astra_async.running.plan import Speed, in_order
 from astra_async.running.sample import run_sample
 from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, spent

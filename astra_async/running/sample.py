@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ExpectationError, ImageError, NodesLost, SandboxError
+from astra_async.log import now_utc
 from astra_async.overlay import anchored, integrate
 from astra_async.running.evidence import evidence_of
 from astra_async.running.final_line import FinalLine
-from astra_async.running.log import now_utc
 from astra_async.running.turns import TurnPlan, characters_before, conversation, standing_files
 from astra_async.surrogates import without_surrogates
 from astra_async.testing.examined import Submission
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
     from astra_async.options import KeepOutput
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.admission import Passage
     from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.directory import RunDirectory

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
     from astra_async.options import FeedbackMode
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.grading import Grading
     from astra_async.types import AnswerKey, Failure, SampleKey, TurnKey

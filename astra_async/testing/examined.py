@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.verdict import Tested
     from astra_async.types import Failure, Integrated, Verdict
 

@@ -24,10 +24,11 @@ import orjson
 
 from astra_async.errors import ExpectationError
 from astra_async.files import file_mode, write_atomically
-from astra_async.languages.runners import how_to_report, listing_of, not_reported
+from astra_async.fingerprint import fingerprint
+from astra_async.languages.runner_lists import not_reported
+from astra_async.languages.runners import how_to_report, listing_of
 from astra_async.listing import some
 from astra_async.problems import weighted
-from astra_async.running.fingerprint import fingerprint
 from astra_async.testing.counting import among_skipped, grade, learn, mismatch, unknown_tests
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.verdict import Tested
     from astra_async.types import Changed, Limits, Sandbox, Verdict

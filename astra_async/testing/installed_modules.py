@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.overlay import Installed
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.types import Limits, Sandbox
 
 _LEAST_S = 120.0

@@ -21,7 +21,7 @@ from astra_async.types import Unusable
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.testing.expected import Expectations, Expected
     from astra_async.types import Changed, Failure, Limits, NamedOutcome, Sandbox, Solution, Verdict
 

@@ -18,7 +18,7 @@ from astra_async.types import Job, NamedOutcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
     from astra_async.types import (
         Changed,
         Execution,

@@ -85,4 +85,4 @@ from astra_async.types.samples import (
     is_agent,
 )
 from astra_async.types.sandbox import Execution, Job, Limits, RunSandbox, Sandbox
-from astra_async.types.usage import Usage
+from astra_async.usage import Usage

@@ -14,7 +14,7 @@ from astra_async.types.declarations import Address, Positive, Price, Setting, Wh
 if TYPE_CHECKING:
     from astra_async.types.agents import AgentWork, Dialogue, NativeBody, ToolCall
     from astra_async.types.samples import AnswerKey
-    from astra_async.types.usage import Usage
+    from astra_async.usage import Usage
 
 # `other`: the provider's reason has no known meaning, or it says that the output is broken.
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded", "other"]

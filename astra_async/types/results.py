@@ -11,7 +11,7 @@ import msgspec
 from astra_async.types.agents import AgentWork  # noqa: TC001 - msgspec reads annotations
 from astra_async.types.calls import FinishReason  # noqa: TC001 - the same
 from astra_async.types.samples import AnswerKey, Format, SampleKey
-from astra_async.types.usage import Count, Usage
+from astra_async.usage import Count, Usage
 
 Status = Literal["scored", "no_solution"]
 Failure = Literal[

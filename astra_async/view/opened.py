@@ -11,8 +11,8 @@ import msgspec
 
 from astra_async.agents.transcript import step_as_json
 from astra_async.answers.lenient import LenientParser, read_answer
-from astra_async.audit.audit_log import SolutionKey, read_audit
 from astra_async.redaction import mask, one_line
+from astra_async.report.audit_log import SolutionKey, read_audit
 from astra_async.running.evidence import LEFT_OUT
 from astra_async.view.replay import Replayed, replayed
 from astra_async.view.texts import ANSWERS, RESULTS, read_texts

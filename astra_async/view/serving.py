@@ -12,9 +12,9 @@ import orjson
 from aiohttp import web
 
 from astra_async.errors import AstraError, UsageError
+from astra_async.log import encode
 from astra_async.redaction import one_line
 from astra_async.report.labels import CLASSES
-from astra_async.running.log import encode
 from astra_async.view.access import Access, add_headers
 from astra_async.view.board import COLUMNS, Board
 from astra_async.view.finding import MOST_FOUND, TEXTS, compared, tests_of, with_test, with_text

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from astra_async.log import encode
 from astra_async.redaction import one_line
-from astra_async.running.log import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

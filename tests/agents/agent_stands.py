@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scripted import Scripted, answered, calls_of
 
-from astra_async.problems.prepare import Prepared, prepare
+from astra_async.prepare import Prepared, prepare
 from astra_async.types import Problem, Project, ProjectFile
 
 if TYPE_CHECKING:

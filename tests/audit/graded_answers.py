@@ -12,17 +12,17 @@ from shops import SHOPS, Shop
 
 from astra_async.answers import parse_strictly
 from astra_async.answers.lenient import LenientParser
-from astra_async.audit.audit_log import AuditLine, SolutionKey
 from astra_async.audit.auditor import Auditor, RecordedSolution, Suites, passed_names
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
+from astra_async.fingerprint import fingerprint
 from astra_async.images.build import ensure_image_set
 from astra_async.overlay import anchored, integrate
+from astra_async.prepare import Prepared, prepare
 from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
-from astra_async.problems.prepare import Prepared, prepare
+from astra_async.report.audit_log import AuditLine, SolutionKey
 from astra_async.running.directory import RunDirectory
-from astra_async.running.fingerprint import fingerprint
 from astra_async.running.grading import Grading
 from astra_async.running.sample import grade_sample
 from astra_async.testing.expected import Expectations

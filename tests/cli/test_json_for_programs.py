@@ -15,7 +15,7 @@ from test_show import ANSWER, COMPLETION, HOSTILE, RESULT, write
 
 from astra_async.cli.problems import problems
 from astra_async.cli.show import show
-from astra_async.running.log import encode
+from astra_async.log import encode
 from astra_async.types import NamedOutcome
 
 if TYPE_CHECKING:

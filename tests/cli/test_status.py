@@ -14,10 +14,10 @@ from msgspec import structs
 
 from astra_async.cli.status import status
 from astra_async.errors import UsageError
+from astra_async.fingerprint import Parts
 from astra_async.redaction import keep_secret
 from astra_async.running.description import that_go_on, typed
 from astra_async.running.directory import RunDirectory
-from astra_async.running.fingerprint import Parts
 from astra_async.running.recorded import Spent
 from astra_async.types import Completion, Result, SampleKey, Usage
 

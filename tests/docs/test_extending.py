@@ -22,7 +22,7 @@ from astra_async.languages import lacks
 from astra_async.languages.needs import Commands, Stack
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.testing.reports.report_text import UnreadableReport
+from astra_async.report_text import UnreadableReport
 from astra_async.types import (
     Completion,
     Exchange,

@@ -17,13 +17,13 @@ from msgspec import structs
 import astra_async
 from astra_async.asking.throttle.state import EventKind
 from astra_async.config import RunConfig, load_config
+from astra_async.fingerprint import Parts
 from astra_async.options import options, tables
 from astra_async.problems.manifest import read_install_command, read_manifest
 from astra_async.running import trouble
 from astra_async.running.description import run_description
 from astra_async.running.directory import RunDirectory
 from astra_async.running.evidence import Evidence
-from astra_async.running.fingerprint import Parts
 from astra_async.running.trouble import EVENTS
 from astra_async.types import (
     Completion,

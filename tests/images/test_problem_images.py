@@ -12,7 +12,7 @@ from astra_async.errors import EngineUnavailable, ImageError
 from astra_async.images.build import ensure_image_set, image_tag
 from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages, Recipe, recipes
-from astra_async.problems.prepare import prepare_all
+from astra_async.prepare import prepare_all
 from astra_async.running.progress import being_done
 from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer
 from in_memory import run_in_memory

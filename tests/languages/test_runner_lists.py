@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from astra_async.languages.runners import RUNNERS, listing_of, not_reported
+from astra_async.languages.runner_lists import not_reported
+from astra_async.languages.runners import RUNNERS, listing_of
 from astra_async.types import TestCase
 
 LISTS = Path(__file__).parent / "lists"

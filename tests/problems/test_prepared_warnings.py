@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from astra_async.problems.prepare import prepare
+from astra_async.prepare import prepare
 from astra_async.types import Problem, Project, ProjectFile, Solution
 from fakes import MemorySource
 
 if TYPE_CHECKING:
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
 
 FILES = {
     "app/[slug]/page.js": b"x\n",

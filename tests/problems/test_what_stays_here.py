@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.asking.prompt import is_secret
+from astra_async.prepare import prepare
 from astra_async.problems.fetch import Store
-from astra_async.problems.prepare import prepare
 from astra_async.types import Problem
 from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from astra_async.problems.prepare import Prepared
+    from astra_async.prepare import Prepared
 
 
 def prepared(project: Path, reference: str = "") -> Prepared:

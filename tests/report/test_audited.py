@@ -6,11 +6,11 @@ import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from astra_async.audit.audit_log import AUDIT_LOG, AuditEvidence, AuditLine
+from astra_async.log import encode
+from astra_async.report.audit_log import AUDIT_LOG, AuditEvidence, AuditLine
 from astra_async.report.leaderboard import headline
 from astra_async.report.tables import build_report
 from astra_async.running.directory import RunDirectory
-from astra_async.running.log import encode
 from astra_async.running.reuse import Recorded
 from astra_async.types.records import read_key
 from made_runs import Made, agreeing, made_problems, write_run

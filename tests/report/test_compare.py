@@ -7,8 +7,8 @@ import pytest
 import scipy
 
 from astra_async.errors import UsageError
+from astra_async.log import encode
 from astra_async.report.compare import Side, compare_runs
-from astra_async.running.log import encode
 from made_runs import Made, agreeing, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:

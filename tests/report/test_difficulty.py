@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
+from astra_async.log import encode
 from astra_async.report.tables import build_report
-from astra_async.running.log import encode
 from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:

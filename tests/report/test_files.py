@@ -11,11 +11,11 @@ import orjson
 import pandas as pd
 import pytest
 
+from astra_async.log import encode
 from astra_async.metrics import harmless
 from astra_async.report.table import Column, Table, csv_header
 from astra_async.report.tables import build_report
 from astra_async.report.write import write_built, write_runs
-from astra_async.running.log import encode
 from made_runs import Made, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from astra_async.log import encode
 from astra_async.report.page import page_html
 from astra_async.report.page_samples import embed
 from astra_async.report.plots import draw_all
 from astra_async.report.tables import build_report
-from astra_async.running.log import encode
 from made_runs import Made, completion_record, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:

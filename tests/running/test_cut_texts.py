@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from astra_async.errors import ConflictError
+from astra_async.fingerprint import Parts, merge_parts
 from astra_async.redaction import keep_secret
-from astra_async.running.fingerprint import Parts, merge_parts
 from astra_async.running.trouble import as_trouble
 
 SECRET = "a-secret-in-a-text-that-is-cut-4711"

@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from astra_async.errors import ContainerLost, EngineUnavailable, PoolUnusable, ProviderError, StorageError
+from astra_async.log import AppendLog, keep_synced
 from astra_async.running.admission import FairPermits
 from astra_async.running.directory import RunDirectory
-from astra_async.running.log import AppendLog, keep_synced
 from astra_async.running.recorded import spent
 from astra_async.types import Completion, Execution, Job, ModelRequest
 from fakes import CountingSandbox, ScriptedPool, completion, xml_answer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from astra_async.errors import ConflictError
-from astra_async.running.fingerprint import Parts, merge_parts
+from astra_async.fingerprint import Parts, merge_parts
 
 OLD = {"limits": {"timeout_s": 300.0}, "image": "i", "trials": "drawn", "reuse_identical": False}
 USED = {"models": (), "formats": (), "problems": (), "grading": ("p",), "feedback": ()}

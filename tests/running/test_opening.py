@@ -13,7 +13,7 @@ import pytest
 
 from astra_async.config import RunConfig
 from astra_async.errors import ConflictError, SourceError
-from astra_async.problems.prepare import prepare_all
+from astra_async.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
 from astra_async.running.opening import _to_its_end, drive, open_run
 from astra_async.types import ModelSettings

@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from astra_async.errors import ConflictError
+from astra_async.log import encode
 from astra_async.report.load import load_run
 from astra_async.running.directory import RunDirectory
-from astra_async.running.log import encode
 from astra_async.types import Completion, NamedOutcome, Result, SampleKey, Usage
 from astra_async.types.records import read_run
 

@@ -14,10 +14,10 @@ import pytest
 
 from astra_async.config import RunConfig
 from astra_async.errors import ConflictError
-from astra_async.problems.prepare import prepare_all
+from astra_async.fingerprint import Parts
+from astra_async.prepare import prepare_all
 from astra_async.running.description import grading_parts
 from astra_async.running.directory import RunDirectory
-from astra_async.running.fingerprint import Parts
 from astra_async.types import Solution
 from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer
 from in_memory import run_in_memory

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from astra_async.errors import ExpectationError
-from astra_async.problems.prepare import prepare
+from astra_async.prepare import prepare
 from astra_async.testing.counting import grade
 from astra_async.testing.expected import Expectations, Expected
 from astra_async.testing.verdict import Tested

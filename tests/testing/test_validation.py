@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from astra_async.problems.prepare import prepare
+from astra_async.prepare import prepare
 from astra_async.testing.expected import Expectations
 from astra_async.testing.validation import REFERENCE, UNTOUCHED, Candidate, Validation, Validator
 from astra_async.types import Execution, ExpectedTest, Job, Limits, Project, ProjectFile, Solution

@@ -23,7 +23,7 @@ from astra_async.asking.batches.request_files import outcome_at, outcomes, stora
 from astra_async.asking.throttle import PoolState
 from astra_async.asking.throttle.state import BatchState
 from astra_async.errors import ProviderError
-from astra_async.running.log import now_utc
+from astra_async.log import now_utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from astra_async.asking.batches.batch_interface import open_private
 from astra_async.errors import StorageError
 from astra_async.files import file_mode, read_at
+from astra_async.log import sync_entries
 from astra_async.redaction import one_line
-from astra_async.running.log import sync_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

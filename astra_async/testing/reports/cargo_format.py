@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from astra_async.redaction import one_line
-from astra_async.testing.reports.report_text import (
+from astra_async.report_text import (
     MAX_CASES,
     MAX_KEPT_LINES,
     UnreadableReport,

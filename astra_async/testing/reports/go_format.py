@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from astra_async.redaction import one_line
-from astra_async.testing.reports.report_text import (
+from astra_async.report_text import (
     MAX_CASES,
     MAX_KEPT_LINES,
     UnreadableReport,

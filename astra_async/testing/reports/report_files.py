@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from astra_async.redaction import one_line
+from astra_async.report_text import OtherDocument, UnreadableReport, decoded
 from astra_async.testing.reports.cargo_format import CARGO_SIGN, read_cargo
 from astra_async.testing.reports.go_format import GO_SIGN, read_go
 from astra_async.testing.reports.identity import one_case_for_each_test
-from astra_async.testing.reports.report_text import OtherDocument, UnreadableReport, decoded
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.tap_format import TAP_SIGN, read_tap
 from astra_async.testing.reports.xml_format import read_xml, xml_start

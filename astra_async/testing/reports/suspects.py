@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from astra_async.languages.runners import is_hook_name
+
 if TYPE_CHECKING:
     from astra_async.types import TestCase
 
@@ -12,7 +14,6 @@ JEST_SUITE = "Test suite failed to run"
 JEST_NO_TESTS = "test suite must contain at least one test"
 _VITEST_NO_TESTS = "No test suite found in file"
 JEST_AFTER = "Test execution failure: could be caused by test hooks like 'afterAll'"  # as jest-junit has it
-_HOOK = re.compile(r"""["{](?:before|after)(?: each| all|Each|All)?["}] hook\b""")  # mocha, jasmine
 _UNITTEST_FIXTURE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) \(")
 _WHEN_ALL_HAD_RUN = re.compile(r"""["{]after(?: all|All)?["}] hook\b|tearDown(?:Class|Module) \(""")
 _JUNIT_CLASS = {"initializationError", "executionError"}
@@ -20,11 +21,6 @@ _XUNIT_CLEANUP = re.compile(r"\[Test (?:Class|Collection|Assembly|Method|Case) C
 _BUN_HOOK = "(unnamed)"
 _PHPUNIT_PROVIDER = "The data provider specified for"
 _SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
-
-
-def is_hook_name(name: str) -> bool:
-    """True for the name under which mocha reports a failed hook, `suite "before each" hook for "test"`."""
-    return _HOOK.search(name) is not None
 
 
 def is_suite_failure(case: TestCase) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.redaction import one_line
-from astra_async.testing.reports.report_text import (
+from astra_async.report_text import (
     MAX_CASES,
     MAX_KEPT_LINES,
     UnreadableReport,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from astra_async.redaction import one_line
-from astra_async.testing.reports.report_text import (
+from astra_async.report_text import (
     MAX_CASES,
     MAX_READ,
     OtherDocument,
