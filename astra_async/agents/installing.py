@@ -27,7 +27,7 @@ from astra_async.agents.catalog import INSTALLED_AT, KNOWN, PYTHON, SHELL
 from astra_async.errors import SandboxError, UsageError
 from astra_async.images.base_image import ensure_base
 from astra_async.images.build import a_container, ensure_image_set
-from astra_async.testing.sandbox.tarstream import entries
+from astra_async.testing.sandbox.resultfiles import entries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -24,7 +24,7 @@ from pathspec import GitIgnoreSpec
 
 from astra_async.asking.prompt import GENERATED
 from astra_async.redaction import one_line
-from astra_async.testing.sandbox.tarstream import KINDS
+from astra_async.testing.sandbox.resultfiles import KINDS
 from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachab
 from astra_async.testing.sandbox.execution import Command, Ended, run_command
 from astra_async.testing.sandbox.hardened import confined
 from astra_async.testing.sandbox.job import delete, stopped
-from astra_async.testing.sandbox.resultfiles import PROJECT
-from astra_async.testing.sandbox.tarstream import entries
+from astra_async.testing.sandbox.resultfiles import PROJECT, entries
 from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Limits
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.containers import Containers
-    from astra_async.testing.sandbox.fitness import Fitness
+    from astra_async.testing.sandbox.hardened import Fitness
     from astra_async.testing.sandbox.keeper import Keeper
     from astra_async.types import Project
 

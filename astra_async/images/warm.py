@@ -19,8 +19,7 @@ from astra_async.errors import ImageError
 from astra_async.images.build import a_container, committed_config
 from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.execution import Command, run_command
-from astra_async.testing.sandbox.fitness import unseen
-from astra_async.testing.sandbox.hardened import hardened
+from astra_async.testing.sandbox.hardened import hardened, unseen
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.resultfiles import PROJECT
 from astra_async.testing.sandbox.upload import upload_archive

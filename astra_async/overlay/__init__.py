@@ -12,7 +12,7 @@
     upload_archive                 the whole as a tar
 """
 
-from astra_async.overlay.lookups import Installed
+from astra_async.overlay.configuration import Installed
 from astra_async.overlay.merge import integrate
 from astra_async.overlay.paths import PATH_REPAIRS, anchored
 from astra_async.overlay.policy import REFUSALS, PathPolicy, path_policy

@@ -36,8 +36,7 @@ from astra_async.languages import LANGUAGES, language_of
 from astra_async.languages.pristine import Pristine
 from astra_async.languages.project_files import above, split
 from astra_async.overlay import test_names
-from astra_async.overlay.configuration import is_dotfile, reads, runner_files
-from astra_async.overlay.lookups import Lookups
+from astra_async.overlay.configuration import Lookups, is_dotfile, reads, runner_files
 from astra_async.overlay.merged_files import merge_of
 from astra_async.overlay.paths import name_refusal
 from astra_async.overlay.tools import tools_at_hand
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.languages.pristine import ToolsAtHand
-    from astra_async.overlay.lookups import Installed
+    from astra_async.overlay.configuration import Installed
     from astra_async.types import Problem, Project, ProjectFile
 
 REFUSALS = {

@@ -18,7 +18,7 @@ from astra_async.report_text import MAX_MESSAGE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from astra_async.testing.examined import Examined
+    from astra_async.testing.verdict import Examined
     from astra_async.types import NamedOutcome
 
 MAX_OUTPUT_BYTES = 64 * 1024

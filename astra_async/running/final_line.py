@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.running.evidence import Evidence
-    from astra_async.testing.examined import Examined
+    from astra_async.testing.verdict import Examined
     from astra_async.types import AnswerKey, Completion, ExpectedTest, Integrated, Prompt, Solution, Unusable
 
 # What a final line repeats of the completion.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.testing.examined import Examined
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
-from astra_async.testing.verdict import run_tests, verdict_on
+from astra_async.testing.verdict import Examined, run_tests, verdict_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,10 +15,9 @@ if TYPE_CHECKING:
     from astra_async.images.resolve import ProblemImages
     from astra_async.options import KeepOutput
     from astra_async.running.reuse import EarlierVerdicts
-    from astra_async.testing.examined import Submission
     from astra_async.testing.expected import Expectations
     from astra_async.testing.timeouts import Timeouts
-    from astra_async.testing.verdict import Tested
+    from astra_async.testing.verdict import Submission, Tested
     from astra_async.types import AnswerKey, ExpectedTest, Limits, Sandbox
 
 

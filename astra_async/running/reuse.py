@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from astra_async.testing.examined import Solved
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
+from astra_async.testing.verdict import Solved
 from astra_async.types import REUSED, is_last
 from astra_async.types.records import read_key, read_turn_key
 

@@ -25,7 +25,7 @@ from astra_async.running.evidence import evidence_of
 from astra_async.running.final_line import FinalLine
 from astra_async.running.turns import TurnPlan, characters_before, conversation, standing_files
 from astra_async.surrogates import without_surrogates
-from astra_async.testing.examined import Submission
+from astra_async.testing.verdict import Submission
 from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable, is_agent
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.running.grading import Grading
     from astra_async.running.model_pools import ModelPool
-    from astra_async.testing.examined import Examined
+    from astra_async.testing.verdict import Examined
     from astra_async.types import AnswerKey, Exchange, Integrated
 
 # Beyond these integration leaves the loop: 20 us for each file, up to 1 us for each character.

@@ -6,7 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from astra_async.languages import LANGUAGES
 from astra_async.overlay import project_archive
@@ -24,11 +24,46 @@ if TYPE_CHECKING:
         Execution,
         ExpectedTest,
         Failure,
+        Integrated,
         Limits,
         Sandbox,
         TestReport,
         Verdict,
     )
+
+
+class Solved(NamedTuple):
+    """A solution to a problem, identified by the hash of its applied files."""
+
+    problem_id: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A solution to grade: the changes, the problem and the image."""
+
+    prepared: Prepared
+    image: str
+    integrated: Integrated
+
+    @property
+    def solved(self) -> Solved:
+        """The solution, whoever wrote it."""
+        return Solved(self.prepared.problem.id, self.integrated.sha256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """The outcome of a scored run: the tests' report and the verdict on it."""
+
+    tested: Tested
+    verdict: Verdict
+    failure: Failure | None
+    note: str = ""
+    suspicions: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()
+
 
 OUTPUT_TAIL_BYTES = 2000
 _SLOW_REPORT_BYTES = 256 * 1024  # beyond this a report is read in a thread, not on the loop

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import shown_files
 from astra_async.overlay import anchored, integrate
-from astra_async.overlay.changed_lines import lines_of
+from astra_async.overlay.merge import lines_of
 from astra_async.problems.patterns import PathPatterns
 from astra_async.types import Integrated, Project, ProjectFile, Solution, Unusable
 

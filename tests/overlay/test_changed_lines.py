@@ -7,7 +7,7 @@ import random
 import pytest
 
 from astra_async.overlay import integrate, path_policy
-from astra_async.overlay.changed_lines import changed_lines
+from astra_async.overlay.merge import changed_lines
 from astra_async.types import FileChange, Integrated, Problem, Project, ProjectFile, Solution
 from waiting import cpu_within
 

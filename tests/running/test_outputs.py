@@ -25,8 +25,7 @@ from astra_async.running.evidence import (
     head_and_tail,
     stderr_lines,
 )
-from astra_async.testing.examined import Examined
-from astra_async.testing.verdict import Tested
+from astra_async.testing.verdict import Examined, Tested
 from astra_async.types import Execution, NamedOutcome, TestReport, Verdict
 from astra_async.types.records import is_output_of
 from fakes import TESTS, CountingSandbox, ScriptedPool, completion, xml_answer

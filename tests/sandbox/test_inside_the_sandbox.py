@@ -12,8 +12,7 @@ from sandbox_jobs import tar
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
 from astra_async.testing.sandbox.engine_errors import HostTrouble, path_error, translate
 from astra_async.testing.sandbox.execution import Clipped, Command, Output
-from astra_async.testing.sandbox.fitness import Fitness
-from astra_async.testing.sandbox.hardened import hardened, profile
+from astra_async.testing.sandbox.hardened import Fitness, hardened, profile
 from astra_async.testing.sandbox.keeper import SCRIPT
 from astra_async.testing.sandbox.resultfiles import inside_project, matches
 from astra_async.testing.sandbox.upload import upload_archive

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from astra_async.testing.sandbox.tarstream import entries
+from astra_async.testing.sandbox.resultfiles import entries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

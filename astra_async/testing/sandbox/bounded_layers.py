@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.testing.sandbox.fitness import Fitness
+    from astra_async.testing.sandbox.hardened import Fitness
 
 _HELD = "/.astra-layer"
 _WAITS = ["bash", "-c", "read -r"]  # until its input ends, and that is when our connection does

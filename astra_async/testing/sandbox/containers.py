@@ -17,8 +17,7 @@ from astra_async.tasks import Closing, seen
 from astra_async.testing.sandbox.bounded_layers import BoundedLayers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
-from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, unseen
-from astra_async.testing.sandbox.hardened import hardened
+from astra_async.testing.sandbox.hardened import UNPRIVILEGED, Fitness, hardened, unseen
 from astra_async.testing.sandbox.job import execute
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.looking import declared_user, look, try_layers

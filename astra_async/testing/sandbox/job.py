@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.testing.sandbox.fitness import Fitness
+    from astra_async.testing.sandbox.hardened import Fitness
     from astra_async.testing.sandbox.keeper import Keeper
     from astra_async.types import Job
 

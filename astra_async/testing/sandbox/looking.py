@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING
 from astra_async.errors import ImageError, SandboxError
 from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.testing.sandbox.execution import Command, run_command
-from astra_async.testing.sandbox.fitness import Fitness
-from astra_async.testing.sandbox.hardened import FALLBACK_HOME
+from astra_async.testing.sandbox.hardened import FALLBACK_HOME, Fitness
 from astra_async.testing.sandbox.keeper import Keeper
-from astra_async.testing.sandbox.resultfiles import PROJECT
-from astra_async.testing.sandbox.tarstream import entries
+from astra_async.testing.sandbox.resultfiles import PROJECT, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

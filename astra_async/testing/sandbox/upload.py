@@ -22,7 +22,7 @@ from astra_async.testing.sandbox.resultfiles import PROJECT, Wanted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from astra_async.testing.sandbox.fitness import Fitness
+    from astra_async.testing.sandbox.hardened import Fitness
 
 _BLOCK = 512
 _NAME_BYTES = 100
