@@ -9,6 +9,7 @@ network are off, and a report of 16 MB needs little more memory than its cases.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from astra_async.redaction import one_line
@@ -21,6 +22,7 @@ from astra_async.testing.reports.report_text import (
     message_of,
     without_controls,
 )
+from astra_async.testing.reports.suspects import failed_with_suite, fails_its_suite
 from astra_async.types import Outcome, TestCase
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ _CHILDREN: Mapping[str, Outcome] = {
     "disabled": "skipped",
 }
 _GRAVITY: Mapping[Outcome, int] = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
+_VITEST = "vitest tests"
+_MANY = 10  # digits
+_NOT_REACHED = "the run ended before this test"
 # `status` and `result` attributes that say that a case did not run (GoogleTest, CTest, Catch2).
 _NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
 _XUNIT_RESULTS: Mapping[str, Outcome] = {
@@ -155,8 +160,10 @@ class _CaseReader:
         self._depth = 0
         self._elements = 0
         self._case: _OpenCase | None = None
-        self._suites: list[_OpenSuite] = []
-        self._idle: list[int] = []  # cases that passed in no time
+        self._root: Mapping[str, str] = {}
+        self._suites = [_OpenSuite("", 0, 0, 0, [])]
+        self._failures = 0  # elements of cases
+        self._unannotated: list[int] = []  # cases that Playwright skipped and no annotation skips
 
     def doctype(self, *_: str | None) -> None:
         """A document type is met, before any of its entities is."""
@@ -172,7 +179,7 @@ class _CaseReader:
             raise UnreadableReport(f"more than {MAX_ELEMENTS:,} elements")
         name = tag.rpartition("}")[2]
         if self._kind is None:
-            self._kind = _ROOTS.get(name)
+            self._kind, self._root = _ROOTS.get(name), attributes
         if self._kind is None:
             raise OtherDocument(
                 f"its root is <{one_line(name, length=60)}>: neither a JUnit nor an xUnit.net report"
@@ -180,13 +187,16 @@ class _CaseReader:
         if self._case is not None:
             self._case.child(name, attributes, self._depth)
         elif name == ("testcase" if self._kind == "junit" else "test"):
-            self._case = _OpenCase(attributes, self._depth, self._kind)
+            self._case = _OpenCase(attributes, self._depth, self._kind, self._suites[-1].name)
         elif name == "testsuite":
-            has_errors = attributes.get("errors", "0") not in ("", "0")
-            self._suites.append(_OpenSuite(attributes.get("name", ""), has_errors, len(self.cases)))
+            errors = attributes.get("errors", "")
+            count = int(errors) if errors.isascii() and errors.isdigit() and len(errors) < _MANY else 0
+            suite = _OpenSuite(attributes.get("name", ""), count, len(self.cases), self._failures, [])
+            self._suites.append(suite)
         elif name == "error" and self._kind == "junit":
-            suite = self._suites[-1].name if self._suites else ""
-            self._trouble(suite, attributes.get("message", "error"))
+            message = attributes.get("message", "error")
+            self._trouble(self._suites[-1], message)
+            self._suites[-1].broken_by.append(TestCase(name=name, outcome="error", message=message))
 
     def data(self, text: str) -> None:
         """Text of the running element: kept for messages only."""
@@ -196,51 +206,63 @@ class _CaseReader:
     def end(self, tag: str) -> None:
         """An element ends; a case that ends is added."""
         if self._case is not None and self._case.depth == self._depth:
-            if len(self.cases) >= MAX_CASES:
-                raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
-            self._idle += [len(self.cases)] if self._case.is_idle else []
-            self.cases.append(self._case.finished())
+            self._add(self._case)
             self._case = None
-        elif tag.rpartition("}")[2] == "testsuite" and self._suites:
+        elif tag.rpartition("}")[2] == "testsuite" and len(self._suites) > 1:
             suite = self._suites.pop()
-            self._leave_out_what_never_ran(suite)
-            if suite.has_errors and len(self.cases) == suite.cases_before:
-                self._trouble(suite.name, "errors and no test")
+            if suite.broken_by:
+                inner = self.cases[suite.cases_before :]
+                self.cases[suite.cases_before :] = failed_with_suite(inner, suite.broken_by[0])
+            if suite.errors > self._failures - suite.failures_before:  # karma and jest: hooks, whole files
+                self._trouble(suite, "errors outside its tests")
         self._depth -= 1
 
-    def _leave_out_what_never_ran(self, suite: _OpenSuite) -> None:
-        """Of a file or a block that broke off vitest reports tests without a result as if they had passed.
+    def _add(self, ended: _OpenCase) -> None:
+        if len(self.cases) >= MAX_CASES:
+            raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+        case = ended.finished()
+        self._failures += ended.failures
+        if not case.name:
+            self._trouble(self._suites[-1], "a test without a name")  # pytest: it ended the whole run
+            return
+        if ended.is_idle and self._root.get("name") == _VITEST:
+            case = replace(case, outcome="missing", message=_NOT_REACHED)
+        if ended.is_unannotated and "id" in self._root:
+            self._unannotated.append(len(self.cases))
+        if fails_its_suite(case):
+            self._suites[-1].broken_by.append(case)
+        self.cases.append(case)
 
-        They took no time at all, and behind them stands the file or the block, as a case that failed.
-        """
-        cases = self.cases[suite.cases_before :]
-        ended = {each.name for each in cases if each.outcome == "failed" and each.classname == suite.name}
-        begun = tuple(f"{each} > " for each in ended)
-        for at in [at for at in reversed(self._idle) if at >= suite.cases_before]:
-            if suite.name in ended or self.cases[at].name.startswith(begun):
-                del self.cases[at]
-        self._idle = [at for at in self._idle if at < suite.cases_before]
-
-    def _trouble(self, suite: str, what: str) -> None:
-        self.problems.append(one_line(f"suite {suite}: {what}", length=200))
+    def _trouble(self, suite: _OpenSuite, what: str) -> None:
+        self.problems.append(one_line(f"suite {suite.name}: {what}", length=200))
 
     def close(self) -> None:
-        """The document ends."""
+        """The document ends: tests that Playwright skipped without being told to were not reached."""
+        if any(case.outcome in {"failed", "error"} for case in self.cases):
+            for at in self._unannotated:
+                self.cases[at] = replace(self.cases[at], outcome="missing", message=_NOT_REACHED)
 
 
 class _OpenSuite(NamedTuple):
-    """One suite whose element has begun, and how many cases were before it."""
+    """One suite whose element has begun: the errors that it counts, what was before it, its failed hooks."""
 
     name: str
-    has_errors: bool
+    errors: int
     cases_before: int
+    failures_before: int
+    broken_by: list[TestCase]
 
 
 class _OpenCase:
     """One case whose element has begun."""
 
-    def __init__(self, attributes: Mapping[str, str], depth: int, kind: Literal["junit", "xunit"]) -> None:
+    def __init__(
+        self, attributes: Mapping[str, str], depth: int, kind: Literal["junit", "xunit"], suite: str
+    ) -> None:
         self.depth = depth
+        self._suite = suite
+        self._is_annotated = False
+        self.failures = 0  # elements
         self._attributes = dict(attributes)
         self._kind = kind
         self._outcome = _attribute_outcome(attributes, kind)
@@ -252,9 +274,12 @@ class _OpenCase:
         if self._kind == "xunit":
             self._settle()
             self._texts = [] if name in ("message", "stack-trace") else None
+        elif name == "property":
+            self._is_annotated |= attributes.get("name") in {"skip", "fixme"}
         elif depth == self.depth + 1:
             self._settle()
             outcome = _CHILDREN.get(name)
+            self.failures += outcome in {"failed", "error"}
             if outcome is not None and _GRAVITY[outcome] > _GRAVITY[self._outcome]:
                 self._outcome = outcome
                 self._message, self._details, self._left = attributes.get("message", ""), "", MAX_READ
@@ -264,6 +289,11 @@ class _OpenCase:
     def is_idle(self) -> bool:
         """Whether it passed, and is said to have taken no time."""
         return self._outcome == "passed" and self._attributes.get("time") == "0"
+
+    @property
+    def is_unannotated(self) -> bool:
+        """Whether it is skipped, took no time and has no annotation that skips it, in Playwright's words."""
+        return self._outcome == "skipped" and "time" not in self._attributes and not self._is_annotated
 
     def text(self, text: str) -> None:
         if self._texts is not None and self._left > 0:
@@ -288,7 +318,9 @@ class _OpenCase:
             classname=clean_name(classname) if name else "",
             file=clean_name(self._attributes.get("file", self._attributes.get("filepath", ""))),
             message=message_of(self._message, self._details) if self._outcome != "passed" else "",
-            is_suite=not name and self._outcome in ("failed", "error"),  # surefire: a failed @BeforeAll
+            # surefire: a failed @BeforeAll or @AfterAll. Vitest: a file that does not load.
+            is_suite=self._outcome in {"failed", "error"}
+            and (not name or name == clean_name(classname) == clean_name(self._suite)),
         )
 
 
