@@ -3,7 +3,7 @@
 
 Each runner gets a tiny project for each ending (a test fails, a set-up hook fails, ...). Packages come from
 PyPI, npm or Debian; Debian's are installed in an image on the base image (scripts/base-image). Temporary
-paths, host names and the properties of the system are left out of the recordings.
+paths, host names, properties of the system and Java's inner stack frames are left out of the recordings.
 
     .venv/bin/python scripts/record_reports.py                      what has no recording yet
     .venv/bin/python scripts/record_reports.py jest ava/exit        these alone
@@ -243,6 +243,10 @@ RUNNERS = {
                         options={"retry": "-Dsurefire.rerunFailingTestsCount=2"},
                         also={"pom.xml": _POM.format("<groupId>junit</groupId><artifactId>junit</artifactId>"
                                                      "<version>4.x</version>")}),
+    "console": Runner("javac -d . -cp '/usr/share/java/*' PTest.java; java -cp '.:/usr/share/java/*'"
+                      " org.junit.platform.console.ConsoleLauncher --scan-classpath . --reports-dir reports",
+                      "PTest.java", reworded(_JUNIT5, without="retry"), _CLASS5, "}",
+                      "reports/TEST-junit-jupiter.xml", debian=_JDK),
     "gradle": Runner("gradle -q --offline --no-daemon test", _JAVA, reworded(_JUNIT4, without="retry"),
                      _CLASS4, "}", "build/test-results/test/*.xml", also={"build.gradle": _GRADLE},
                      debian=f"{_JDK} gradle"),
@@ -269,7 +273,7 @@ def main() -> None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(report or output)  # without a report the run broke off before it
                 commands[f"{name}/{file.name}"] = command_of(runner, ending)
-                index.write_text(json.dumps(commands, indent=1) + "\n")
+                index.write_text(json.dumps(dict(sorted(commands.items())), indent=1) + "\n")
                 print(f"{name}/{file.name}", flush=True)
 
 
@@ -336,6 +340,7 @@ def plain(text: str, tools: Path, folder: Path) -> str:
     """Return the text without what differs from machine to machine."""
     for path, instead in ((str(folder), "/p"), (str(tools), "/tools"), (folder.name, "p")):
         text = text.replace(path, instead)
+    text = re.sub(r"\n\tat (?:java\.|jdk\.|org\.(?:junit|gradle)\.).*", "", text)
     text = re.sub(r'\s*<property name="[^"]*" value="[^"]*" ?/>', "", text)
     return re.sub(r'hostname="[^"]+"', 'hostname="host"', text)
 
