@@ -29,7 +29,7 @@ _OUTPUT_CHARACTERS = 20_000  # of an output's beginning and end, where a runner 
 _SIMPLE = r"[^\n;&|\"'`$<>()]{0,400}"  # the rest of a simple command
 # What may stand before a runner's name in a simple command.
 _BEFORE = r"(?:^|[;&|(])[ \t]*((?:\w+=[\w./:@-]*[ \t]+)*(?:[\w./-]+[ \t]+){0,4}?(?:[\w.-]*/)*)"
-_HOOK = re.compile(r"""["{](?:before|after)(?: each| all|Each|All)?["}] hook\b""")  # mocha, jasmine
+HOOK = re.compile(r"""["{](?:before|after)(?: each| all|Each|All)?["}] hook\b""")  # mocha, jasmine
 _DESCRIPTOR = re.compile(r"\s\d$")  # of a redirection, `2>&1`
 _ENTERS_FOLDER = re.compile(r"\bcd\b|\bpushd\b|(?<!\w)-C\b|--prefix\b|--cwd\b")
 
@@ -209,7 +209,7 @@ def how_to_report(commands: str, output: str) -> str:
 
 def is_hook_name(name: str) -> bool:
     """True for the name under which mocha reports a failed hook, `suite "before each" hook for "test"`."""
-    return _HOOK.search(name) is not None
+    return HOOK.search(name) is not None
 
 
 # --- commands that stop at the first failure ----------------------------------------------------------

@@ -54,7 +54,7 @@ def test_a_run_that_was_broken_off_is_not_complete() -> None:
         .replace('<ResultSummary outcome="Failed"', '<ResultSummary outcome="Aborted"')
     )
     report = read_reports({"a.trx": text.encode()}, "", result_files=("a.trx",))
-    assert report.problems == ("a.trx: suite TestRun: it ended as Aborted",)
+    assert report.problems == ("a.trx: the run ended as Aborted",)
     assert len(report.cases) == 6
 
 

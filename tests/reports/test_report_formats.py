@@ -60,27 +60,26 @@ def test_jest_junit() -> None:
 
 
 def test_a_crashed_jest_suite_has_no_cases_and_says_so() -> None:
-    said = ("report: suite undefined: errors and no test", "report: no test cases")
+    said = ("report: suite undefined: errors outside its tests", "report: no test cases")
     assert read(JEST_JUNIT_CRASHED) == TestReport(problems=said)
 
 
 def test_a_failed_suite_is_a_case_and_a_problem() -> None:
     report = read(JEST_JUNIT_SUITE_ERROR)
     assert [case.outcome for case in report.cases] == ["error"]
-    assert "tests behind a failed suite or hook were not run" in report.problems[0]
+    assert "a suite or hook failed" in report.problems[0]
 
 
-def test_of_a_vitest_file_that_broke_off_tests_that_never_ran_are_not_passed() -> None:
-    file = "src/__tests__/p.test.js"
-    found = read(VITEST_BROKEN_OFF)
-    assert [(case.name, case.outcome) for case in found.cases] == [
-        ("Form > adds", "passed"),
-        ("Form", "failed"),
+@pytest.mark.parametrize("failing", ["Form", "src/__tests__/p.test.js"])
+def test_of_a_vitest_file_that_broke_off_no_test_passed(failing: str) -> None:
+    found = read(VITEST_BROKEN_OFF.replace('name="Form" time', f'name="{failing}" time'))
+    assert [(case.name, case.outcome, case.is_suite) for case in found.cases] == [
+        ("Form > adds", "failed", False),
+        ("Form > tells its title", "missing", False),
+        ("Form > never runs", "missing", False),
+        (failing, "failed", True),
     ]
-    assert [case.is_suite for case in found.cases] == [False, True]
-    assert "were not run: Form" in found.problems[0]
-    whole = VITEST_BROKEN_OFF.replace('name="Form" time', f'name="{file}" time')
-    assert [case.name for case in read(whole).cases] == ["Form > adds", file]
+    assert f"a suite or hook failed, so that its tests do not count: {failing}" in found.problems[0]
 
 
 def test_mocha_junit_reporter() -> None:
@@ -403,36 +402,36 @@ UNITTEST = "classname='unittest.suite._ErrorHolder'"
 
 
 @pytest.mark.parametrize(
-    ("attributes", "message", "hides"),
+    ("attributes", "message", "is_problem"),
     [
         (JEST_SUITE, "Cannot find module", True),
         (JEST_SUITE, "Your test suite must contain at least one test.", False),
-        (f'name=" {JEST_AFTER}"', "TypeError", False),
+        (f'name=" {JEST_AFTER}"', "TypeError", True),
         (VITEST_SUITE, "Failed to resolve import", True),
         (VITEST_SUITE, "No test suite found in file /p/a.ts", False),
         ("classname='test' name='/p/b.test.js'", "test failed { exitCode: 1 }", True),
         ("name='s &quot;before each&quot; hook for &quot;x&quot;'", "", True),
         ("name='s &quot;after each&quot; hook for &quot;x&quot;'", "", True),
-        ("name='s &quot;after all&quot; hook in &quot;s&quot;'", "", False),
+        ("name='s &quot;after all&quot; hook in &quot;s&quot;'", "", True),
         (f"{UNITTEST} name='setUpClass (a.B)'", "", True),
-        (f"{UNITTEST} name='tearDownClass (a.B)'", "", False),
+        (f"{UNITTEST} name='tearDownClass (a.B)'", "", True),
         ("classname='unittest.loader._FailedTest' name='a.tests'", "ImportError", True),
     ],
 )
-def test_a_failed_suite_or_hook_is_no_test_and_may_hide_some(
-    attributes: str, message: str, *, hides: bool
+def test_a_failed_suite_or_hook_is_no_test_but_a_problem(
+    attributes: str, message: str, *, is_problem: bool
 ) -> None:
     failed = f"<testcase {attributes}><failure>{message}</failure></testcase>"
     report = read(f"<testsuite><testcase name='real'/>{failed}</testsuite>")
     assert [test.name for test in learn(report)] == ["real"]
-    assert bool(report.problems) == hides
+    assert bool(report.problems) == is_problem
 
 
 def test_a_file_that_node_could_not_load_is_no_test() -> None:
     details = "  ---\n  failureType: 'testCodeFailure'\n  exitCode: 1\n  error: 'test failed'\n  ...\n"
     report = read(f"TAP version 13\nok 1 - adds\nnot ok 2 - /p/test/b.test.mjs\n{details}1..2\n")
     assert [test.name for test in learn(report)] == ["adds"]
-    assert "not run: /p/test/b.test.mjs" in report.problems[0]
+    assert "do not count: /p/test/b.test.mjs" in report.problems[0]
     assert [test.name for test in learn(read("1..1\nnot ok 1 - b.test.mjs\n"))] == ["b.test.mjs"]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -114,10 +115,14 @@ class _Stream:
             if key not in inner or (outcome != "passed" and inner[key] <= {"passed", "skipped"})
         ]
         failing = {case.classname for case in cases if case.outcome in ("failed", "error")}
+        beside = {clean_name(name): name for name in self._failed if clean_name(name) not in failing}
+        for at, case in enumerate(cases):  # TestMain failed, or what no test is told of
+            if case.classname in beside and case.outcome == "passed":
+                message = message_of(self._message((beside[case.classname], "")))
+                cases[at] = replace(case, outcome="failed", message=message)
         return cases, [
             f"package {one_line(name, length=100)} failed: {one_line(self._message((name, '')), length=150)}"
-            for name in dict.fromkeys(self._failed)
-            if name not in failing
+            for name in beside.values()
         ]
 
     def _case(self, key: _Key, outcome: Outcome) -> TestCase:

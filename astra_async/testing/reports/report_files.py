@@ -102,7 +102,7 @@ def _read(data: bytes) -> _Read:
     except UnreadableReport as error:
         return _Read(problems=[*trouble, str(error)], is_damaged=not isinstance(error, OtherDocument))
     problems += [
-        f"tests behind a failed suite or hook were not run: {case.name or case.classname}"
+        f"a suite or hook failed, so that its tests do not count: {case.name or case.classname}"
         for case in cases
         if hides_tests(case)
     ]

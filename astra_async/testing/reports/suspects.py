@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.languages.runners import is_hook_name
+from astra_async.languages.runners import HOOK, is_hook_name
+from astra_async.report_text import MAX_MESSAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from astra_async.types import TestCase
 
 JEST_SUITE = "Test suite failed to run"
 JEST_NO_TESTS = "test suite must contain at least one test"
 _VITEST_NO_TESTS = "No test suite found in file"
 JEST_AFTER = "Test execution failure: could be caused by test hooks like 'afterAll'"  # as jest-junit has it
-_UNITTEST_FIXTURE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) \(")
-_WHEN_ALL_HAD_RUN = re.compile(r"""["{]after(?: all|All)?["}] hook\b|tearDown(?:Class|Module) \(""")
-_JUNIT_CLASS = {"initializationError", "executionError"}
+AVA_HOOK = re.compile(r"(?:^|(?<= \u203a ))(?:before|after)(?:Each)?(?:\.always)? hook(?: for |$)")
+_UNITTEST_FIXTURE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) \(([\w.]{1,500})\)")
+_JUNIT_CLASS = {"initializationError", "executionError", "classMethod"}
 _XUNIT_CLEANUP = re.compile(r"\[Test (?:Class|Collection|Assembly|Method|Case) Cleanup Failure \(")
 _BUN_HOOK = "(unnamed)"
 _PHPUNIT_PROVIDER = "The data provider specified for"
-_SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
+SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
 
 
 def is_suite_failure(case: TestCase) -> bool:
@@ -44,19 +48,40 @@ def is_suite_failure(case: TestCase) -> bool:
 
 
 def hides_tests(case: TestCase) -> bool:
-    """True for a failed suite or hook whose tests, or the rest of them, were not run and not reported."""
-    return is_suite_failure(case) and not (
-        _WHEN_ALL_HAD_RUN.search(case.name)
-        or _XUNIT_CLEANUP.match(case.name)
-        or JEST_AFTER in case.name
-        or JEST_NO_TESTS in case.message
-        or _VITEST_NO_TESTS in case.message
+    """True for a failed suite or hook, unless it is a file without tests."""
+    return is_suite_failure(case) and not (JEST_NO_TESTS in case.message or _VITEST_NO_TESTS in case.message)
+
+
+def fails_its_suite(case: TestCase) -> bool:
+    """True for the failure of a class, file or block that has its own element, and so the tests beside it."""
+    return is_suite_failure(case) and (
+        case.is_suite or case.name in _JUNIT_CLASS or case.name == _BUN_HOOK or JEST_AFTER in case.name
     )
+
+
+def failed_with_suite(cases: Iterable[TestCase], failure: TestCase) -> list[TestCase]:
+    """Fail the passed ones of a suite's tests, with the message of its failed hook."""
+    message = f"{failure.name}: {failure.message}"[:MAX_MESSAGE]
+    return [
+        replace(case, outcome="failed", message=message) if case.outcome == "passed" else case
+        for case in cases
+    ]
+
+
+def named_suite(case: TestCase) -> str | None:
+    """Return what the names of a failed hook's tests begin with: their titles, or their class and a dot.
+
+    mocha and ava put the titles of its suites before a hook. unittest names the class or module.
+    """
+    if found := (AVA_HOOK if case.is_suite else HOOK).search(case.name):
+        return case.name[: found.start()]
+    found = _UNITTEST_FIXTURE.match(case.name)
+    return f"{found[1]}." if found else None
 
 
 def _is_script(case: TestCase) -> bool:
     """A test file that did not load, which vitest and node's own runner report under its path."""
-    if " " in case.name or not case.name.endswith(_SCRIPTS):
+    if " " in case.name or not case.name.endswith(SCRIPTS):
         return False
     is_vitests = case.name == case.classname and (".test." in case.name or ".spec." in case.name)
     return is_vitests or ("exitCode: " in case.message and "test failed" in case.message)

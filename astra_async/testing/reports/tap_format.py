@@ -22,10 +22,12 @@ from astra_async.report_text import (
     message_of,
     without_controls,
 )
+from astra_async.testing.reports.suspects import AVA_HOOK, SCRIPTS, failed_with_suite
 from astra_async.types import Outcome, TestCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 MAX_INDENT = 64  # 16 levels of subtests
 
@@ -38,6 +40,12 @@ _DIRECTIVE = re.compile(r"(?:^|(?<=[ \t]))#[ \t]+(skip|todo)(?:ped)?(?=[ \t:]|$)
 _TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?", re.IGNORECASE)
 _NO_CAUSE = re.compile(r"(?:duration_ms|type|failureType|location|code|name):|\s*(?:error|message): \|-?$")
 _SUBTEST = re.compile(r"# Subtest: (.*)")
+# Lines in the details of points that are no tests: exceptions outside node-tap's tests, failed hooks of node.
+_UNCAUGHT = {"tapCaught: uncaughtException", "tapCaught: unhandledRejection"}
+_HOOK_FAILED, _SUITE, _EXIT_CODE = "failureType: 'hookFailed'", "type: 'suite'", "exitCode:"
+# Titles that ava gives a file whose process failed, and an exception outside tests (`name` has its class).
+_EXITED = re.compile(r"\S.{0,999} exited (?:with a non-zero exit code: [0-9]{1,5}|due to \w{1,20})")
+_EXCEPTION = re.compile(r"(\w{1,100})(?::| \[)")
 TAP_SIGN = re.compile(
     r"^[ \t]*(?:TAP version [0-9]|1\.\.[0-9]+(?:[ \t]|$)|(?:not )?ok [0-9]+(?:[ \t\r]|$))", re.MULTILINE
 )
@@ -86,11 +94,15 @@ def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
 
 @dataclass(slots=True)
 class _Level:
-    """The cases so far of one indentation, and how many points it had."""
+    """The cases so far of one indentation, how many points it had, and the error that fails all of them."""
 
     indent: int
     cases: list[TestCase] = field(default_factory=list)
     points: int = 0
+    failure: TestCase | None = None
+
+    def ended(self) -> list[TestCase]:
+        return failed_with_suite(self.cases, self.failure) if self.failure else self.cases
 
 
 class _Stream:
@@ -101,6 +113,7 @@ class _Stream:
         self._titles: dict[int, str] = {}  # indentation -> the running `# Subtest:`
         self._problems: list[str] = []
         self._planned: int | None = None
+        self._has_version = False
         self._count = 0
 
     def take(self, line: str, details: Sequence[str]) -> None:
@@ -115,6 +128,8 @@ class _Stream:
                 self._point(indent, found, details)
         elif inner.startswith("1..") and indent == 0 and (found := _PLAN.fullmatch(inner)):
             self._planned = int(found[1])
+        elif indent == 0 and _VERSION.fullmatch(inner):
+            self._has_version = True
         elif inner.startswith("Bail out!"):
             self._problems.append(one_line(inner, length=200))
         elif found := _SUBTEST.fullmatch(inner):
@@ -126,11 +141,13 @@ class _Stream:
         top = self._levels[0]
         if self._planned is not None and top.points < self._planned:
             self._problems.append(f"{self._planned} tests were planned and {top.points} reported")
+        if self._planned is None and self._has_version:
+            self._problems.append("the plan is missing: the run broke off")
         orphans = []
         for level in self._levels[1:]:
             above = [title for at, title in sorted(self._titles.items()) if at < level.indent]
-            orphans += [_under(" ".join(above), case) for case in level.cases]
-        return top.cases + orphans, self._problems
+            orphans += [_under(" ".join(above), case) for case in level.ended()]
+        return top.ended() + orphans, self._problems
 
     def _point(self, indent: int, found: re.Match[str], details: Sequence[str]) -> None:
         self._count += 1
@@ -138,15 +155,38 @@ class _Stream:
             raise UnreadableReport(f"more than {MAX_CASES:,} test points")
         inner: list[TestCase] = []
         while self._levels[-1].indent > indent:
-            inner = self._levels.pop().cases + inner
+            inner = self._levels.pop().ended() + inner
         if self._levels[-1].indent < indent:
             self._levels.append(_Level(indent))
         level = self._levels[-1]
         level.points += 1
         case = _case(found, level.points, details)
+        lines = {line.strip() for line in details}
+        if case.outcome == "failed" and _is_suite(case.name, lines, inner):
+            case = replace(case, is_suite=True)
+            inner = failed_with_suite(inner, case)
+            level.failure = case if lines & _UNCAUGHT else level.failure
+        stands_alone = not inner or (
+            case.outcome == "failed" and all(each.outcome == "passed" for each in inner)
+        )
         level.cases += [_under(case.name, each) for each in inner]
-        if not inner or (case.outcome == "failed" and all(each.outcome == "passed" for each in inner)):
-            level.cases.append(case)
+        level.cases += [case] if case.is_suite or stands_alone else []
+
+
+def _is_suite(title: str, details: AbstractSet[str], inner: Sequence[TestCase]) -> bool:
+    """Whether a failed point stands for an exception outside tests, a file, a hook, or the suite of one."""
+    exception = _EXCEPTION.match(title)
+    return (
+        bool(details & _UNCAUGHT)
+        or (_HOOK_FAILED in details and (bool(inner) or _SUITE in details))
+        or (
+            title.endswith(SCRIPTS)
+            and any(line.startswith(_EXIT_CODE) for line in details)
+            and all(each.outcome != "failed" for each in inner)
+        )
+        or (AVA_HOOK.search(title) or _EXITED.fullmatch(title)) is not None
+        or (exception is not None and f"name: {exception[1]}" in details)
+    )
 
 
 def _under(title: str, case: TestCase) -> TestCase:

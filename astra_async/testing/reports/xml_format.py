@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.redaction import one_line
 from astra_async.report_text import (
     MAX_CASES,
-    MAX_READ,
     OtherDocument,
     UnreadableReport,
     clean_name,
-    message_of,
     without_controls,
 )
-from astra_async.types import Outcome, TestCase
+from astra_async.testing.reports.suspects import failed_with_suite, fails_its_suite
+from astra_async.testing.reports.xml_case import Kind, OpenCase
+from astra_async.types import TestCase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,22 +30,10 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 2_000_000
 MAX_DEPTH = 200
 
-# Child elements of a case and what they make of it, the gravest deciding. `warning` is PHPUnit's (a
-# test without assertions or with a broken provider); surefire's `flakyFailure` and `rerunFailure` are
-# left out on purpose: the former ended well, the latter stands beside a `failure`.
-_CHILDREN: Mapping[str, Outcome] = {
-    "failure": "failed",
-    "error": "error",
-    "warning": "error",
-    "skipped": "skipped",
-    "disabled": "skipped",
-}
-_GRAVITY: Mapping[Outcome, int] = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
-# `status` and `result` attributes that say that a case did not run (GoogleTest, CTest, Catch2).
-_NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
-_DotNet = Literal["xunit", "nunit", "trx"]
-_Kind = Literal["junit"] | _DotNet
-_ROOTS: Mapping[str, _Kind] = {
+_VITEST = "vitest tests"
+_MANY = 10  # digits
+_NOT_REACHED = "the run ended before this test"
+_ROOTS: Mapping[str, Kind] = {
     "testsuites": "junit",
     "testsuite": "junit",
     "testcase": "junit",
@@ -55,32 +43,13 @@ _ROOTS: Mapping[str, _Kind] = {
     "test-results": "nunit",
     "TestRun": "trx",
 }
-_CASE_TAGS: Mapping[_Kind, str] = {
+_CASE_TAGS: Mapping[Kind, str] = {
     "junit": "testcase",
     "xunit": "test",
     "nunit": "test-case",
     "trx": "UnitTestResult",
 }
-# The attributes that name a .NET test's outcome, and their values that are neither a failure nor an error.
-_RESULTS: Mapping[_DotNet, str] = {"xunit": "result", "nunit": "result", "trx": "outcome"}
-_OUTCOMES: Mapping[str, Outcome] = {
-    "pass": "passed",
-    "passed": "passed",
-    "success": "passed",
-    "warning": "passed",  # NUnit's Assert.Warn
-    "fail": "failed",
-    "failed": "failed",
-    "failure": "failed",
-    "skip": "skipped",
-    "skipped": "skipped",
-    "ignored": "skipped",
-    "inconclusive": "skipped",
-    "notrun": "skipped",
-    "notexecuted": "skipped",
-    "pending": "skipped",
-}
 _TRX_ENDED = {"completed", "passed", "failed", "warning", "inconclusive"}
-_MESSAGES = ("message", "stack-trace", "Message", "StackTrace")  # of .NET's failures
 _ROOT = re.compile(
     r"<((?:[\w.-]{1,40}:)?(?:testsuites?|assembl(?:ies|y)|test-run|test-results|TestRun))[\s/>]"
 )
@@ -179,15 +148,17 @@ class _CaseReader:
     def __init__(self) -> None:
         self.cases: list[TestCase] = []
         self.problems: list[str] = []
-        self._kind: _Kind | None = None
+        self._kind: Kind | None = None
         self._depth = 0
         self._elements = 0
-        self._case: _OpenCase | None = None
-        self._suites: list[_OpenSuite] = []
-        self._idle: list[int] = []  # cases that passed in no time
+        self._case: OpenCase | None = None
         self._ids: list[str] = []  # of TRX's cases, whose classes are named behind them
         self._classes: dict[str, str] = {}
         self._definition = ""
+        self._root: Mapping[str, str] = {}
+        self._suites = [_OpenSuite("", 0, 0, 0, [])]
+        self._failures = 0  # elements of cases
+        self._unannotated: list[int] = []  # cases that Playwright skipped and no annotation skips
 
     def doctype(self, *_: str | None) -> None:
         """A document type is met, before any of its entities is."""
@@ -203,7 +174,7 @@ class _CaseReader:
             raise UnreadableReport(f"more than {MAX_ELEMENTS:,} elements")
         name = tag.rpartition("}")[2]
         if self._kind is None:
-            self._kind = _ROOTS.get(name)
+            self._kind, self._root = _ROOTS.get(name), attributes
         if self._kind is None:
             raise OtherDocument(
                 f"its root is <{one_line(name, length=60)}>: not a report of JUnit, xUnit.net, NUnit or TRX"
@@ -211,16 +182,19 @@ class _CaseReader:
         if self._case is not None:
             self._case.child(name, attributes, self._depth)
         elif name == _CASE_TAGS[self._kind]:
-            self._case = _OpenCase(attributes, self._depth, self._kind)
+            self._case = OpenCase(attributes, self._depth, self._kind, self._suites[-1].name)
             self._ids.append(attributes.get("testId", ""))
         elif self._kind == "trx":
             self._other_of_trx(name, attributes)
         elif name == "testsuite":
-            has_errors = attributes.get("errors", "0") not in ("", "0")
-            self._suites.append(_OpenSuite(attributes.get("name", ""), has_errors, len(self.cases)))
+            errors = attributes.get("errors", "")
+            count = int(errors) if errors.isascii() and errors.isdigit() and len(errors) < _MANY else 0
+            suite = _OpenSuite(attributes.get("name", ""), count, len(self.cases), self._failures, [])
+            self._suites.append(suite)
         elif name == "error" and self._kind == "junit":
-            suite = self._suites[-1].name if self._suites else ""
-            self._trouble(suite, attributes.get("message", "error"))
+            message = attributes.get("message", "error")
+            self._trouble(self._suites[-1], message)
+            self._suites[-1].broken_by.append(TestCase(name=name, outcome="error", message=message))
 
     def _other_of_trx(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "UnitTest":
@@ -228,7 +202,7 @@ class _CaseReader:
         elif name == "TestMethod":
             self._classes[self._definition] = clean_name(attributes.get("className", "").partition(",")[0])
         elif name == "ResultSummary" and attributes.get("outcome", "").lower() not in _TRX_ENDED:
-            self._trouble("TestRun", f"it ended as {attributes.get('outcome') or 'unknown'}")
+            self.problems.append(one_line(f"the run ended as {attributes.get('outcome')}", length=200))
 
     def data(self, text: str) -> None:
         """Text of the running element: kept for messages only."""
@@ -238,113 +212,52 @@ class _CaseReader:
     def end(self, tag: str) -> None:
         """An element ends; a case that ends is added."""
         if self._case is not None and self._case.depth == self._depth:
-            if len(self.cases) >= MAX_CASES:
-                raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
-            self._idle += [len(self.cases)] if self._case.is_idle else []
-            self.cases.append(self._case.finished())
+            self._add(self._case)
             self._case = None
-        elif tag.rpartition("}")[2] == "testsuite" and self._suites:
+        elif tag.rpartition("}")[2] == "testsuite" and len(self._suites) > 1:
             suite = self._suites.pop()
-            self._leave_out_what_never_ran(suite)
-            if suite.has_errors and len(self.cases) == suite.cases_before:
-                self._trouble(suite.name, "errors and no test")
+            if suite.broken_by:
+                inner = self.cases[suite.cases_before :]
+                self.cases[suite.cases_before :] = failed_with_suite(inner, suite.broken_by[0])
+            if suite.errors > self._failures - suite.failures_before:  # karma and jest: hooks, whole files
+                self._trouble(suite, "errors outside its tests")
         self._depth -= 1
 
-    def _leave_out_what_never_ran(self, suite: _OpenSuite) -> None:
-        """Of a file or a block that broke off vitest reports tests without a result as if they had passed.
+    def _add(self, ended: OpenCase) -> None:
+        if len(self.cases) >= MAX_CASES:
+            raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+        case = ended.finished()
+        self._failures += ended.failures
+        if not case.name:
+            self._trouble(self._suites[-1], "a test without a name")  # pytest: it ended the whole run
+            return
+        if ended.is_idle and self._root.get("name") == _VITEST:
+            case = replace(case, outcome="missing", message=_NOT_REACHED)
+        if self._kind == "junit" and ended.is_unannotated and "id" in self._root:
+            self._unannotated.append(len(self.cases))
+        if fails_its_suite(case):
+            self._suites[-1].broken_by.append(case)
+        self.cases.append(case)
 
-        They took no time at all, and behind them stands the file or the block, as a case that failed.
-        """
-        cases = self.cases[suite.cases_before :]
-        ended = {each.name for each in cases if each.outcome == "failed" and each.classname == suite.name}
-        begun = tuple(f"{each} > " for each in ended)
-        for at in [at for at in reversed(self._idle) if at >= suite.cases_before]:
-            if suite.name in ended or self.cases[at].name.startswith(begun):
-                del self.cases[at]
-        self._idle = [at for at in self._idle if at < suite.cases_before]
-
-    def _trouble(self, suite: str, what: str) -> None:
-        self.problems.append(one_line(f"suite {suite}: {what}", length=200))
+    def _trouble(self, suite: _OpenSuite, what: str) -> None:
+        self.problems.append(one_line(f"suite {suite.name}: {what}", length=200))
 
     def close(self) -> None:
-        """The document ends: cases of TRX get their classes."""
+        """The document ends: TRX names classes behind its cases; Playwright's unreached tests are known."""
         for at, test_id in enumerate(self._ids if self._classes else ()):
             classname = self._classes.get(test_id, "")
             name = self.cases[at].name.removeprefix(f"{classname}.")
             self.cases[at] = replace(self.cases[at], name=name, classname=classname)
+        if any(case.outcome in {"failed", "error"} for case in self.cases):
+            for at in self._unannotated:
+                self.cases[at] = replace(self.cases[at], outcome="missing", message=_NOT_REACHED)
 
 
 class _OpenSuite(NamedTuple):
-    """One suite whose element has begun, and how many cases were before it."""
+    """One suite whose element has begun: the errors that it counts, what was before it, its failed hooks."""
 
     name: str
-    has_errors: bool
+    errors: int
     cases_before: int
-
-
-class _OpenCase:
-    """One case whose element has begun."""
-
-    def __init__(self, attributes: Mapping[str, str], depth: int, kind: _Kind) -> None:
-        self.depth = depth
-        self._attributes = dict(attributes)
-        self._kind = kind
-        self._outcome = _attribute_outcome(attributes, kind)
-        self._message = self._details = ""
-        self._texts: list[str] | None = None  # of the child that decides, while it is open
-        self._left = MAX_READ  # characters of them that are kept
-
-    def child(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
-        if self._kind != "junit":
-            self._settle()
-            self._texts = [] if name in _MESSAGES else None
-        elif depth == self.depth + 1:
-            self._settle()
-            outcome = _CHILDREN.get(name)
-            if outcome is not None and _GRAVITY[outcome] > _GRAVITY[self._outcome]:
-                self._outcome = outcome
-                self._message, self._details, self._left = attributes.get("message", ""), "", MAX_READ
-                self._texts = []
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it passed, and is said to have taken no time."""
-        return self._outcome == "passed" and self._attributes.get("time") == "0"
-
-    def text(self, text: str) -> None:
-        if self._texts is not None and self._left > 0:
-            self._texts.append(text[: self._left])
-            self._left -= len(text)
-
-    def _settle(self) -> None:
-        if self._texts is not None:
-            self._details += "".join(self._texts) + "\n"
-            self._texts = None
-
-    def finished(self) -> TestCase:
-        self._settle()
-        attribute = "testName" if self._kind == "trx" else "name"
-        name, classname = (
-            clean_name(self._attributes.get(attribute, "")),
-            self._attributes.get("classname", ""),
-        )
-        if self._kind == "xunit":
-            # xUnit.net's name is `Namespace.Class.Method(arguments)`, its type `Namespace.Class`.
-            classname = self._attributes.get("type", "")
-            name = name.removeprefix(classname + ".") if classname else name
-        return TestCase(
-            name=name or clean_name(classname),
-            outcome=self._outcome,
-            classname=clean_name(classname) if name else "",
-            file=clean_name(self._attributes.get("file", self._attributes.get("filepath", ""))),
-            message=message_of(self._message, self._details) if self._outcome != "passed" else "",
-            is_suite=not name and self._outcome in ("failed", "error"),  # surefire: a failed @BeforeAll
-        )
-
-
-def _attribute_outcome(attributes: Mapping[str, str], kind: _Kind) -> Outcome:
-    if kind != "junit":
-        found = attributes.get(_RESULTS[kind]) or attributes.get("success", "")  # before NUnit 2.5
-        return _OUTCOMES.get({"true": "passed", "false": "failed"}.get(found.lower(), found.lower()), "error")
-    states = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
-    return "skipped" if states & _NOT_RUN else "passed"
+    failures_before: int
+    broken_by: list[TestCase]
