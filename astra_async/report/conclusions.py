@@ -10,9 +10,9 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from astra_async.report.costs import cost_is_estimated, mean_cost_usd
+from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
 from astra_async.report.entries import ranked
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, by_format, changed_problems
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, by_format, changed_problems, common_places
 from astra_async.report.table import shown, visible
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
@@ -153,14 +153,18 @@ def _where(pair: Pair) -> str:
 
 
 def _cost(first: Entry, second: Entry) -> str:
-    ours, theirs = mean_cost_usd(first), mean_cost_usd(second)
-    if ours is None or theirs is None:
+    """The ratio of the costs on common problems, with its interval; nothing without one."""
+    found = cost_ratio(first, second, *common_places(first, second))
+    if found is None:
         return ""
-    ratio = ours / theirs
-    if abs(math.log(ratio)) < _ALIKE:
-        return f"it costs the same ({_price(first, ours)} a sample)"
-    times = "half" if abs(ratio - 0.5) < _ALIKE / 2 else f"{ratio:.2g} times"
-    return f"it costs {times} as much ({_price(first, ours)} a sample against {_price(second, theirs)})"
+    low, high = found.interval
+    of = ", of the samples whose cost is known" if found.is_partial else ""
+    prices = f"({_price(first, found.ours)} a sample against {_price(second, found.theirs)}{of})"
+    if math.exp(-_ALIKE) < low and high < math.exp(_ALIKE):
+        return f"it costs the same {prices}"
+    if low <= 1 <= high:
+        return f"no difference in cost is shown {prices}"
+    return f"it costs {found.ratio:.2g} times as much [{low:.2g}, {high:.2g}] {prices}"
 
 
 def _price(entry: Entry, cost: float) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from astra_async.report.table import WHO, Column, Table
+from astra_async.stats.differences import ratio_of_means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,6 +81,34 @@ def mean_cost_usd(entry: Entry) -> float | None:
     """US dollars for a sample, all attempts, over the samples whose cost is known; None if there is none."""
     known = known_of(entry, "cost_usd")
     return float(known.mean()) if len(known) and known.sum() > 0 else None
+
+
+class CostRatio(NamedTuple):
+    """How much more one entry costs than another on the problems that both have.
+
+    `ours` and `theirs` are US dollars for a sample: means over these problems of their samples' mean cost.
+    `is_partial`: the cost of some of these samples is not known.
+    """
+
+    ours: float
+    theirs: float
+    ratio: float
+    interval: tuple[float, float]
+    is_partial: bool
+
+
+def cost_ratio(a: Entry, b: Entry, here: NDArray[np.int64], there: NDArray[np.int64]) -> CostRatio | None:
+    """Compare the costs at the places of common problems; None where no interval is known."""
+    known = [entry.per_problem(lambda rows: ~np.isnan(rows["cost_usd"])) for entry in (a, b)]
+    sums = [entry.per_problem(lambda rows: np.nan_to_num(rows["cost_usd"])) for entry in (a, b)]
+    both = (known[0][here] > 0) & (known[1][there] > 0)
+    here, there = here[both], there[both]
+    ours, theirs = sums[0][here] / known[0][here], sums[1][there] / known[1][there]
+    found = ratio_of_means(ours, theirs, a.families_of(here))
+    if found is None:
+        return None
+    is_partial = bool((known[0][here] < a.valid[here]).any() or (known[1][there] < b.valid[there]).any())
+    return CostRatio(float(ours.mean()), float(theirs.mean()), *found, is_partial or not both.all())
 
 
 def partly_known(entry: Entry) -> str:

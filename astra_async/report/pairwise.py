@@ -254,7 +254,7 @@ def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
 
 def _common_values(metric: Metric, a: Entry, b: Entry) -> Values:
     """Of both on their common problems; SDs depend on k: only of problems with the same k above 1."""
-    (here, there), of = _common(a, b), _ARRAYS[metric]
+    (here, there), of = common_places(a, b), _ARRAYS[metric]
     if metric == "sd":
         same = (a.planned[here] == b.planned[there]) & (a.valid[here] > 1) & (b.valid[there] > 1)
         here, there = here[same], there[same]
@@ -265,7 +265,7 @@ def _worst_values(metric: Metric, a: Entry, b: Entry) -> Values:
     """Of all samples planned if the missing ones failed for A, and passed for B; no SD is known then."""
     if metric == "sd":
         return Values(metric, a.sds[:0], b.sds[:0])
-    (here, there), of = _common(a, b, planned=True), _ARRAYS[metric]
+    (here, there), of = common_places(a, b, planned=True), _ARRAYS[metric]
     low, high = a.extremes(of(a))[0], b.extremes(of(b))[1]
     return Values(metric, low[here], high[there], a.families_of(here))
 
@@ -318,7 +318,9 @@ def _obstacle(c: Comparison, tests: int) -> str:
     return next((reason for holds, reason in reasons if holds), "")
 
 
-def _common(a: Entry, b: Entry, *, planned: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def common_places(
+    a: Entry, b: Entry, *, planned: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Places of the problems that are complete under both, in A's order; while one is incomplete, begun.
 
     Or of all that are `planned`. Those that are not the same under both are left out.

@@ -52,6 +52,32 @@ def by_family(values: ArrayLike, families: Sequence[str] | NDArray[np.str_] | No
     return np.asarray(sums * (len(sums) / max(1, len(numbers))), dtype=float)
 
 
+def ratio_of_means(
+    a: ArrayLike, b: ArrayLike, families: Sequence[str] | NDArray[np.str_] | None = None
+) -> tuple[float, tuple[float, float]] | None:
+    """mean(a) / mean(b) over problems, with its 95 % interval (Fieller 1954); None where that has no end.
+
+    The interval holds every ratio r for which a t-test of a - r b over families does not reject 0. None also
+    for fewer than FEWEST families.
+    """
+    from scipy.special import stdtrit
+
+    ours, theirs = by_family(a, families), by_family(b, families)
+    n = len(ours)
+    if n < FEWEST or not theirs.mean() > 0:
+        return None
+    (va, cov), (_, vb) = np.cov(ours, theirs) / n
+    t2 = float(stdtrit(n - 1, 1 - ALPHA / 2)) ** 2
+    # (mean(a) - r mean(b))^2 <= t^2 Var(mean(a) - r mean(b)): a quadratic in r
+    square = theirs.mean() ** 2 - t2 * vb
+    half = ours.mean() * theirs.mean() - t2 * cov
+    root = half**2 - square * (ours.mean() ** 2 - t2 * va)
+    if square <= 0 or root < 0:
+        return None
+    low, high = (half - math.sqrt(root)) / square, (half + math.sqrt(root)) / square
+    return float(ours.mean() / theirs.mean()), (max(0.0, float(low)), float(high))
+
+
 def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:
     """Student's paired t-test, two-sided; None for n < 2.
 

@@ -18,7 +18,7 @@ from astra_async.stats.sequential import Series, decide, schedule_of
 from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -275,6 +275,44 @@ def test_a_price_made_of_estimates_says_so_and_a_ratio_is_told(tmp_path: Path) -
         line["cost_estimated"] = line["model"] == "alpha"
     path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     (said,) = build_report([directory]).conclusions
-    first = "it costs half as much (about $0.0200 a sample against $0.0400)"
-    other = "it costs 2 times as much ($0.0400 a sample against about $0.0200)"
+    first = "it costs 0.5 times as much [0.5, 0.5] (about $0.0200 a sample against $0.0400)"
+    other = "it costs 2 times as much [2, 2] ($0.0400 a sample against about $0.0200)"
     assert first in said or other in said
+
+
+def priced(path: Path, cost: Callable[[dict[str, Any]], float | None], problems: int = 8) -> str:
+    """The sentence on two models whose samples cost what is told."""
+    directory = write_run(path / "run", Made(problems=made_problems(problems)))
+    results = directory / "results.jsonl"
+    lines = [orjson.loads(line) for line in results.read_bytes().splitlines()]
+    kept = [line | {"cost_usd": cost(line)} for line in lines]
+    results.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in kept))
+    (said,) = build_report([directory]).conclusions
+    return said
+
+
+def test_costs_that_vary_by_problem_alone_are_not_called_different(tmp_path: Path) -> None:
+    factors = (1.0, 4.0, 0.5, 2.0, 0.2, 1.5, 3.0, 0.8)
+
+    def cost(line: dict[str, Any]) -> float:
+        number = int(line["problem_id"][1:]) % 8
+        return 0.01 * factors[number if line["model"] == "alpha" else 7 - number]
+
+    assert "no difference in cost is shown ($0.01" in priced(tmp_path, cost)
+
+
+def test_costs_are_compared_by_problem_whatever_is_not_known(tmp_path: Path) -> None:
+    def cost(line: dict[str, Any]) -> float | None:
+        hard = int(line["problem_id"][1:]) % 2
+        if line["model"] == "alpha" and hard and line["sample"]:
+            return None  # of most of alpha's expensive samples no cost is known
+        return (0.10 if hard else 0.01) * (2 if line["model"] == "alpha" else 1)
+
+    said = priced(tmp_path, cost)
+    assert "it costs 2 times as much [2, 2]" in said or "it costs 0.5 times as much [0.5, 0.5]" in said
+    assert "of the samples whose cost is known)" in said
+
+
+def test_too_few_problems_say_nothing_about_a_ratio_of_costs(tmp_path: Path) -> None:
+    said = priced(tmp_path, lambda line: 0.02 if line["model"] == "alpha" else 0.04, problems=4)
+    assert "cost" not in said

@@ -18,6 +18,7 @@ import pytest
 import scipy
 
 from astra_async.stats.association import correlation
+from astra_async.stats.differences import ratio_of_means
 from astra_async.stats.intervals import (
     difference_interval,
     equivalence,
@@ -230,3 +231,15 @@ def test_a_correlation_of_length_and_score(kind: Kind, depends: float, n: int, k
     pairs = zip(lengths(few, rng), few.sampled(k, rng).mean(axis=2), strict=True)
     found = (correlation(x, y, orders=1) for x, y in pairs)
     assert share((each.interval if each else None, target) for each in found) >= LEAST
+
+
+@pytest.mark.parametrize("problems", [6, 12, 40])
+def test_the_interval_of_a_ratio_of_costs_covers(problems: int) -> None:
+    generator = np.random.default_rng(7)
+    held = 0
+    for _ in range(400):
+        size = generator.lognormal(0, 0.8, problems)
+        a, b = (size * generator.lognormal(0, 0.4, problems) for _ in range(2))
+        found = ratio_of_means(a, b)
+        held += found is None or found[1][0] <= 1 <= found[1][1]
+    assert held / 400 > 0.93
