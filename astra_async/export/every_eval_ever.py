@@ -49,7 +49,9 @@ def write_every_eval_ever(runs: tuple[Run, ...], out: Path, *, with_answers: boo
     """
     left_out, written = [], 0
     for run in runs:
-        rows = {(row["model"], row["format"]): row for row in records(leaderboard(entries_of((run,)), []))}
+        rows = {
+            (row["model"], row["format"]): row for row in records(leaderboard(entries_of((run,)), [], {}))
+        }
         described = read_run(run.directory / "run.json")
         settings = {each["name"]: each for each in described.get("models", [])}
         for pair, (model, answer_format) in enumerate(run.pairs):

@@ -22,8 +22,9 @@ from astra_async.stats.spread import rms_within_sd
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from astra_async.report.entries import Floats
+    from astra_async.report.entries import Entry, Floats
     from astra_async.report.load import Run
+    from astra_async.report.pairwise import Standing
     from astra_async.stats.sequential import State
     from astra_async.types import Format
 
@@ -177,6 +178,24 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         if record := run.settings.deciding:
             yield from (visible(sentence(each, record)) for each in compared(run, record))
+
+
+def looked_at(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standing]]:
+    """How the pairs stand at which `--until decided` looked, by the names of the two entries.
+
+    Ordinary tests do not hold after interim looks: nothing but this is said of these pairs.
+    """
+    turned: dict[str, Standing] = {"better": "worse", "worse": "better", "equivalent": "equivalent"}
+    found: dict[frozenset[str], dict[str, Standing]] = {}
+    known = {(entry.model, entry.format, id(run)): entry.name for entry in entries for run, _ in entry.parts}
+    for run in {id(run): run for entry in entries for run, _ in entry.parts}.values():
+        record = run.settings.deciding
+        for each in compared(run, record) if record.get("until") == "decided" else ():
+            if each.looks:
+                a, b = (known[name, each.format, id(run)] for name in (each.a, each.b))
+                of_b = turned.get(each.state, "inconclusive")
+                found[frozenset((a, b))] = {a: turned.get(of_b, "inconclusive"), b: of_b}
+    return found
 
 
 def table(runs: Sequence[Run]) -> Table:

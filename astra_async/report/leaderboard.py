@@ -18,7 +18,7 @@ from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from astra_async.report.entries import Entry
     from astra_async.report.pairwise import Found, Standing
@@ -103,10 +103,13 @@ _PROVISIONAL = (
 )
 
 
-def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
+def leaderboard(
+    entries: Sequence[Entry], compared: Found, looks: Mapping[frozenset[str], Mapping[str, Standing]]
+) -> Table:
     """Everything known of each entry, best mean score first, incomplete entries last.
 
-    `compared` are the concluded pairs of the same entries; without them nothing is said against the best.
+    `compared` are the concluded pairs of the same entries, `looks` those of `deciding.looked_at`; without
+    them nothing is said against the best.
 
     One wide table (leaderboard.csv); the functions below cut the tables for people out of it. The numbers
     of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
@@ -114,7 +117,8 @@ def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
     """
     in_order = ranked(entries)
     items = (
-        _record(entry) | {"against_best": _against_best(entry, in_order, compared)} for entry in in_order
+        _record(entry) | {"against_best": _against_best(entry, in_order, compared, looks)}
+        for entry in in_order
     )
     return Table.of("leaderboard", "Leaderboard", _COLUMNS, items, notes=_notes(entries), provisional=True)
 
@@ -205,21 +209,28 @@ def curves(entries: Sequence[Entry]) -> Table:
     return Table.of("curves", "Pass@m and pass^m for every m", columns, items, provisional=True)
 
 
-def _against_best(entry: Entry, in_order: Sequence[Entry], compared: Found) -> str:
+def _against_best(
+    entry: Entry,
+    in_order: Sequence[Entry],
+    compared: Found,
+    looks: Mapping[frozenset[str], Mapping[str, Standing]],
+) -> str:
     """What the comparison with the first entry of the same format has shown."""
     best = next(each for each in in_order if each.format == entry.format)
     standings = {
-        pair.b.label: concluded["mean_score"].standing for pair, concluded in compared if pair.a is best
+        pair.b.name: concluded["mean_score"].standing for pair, concluded in compared if pair.a is best
     }
+    of_best = (each for each in looks.values() if best.name in each)
+    standings |= {name: each[best.name] for each in of_best for name in each if name != best.name}
     if entry is not best:
-        return _AGAINST_BEST[standings[entry.label]] if entry.label in standings else ""
+        return _AGAINST_BEST[standings[entry.name]] if entry.name in standings else ""
     rivals = [each for each in in_order if each.format == entry.format and each.summary.valid]
     if len(rivals) < 2:  # noqa: PLR2004 - no other to be better than
         return ""
     if not entry.complete:
-        return "best so far"
+        return "highest so far"
     complete = [each for each in rivals if each.complete and each is not best]
-    if any(standings.get(each.label) in ("worse", "incomparable") for each in complete):
+    if any(standings.get(each.name) != "better" for each in complete):
         return "highest mean"
     return "best" if len(complete) == len(rivals) - 1 else "best of the complete"
 

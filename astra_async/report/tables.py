@@ -117,10 +117,12 @@ def build_report(directories: Sequence[Path]) -> Report:
 def report_of(runs: tuple[Run, ...]) -> Report:
     """Every table of loaded runs; raises ConflictError where they contradict each other."""
     entries = entries_of(runs)
-    compared = concluded_pairs(list(pairs_of(entries)))
+    looks = deciding.looked_at(entries)
+    pairs = [pair for pair in pairs_of(entries) if frozenset((pair.a.name, pair.b.name)) not in looks]
+    compared = concluded_pairs(pairs)
     by_format = concluded_pairs(formats.both_formats(entries))
     by_agent = concluded_pairs(agent_tables.agent_pairs(entries))
-    wide = board.leaderboard(entries, compared)
+    wide = board.leaderboard(entries, compared, looks)
     skills = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
     courses, ignored = courses_of(entries)
     return Report(
@@ -168,7 +170,10 @@ def _models(runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared
     yield Section(
         name="pairs",
         title="Pairs of models",
-        text="Is one model really better than the other? Paired over the problems both have completed.",
+        text=(
+            "Is one model really better than the other? Paired over the problems both have completed. Pairs"
+            " at which --until decided looked stand among the looks: ordinary tests do not hold after these."
+        ),
         tables=tuple(for_people(pairs)),
         plots=("pairs",),
         data=(pairs,),

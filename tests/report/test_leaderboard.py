@@ -140,7 +140,7 @@ def test_models_that_have_no_complete_problem_in_common_are_compared_so_far(tmp_
     assert str(rows["mean_score"]["verdict"]).startswith("~")
     assert report.conclusions[0].startswith("So far, with samples missing: ")
     assert "cannot be compared" not in report.conclusions[0]
-    assert report.leaderboard.column("against_best")[0] == "best so far"
+    assert report.leaderboard.column("against_best")[0] == "highest so far"
 
 
 def test_a_missing_sample_is_named_with_its_last_reason(tmp_path: Path) -> None:

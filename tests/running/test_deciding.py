@@ -127,6 +127,19 @@ def test_a_model_stops_when_all_its_pairs_are_decided(tmp_path: Path) -> None:
     assert all(asked(tmp_path / "run", name) == set(range(k)) for name, k in planned.items())
 
 
+def test_after_looks_a_report_makes_no_ordinary_test_of_the_pair(tmp_path: Path) -> None:
+    bring_about(tmp_path, {"low": passing(1), "high": passing(4), "same": passing(4)})
+    report = build_report([tmp_path])
+    assert report.table("pairwise").rows == ()
+    assert len(report.conclusions) == 3
+    assert not any("sure at 95 %" in said for said in report.conclusions)
+    against = dict(
+        zip(report.leaderboard.column("model"), report.leaderboard.column("against_best"), strict=True)
+    )
+    assert against["low"] == "behind"
+    assert sorted(map(str, against.values())) == ["behind", "highest mean", "not separable"]
+
+
 @pytest.mark.long
 @pytest.mark.first
 @pytest.mark.parametrize("stop_after", [1, 30, 60, 100])
