@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from astra_async.stats.differences import by_family
+from astra_async.stats.differences import FEWEST, by_family
 from astra_async.stats.intervals import difference_interval, equivalence, total_interval
 
 if TYPE_CHECKING:
@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 State = Literal["open", "better", "worse", "equivalent", "not separable", "precise"]
-RULE = 2  # grows with every change by which the same scores could end otherwise
+RULE = 3  # grows with every change by which the same scores could end otherwise
 FIRST_ROUND = 2  # samples: a spread takes two
 FLIPS = 9_999
 _EXACT = 13  # families up to which all 2^n signs are fewer
 _ENOUGH = 0.9  # of the information that all samples would give: more would narrow an interval by 5 % at most
+_PRECISE_FROM = 4  # samples of each problem, before which no mean is called precise
+_NORMAL = NormalDist().inv_cdf(0.975)
 _POWER = 0.84  # standard errors above its bound at which a difference is found with 80 %
 _MOST_PROBLEMS = 10_000
 _DUST = 1e-9  # what rounding may add
@@ -259,27 +261,34 @@ def precise(
     families: NDArray[np.str_] | None,
     target_se: float,
 ) -> list[SequentialOutcome]:
-    """Looks at one model until the standard error of its mean over new problems is `target_se` or below.
+    """Looks at one model until no side of its mean's 95 % interval is above 1.96 `target_se`.
 
-    "not separable" stands for: no number of samples brings these problems there. Looks at spreads alone
-    hardly bias a mean. `difference` is the mean itself, with its interval for new problems.
+    That side decides, not the standard error that was seen: that is small by luck where rare
+    low scores have not been drawn yet. "not separable" stands for: no number of samples brings these problems
+    there. `difference` is the mean itself, with this interval; `problems` is how many could be enough.
     """
+    wanted = _NORMAL * target_se
+    units = len(by_family(means[0], families)) if means else 0
     looks: list[SequentialOutcome] = []
     for k, values, spread in zip(schedule.rounds, means, within, strict=False):
         between, most = between_of(values, spread, k, families), schedule.rounds[-1]
-        variance = between + spread / k
-        state: State = "precise" if 0 < variance <= len(values) * target_se**2 else "open"
+        mean, interval = float(values.mean()), total_interval(values, families)
+        side = max(mean - interval[0], interval[1] - mean) if interval else math.inf
+        is_enough = k >= _PRECISE_FROM and units >= FEWEST
+        state: State = "precise" if is_enough and side <= wanted else "open"
         share = information(spread, between, k, most)
         if state == "open" and (k == most or (k > FIRST_ROUND and share >= _ENOUGH)):
             state = "not separable"
-        needed = math.ceil((between + spread / most) / target_se**2)
+        needed = len(values) * (side / wanted) ** 2
         looks.append(
             SequentialOutcome(
                 state=state,
                 k=k,
-                difference=float(values.mean()),
-                interval=total_interval(values, families),
-                problems=None if state == "precise" else float(max(needed, len(values) + 1)),
+                difference=mean,
+                interval=interval,
+                problems=None
+                if state == "precise"
+                else max(float(np.ceil(needed)), len(values) + 1.0, FEWEST),
             )
         )
         if state != "open":

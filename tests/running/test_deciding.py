@@ -302,9 +302,9 @@ def test_without_the_flag_all_samples_are_asked_after_all(tmp_path: Path) -> Non
 
 def test_a_precise_mean_ends_a_model(tmp_path: Path) -> None:
     bring_about(tmp_path / "run", {"one": passing(3)}, until="precise", target_se=20.0)
-    assert asked(tmp_path / "run", "one") == {0, 1}
+    assert asked(tmp_path / "run", "one") == {0, 1, 2, 3}
     said = build_report([tmp_path / "run"]).conclusions[0]
-    assert said == "one: a standard error of 20.0 points, decided after 2 samples of each problem."
+    assert said == "one: a standard error of 20.0 points, decided after 4 samples of each problem."
 
 
 def test_a_finished_run_is_told_what_it_would_have_spent(tmp_path: Path) -> None:

@@ -152,7 +152,27 @@ def test_a_mean_is_precise_enough_or_never_will_be() -> None:
     values = rng.beta(2, 1, 65)
     means: Sequence[NDArray[np.float64]] = [values] * 5
     found = precise(SCHEDULE, means, [0.02] * 5, None, 0.05)
-    assert [each.state for each in found] == ["precise"]
+    assert [(each.state, each.k) for each in found] == [("open", 2), ("precise", 4)]
     found = precise(SCHEDULE, means, [0.02] * 5, None, 0.01)
     assert found[-1].state == "not separable"
     assert (found[-1].problems or 0) > 65
+
+
+def test_perfect_scores_of_few_problems_are_not_precise() -> None:
+    found = precise(SCHEDULE, [np.ones(20)] * 5, [0.0] * 5, None, 0.03)
+    assert found[-1].state == "not separable"
+    assert (found[-1].problems or 0) > 60
+    few = precise(SCHEDULE, [np.full(5, 0.5)] * 5, [0.0] * 5, None, 0.3)
+    assert (few[-1].state, few[-1].problems) == ("not separable", 6)
+
+
+@pytest.mark.parametrize("problems", [6, 10, 20, 40])
+@pytest.mark.parametrize("rare", [0.03, 0.07, 0.15])
+def test_a_precise_mean_has_no_much_larger_error(problems: int, rare: float) -> None:
+    rng, target = np.random.default_rng(5), 0.03
+    is_bad = np.sqrt(rare * (1 - rare) / problems) > 1.25 * target
+    said = 0
+    for _ in range(60):
+        values = np.where(rng.random(problems) < rare, 0.0, 1.0)
+        said += precise(SCHEDULE, [values] * 5, [0.0] * 5, None, target)[-1].state == "precise"
+    assert not is_bad or said <= 3
