@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import Column, Table
-from astra_async.stats.differences import ALPHA, benjamini_hochberg, by_family, paired_t, sign_flips
+from astra_async.stats.differences import ALPHA, by_family, holm, paired_t, sign_flips
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -110,23 +110,22 @@ def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -
 
 
 def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
-    """The best entry of each skill with at least three problems (table 4), for each format; ties together.
+    """The highest mean of each skill with at least three problems (table 4), by format; ties together.
 
-    The last column names the entries whose paired difference to the best is not significant after
-    Benjamini-Hochberg over all pairs of entries in that skill: there the win means little. All pairs, for the
-    best is known by the same samples: of many equal models it is the luckiest, and beats some by chance.
+    The last column names the entries whose paired difference to it is not significant after Holm over all
+    pairs of entries in all skills of the table, so that at most 5 % of such tables hold a false difference.
     """
-    separable = "Benjamini-Hochberg p >= 0.05, over all pairs of the skill"
+    separable = "Holm p >= 0.05, over all pairs in all skills of this table"
     columns = (
         Column("skill", KINDS[kind].capitalize(), of=lambda contest: contest.skill.name),
         Column("n", "n", "count", of=lambda contest: _n(contest.skill)),
         Column("format", "Format", of=lambda contest: contest.winners[0].entry.format),
-        Column("winners", "Winner", help="ties within 0.05 points are named together", of=_winning),
+        Column("winners", "Highest mean", help="ties within 0.05 points are named together", of=_winning),
         Column("mean_score", "Mean score %", "percent", of=lambda contest: contest.winners[0].mean),
         Column("not_separable", "Not separable from it", help=separable, of=_not_separable),
     )
     note = f"Skills with at least {FEWEST} problems, models with all their samples."
-    title = f"Winning models by {KINDS[kind]}"
+    title = f"Highest mean score by {KINDS[kind]}"
     return Table.of(f"{kind}_skill_winners", title, columns, _contests(skills), notes=(note,))
 
 
@@ -146,17 +145,24 @@ class _Contest(NamedTuple):
     skill: Skill
     winners: Sequence[SkillScore]
     rivals: Sequence[SkillScore]
+    separable: frozenset[str]  # names of rivals
 
 
 def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
+    """The skills of a table; whatever is separable is so after an adjustment over all of them."""
+    found: list[tuple[Skill, Sequence[SkillScore]]] = []
     for skill in skills:
-        if len(skill.problems) < FEWEST:
-            continue
         for answer_format in dict.fromkeys(score.entry.format for score in skill.scores):
-            scores = [score for score in skill.scores if score.entry.format == answer_format]
-            tied = [score for score in scores if scores[0].mean - score.mean < _TIE]
-            if len(scores) > 1:
-                yield _Contest(skill, tied, scores[len(tied) :])
+            scores = tuple(score for score in skill.scores if score.entry.format == answer_format)
+            if len(scores) > 1 and len(skill.problems) >= FEWEST:
+                found.append((skill, scores))
+    p_values = [_p_values(skill, scores) for skill, scores in found]
+    adjusted = iter(holm([p for each in p_values for p in each.values()]).tolist())
+    for (skill, ranking), each in zip(found, p_values, strict=True):
+        holm_p = dict(zip(each, adjusted, strict=False))
+        tied = [score for score in ranking if ranking[0].mean - score.mean < _TIE]
+        separable = {b for (a, b), p in holm_p.items() if a == ranking[0].entry.name and p < ALPHA}
+        yield _Contest(skill, tied, ranking[len(tied) :], frozenset(separable))
 
 
 def _winning(contest: _Contest) -> str:
@@ -164,18 +170,19 @@ def _winning(contest: _Contest) -> str:
 
 
 def _not_separable(contest: _Contest) -> str:
-    scores, problems = [*contest.winners, *contest.rivals], contest.skill.problems
-    pairs = list(combinations([score.entry for score in scores], 2))
-    means = {id(score.entry): score.entry.means[places_of(score.entry, problems)] for score in scores}
-    p_values = [
-        1.0
-        if changed_problems(a, b).keys() & set(problems)
-        else _p_value(means[id(a)], means[id(b)], a.families_of(places_of(a, problems)))
-        for a, b in pairs
-    ]
-    best, adjusted = contest.winners[0].entry, benjamini_hochberg(p_values).tolist()
-    of_best = {id(b): p for (a, b), p in zip(pairs, adjusted, strict=True) if a is best}
-    return ", ".join(rival.entry.label for rival in contest.rivals if of_best[id(rival.entry)] >= ALPHA)
+    rivals = (score.entry for score in contest.rivals)
+    return ", ".join(entry.label for entry in rivals if entry.name not in contest.separable)
+
+
+def _p_values(skill: Skill, scores: Sequence[SkillScore]) -> dict[tuple[str, str], float]:
+    """The p of each pair, the one with the higher mean first."""
+    means = {score.entry.name: score.entry.means[places_of(score.entry, skill.problems)] for score in scores}
+    return {
+        (a.name, b.name): 1.0
+        if changed_problems(a, b).keys() & set(skill.problems)
+        else _p_value(means[a.name], means[b.name], a.families_of(places_of(a, skill.problems)))
+        for a, b in combinations([score.entry for score in scores], 2)
+    }
 
 
 def _p_value(a: Floats, b: Floats, families: NDArray[np.str_] | None) -> float:
@@ -185,7 +192,7 @@ def _p_value(a: Floats, b: Floats, families: NDArray[np.str_] | None) -> float:
     if test is None:
         return 1.0
     p_t = 0.0 if test.p is None else test.p  # all differ by the same amount: the flips alone decide
-    # from ALPHA on, p is above every bound of Benjamini and Hochberg, however far: the slower test is spared
+    # from ALPHA on, no adjustment brings p below it: the slower test is spared
     return p_t if p_t >= ALPHA else max(p_t, sign_flips(a, b) or 0.0)
 
 

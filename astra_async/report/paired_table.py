@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, by_format, in_words, left_out
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, by_format, left_out
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ FOR_PEOPLE = (
     *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
 )
 _NOTE = (
-    "Paired over problems, families as one; Holm's adjustment covers all rows of one metric and format."
+    "Paired over problems, families as one; Holm's adjustment covers all rows of one metric and format,"
+    " and all agents and models of one metric where agents are compared."
     " Better: t-test and sign flips agree after adjustment; the interval reckons, besides, with rare large"
     f" losses that no problem has shown. Equivalent: a difference of {100 * EQUIVALENCE_MARGIN:g} points or"
     f" more (for SD: {EQUIVALENCE_MARGIN:g}) can be excluded, which takes some 140 problems. Else"
@@ -33,6 +34,15 @@ def paired_table(name: str, title: str, found: Found) -> Table:
     notes = (_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else ()
     items = (_record(pair, concluded[metric]) for metric in METRICS for pair, concluded in found)
     return Table.of(name, title, _columns("score"), items, notes=notes, provisional=True)
+
+
+def in_words(concluded: Concluded, names: tuple[str, str]) -> str:
+    """The conclusion in words; a lower SD is the better one."""
+    if concluded.conclusion in ("equivalent", "inconclusive"):
+        return concluded.conclusion
+    lower_wins = concluded.comparison.metric == "sd"
+    winner = names[0] if (concluded.conclusion == "better") != lower_wins else names[1]
+    return f"{winner} {'steadier' if lower_wins else 'better'}"
 
 
 def seen_from_b(table: Table) -> Table:

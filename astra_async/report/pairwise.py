@@ -191,20 +191,12 @@ def conclude(family: Sequence[Comparison]) -> list[Concluded]:
     return concluded
 
 
-def in_words(concluded: Concluded, names: tuple[str, str]) -> str:
-    """The conclusion in words; a lower SD is the better one."""
-    if concluded.conclusion in ("equivalent", "inconclusive"):
-        return concluded.conclusion
-    lower_wins = concluded.comparison.metric == "sd"
-    winner = names[0] if (concluded.conclusion == "better") != lower_wins else names[1]
-    return f"{winner} {'steadier' if lower_wins else 'better'}"
-
-
-def concluded_pairs(pairs: Sequence[Pair]) -> Found:
-    """Every pair, concluded by metric; one Holm family for each metric and format."""
+def concluded_pairs(pairs: Sequence[Pair], *, together: bool = False) -> Found:
+    """Every pair, concluded by metric; a Holm family for each metric and format, or for all `together`."""
     found: list[tuple[Pair, dict[Metric, Concluded]]] = [(pair, {}) for pair in pairs]
-    for metric, shared in product(METRICS, dict.fromkeys(pair.format for pair in pairs)):
-        family = [(pair, concluded) for pair, concluded in found if pair.format == shared]
+    families = [None] if together else dict.fromkeys(pair.format for pair in pairs)
+    for metric, shared in product(METRICS, families):
+        family = [(pair, concluded) for pair, concluded in found if shared in (None, pair.format)]
         for (_, concluded), each in zip(
             family, _concluded([pair for pair, _ in family], metric), strict=True
         ):

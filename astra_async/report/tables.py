@@ -121,7 +121,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     pairs = [pair for pair in pairs_of(entries) if frozenset((pair.a.name, pair.b.name)) not in looks]
     compared = concluded_pairs(pairs)
     by_format = concluded_pairs(formats.both_formats(entries))
-    by_agent = concluded_pairs(agent_tables.agent_pairs(entries))
+    by_agent = concluded_pairs(agent_tables.agent_pairs(entries), together=True)
     wide = board.leaderboard(entries, compared, looks)
     skills = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
     courses, ignored = courses_of(entries)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
-from astra_async.report.pairwise import Values, compared, conclude, in_words, withheld
+from astra_async.report.paired_table import in_words
+from astra_async.report.pairwise import Values, compared, conclude, withheld
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import total_interval
 
