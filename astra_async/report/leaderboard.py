@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from astra_async.listing import some
 from astra_async.report.audited import audited, sensitivity
@@ -14,11 +16,13 @@ from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import provisional_tests
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import median_interval, run_only_interval, total_interval
-from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
+from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry
     from astra_async.report.pairwise import Found, Standing
@@ -37,18 +41,32 @@ def _interval(name: str, title: str, kind: str) -> Column:
     return Column(f"{name}_{kind}", f"{title}, {of}", "percent", interval=True, help=f"95 % interval {note}")
 
 
-_PASSES = (
-    *(
-        Column(f"pass_at_{m}", f"Pass@{m} %", "percent", help=f"at least one of {m} samples passes")
-        for m in _M
+def _half_pass(m: int, k: int, c: int) -> float:
+    """G-Pass@m at a threshold of one half."""
+    return g_pass_at(m, k, c, (m + 1) // 2)
+
+
+class _Estimate(NamedTuple):
+    """A chance over m of k samples: a column, how it is estimated for a problem, and m."""
+
+    title: str
+    help: str
+    m: int
+    of: Callable[[int, int, int], float]
+
+
+_ESTIMATES = {
+    **{f"pass_at_{m}": _Estimate(f"Pass@{m} %", f"at least one of {m} passes", m, pass_at) for m in _M},
+    **{f"pass_hat_{m}": _Estimate(f"Pass^{m} %", f"all of {m} pass", m, pass_hat) for m in _M},
+    f"g_pass_at_{_MG}": _Estimate(f"G-Pass@{_MG} %", f"at least half of {_MG} pass", _MG, _half_pass),
+    f"mg_pass_at_{_MG}": _Estimate(
+        f"mG-Pass@{_MG} %", f"G-Pass@{_MG} averaged over thresholds from half to all", _MG, mg_pass_at
     ),
-    *(Column(f"pass_hat_{m}", f"Pass^{m} %", "percent", help=f"all of {m} samples pass") for m in _M),
-    Column(
-        f"mg_pass_at_{_MG}",
-        f"mG-Pass@{_MG} %",
-        "percent",
-        help=f"G-Pass@{_MG} averaged over thresholds from half to all",
-    ),
+}
+_PASSES = tuple(Column(name, each.title, "percent", help=each.help) for name, each in _ESTIMATES.items())
+_PASS_INTERVALS = tuple(
+    Column(f"{name}_interval", f"{each.title}, 95 %", "percent", interval=True, help="for new problems")
+    for name, each in _ESTIMATES.items()
 )
 _COLUMNS = (
     *WHO,
@@ -75,6 +93,7 @@ _COLUMNS = (
     Column("between_sd", "Between-SD", "score", help="spread of problem means, ANOVA"),
     Column("icc", "ICC(1)", "score", help="share of the variance between problems"),
     *_PASSES,
+    *_PASS_INTERVALS,
     Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
     Column("flagged", "Flagged %", "percent", help="audited samples that pass a test and its mutated form"),
     Column("flagged_interval", "Flagged, 95 %", "percent", interval=True, help="for a new set of problems"),
@@ -174,13 +193,25 @@ def consistency(wide: Table) -> Table:
 
 def reliability(wide: Table) -> Table:
     """What one gets from several samples: at least one right, or all of them."""
-    known = [column.name for column in _PASSES if any(cell is not None for cell in wide.column(column.name))]
     note = (
         "Estimated without bias from k samples, averaged over problems. Pass@m: at least one of m samples"
-        " passes all tests. Pass^m: all m do. mG-Pass@m: averaged over thresholds from half of m to m."
+        " passes all tests. Pass^m: all m do. G-Pass@m: at least half of m do. mG-Pass@m: averaged over"
+        " thresholds from half of m to m."
     )
-    table = wide.only("model", "format", "k", "pass_at_1", *known)
+    table = wide.only("model", "format", "k", "pass_at_1", *_known(wide, _PASSES))
     return _part(table, "reliability", "Reliability", [note])
+
+
+def reliability_intervals(wide: Table) -> Table:
+    """The intervals of what `reliability` shows."""
+    note = "95 % intervals for a new set of problems like these; recorded families are drawn together."
+    table = wide.only("model", "format", "k", *_known(wide, _PASS_INTERVALS))
+    return _part(table, "reliability_intervals", "Reliability, 95 % intervals", [note])
+
+
+def _known(wide: Table, columns: Sequence[Column]) -> list[str]:
+    names = [column.name for column in columns]
+    return [name for name in names if any(cell is not None for cell in wide.column(name))]
 
 
 def _part(table: Table, name: str, title: str, notes: Sequence[str]) -> Table:
@@ -250,9 +281,11 @@ def _record(entry: Entry) -> dict[str, Any]:
         "rms_within_sd": rms_within_sd(entry.score_variances),
         "between_sd": math.sqrt(split.between) if split else None,
         "icc": split.icc if split else None,
-        **{f"pass_at_{m}": _over_problems(entry, m, pass_at) for m in _M},
-        **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
-        f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
+        **{name: _over_problems(entry, each.m, each.of) for name, each in _ESTIMATES.items()},
+        **{
+            f"{name}_interval": _interval_over_problems(entry, each, families)
+            for name, each in _ESTIMATES.items()
+        },
         "flagged": found.share,
         "flagged_interval": found.interval,
         "cost_per_sample": mean_cost_usd(entry),
@@ -261,10 +294,23 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:
     """Mean over the begun problems of pass@m or its relatives; None where one has fewer than m samples."""
+    values = _by_problem(entry, m, function)
+    return math.fsum(values) / len(values) if values else None
+
+
+def _interval_over_problems(
+    entry: Entry, estimate: _Estimate, families: NDArray[np.str_] | None
+) -> tuple[float, float] | None:
+    values = _by_problem(entry, estimate.m, estimate.of)
+    return total_interval(np.array(values), families) if values else None
+
+
+def _by_problem(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> list[float]:
+    """The estimate of each begun problem; none where one has fewer than m samples."""
     valid, perfect = entry.begun(entry.valid).tolist(), entry.begun(entry.perfect).tolist()
     if min(valid, default=0) < m:
-        return None
-    return math.fsum(function(m, k, c) for k, c in zip(valid, perfect, strict=True)) / len(valid)
+        return []
+    return [function(m, k, c) for k, c in zip(valid, perfect, strict=True)]
 
 
 def _provisional(entries: Sequence[Entry]) -> str:

@@ -158,6 +158,7 @@ def _models(runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared
             board.uncertainty(wide),
             board.consistency(wide),
             board.reliability(wide),
+            board.reliability_intervals(wide),
             board.curves(entries),
             published(),
             deciding.table(runs),
