@@ -203,7 +203,7 @@ def _facts(view: View, *, live: bool) -> Iterator[str]:
     if view.tests_per_minute is not None:
         yield f"{view.tests_per_minute:.0f} tested/min"
     if view.cost_usd is not None:
-        yield f"${view.cost_usd:.2f}"
+        yield dollars(view.cost_usd)
     if view.graded and view.answered > view.final:
         yield f"{view.answered - view.final} answered and not graded"
     if view.most_turns:
@@ -280,7 +280,7 @@ def _cells(row: ModelView) -> dict[str, str]:
         "calls": _calls(row),
         "tokens in/out": f"{_thousands(row.tokens_in)}/{_thousands(row.tokens_out)}",
         "429": str(row.rate_limited),
-        "cost": "" if row.cost_usd is None else f"${row.cost_usd:.2f}",
+        "cost": "" if row.cost_usd is None else dollars(row.cost_usd),
     }
 
 
@@ -298,3 +298,8 @@ def _thousands(count: int) -> str:
     if count < 1000:  # noqa: PLR2004 - below a thousand as it is
         return str(count)
     return f"{count / 1000:.0f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"  # noqa: PLR2004 - a million
+
+
+def dollars(value: float) -> str:
+    """Cents, and two digits of what is less than ten of them."""
+    return f"${value:.2f}" if value >= 0.1 or not value else f"${value:.2g}"  # noqa: PLR2004 - ten cents

@@ -217,7 +217,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         tests_per_minute=per_minute,
         elapsed_s=max(0.0, max(ends) - began) if ends and began is not None else 0.0,
         left_s=60 * (planned - final) / per_minute if per_minute else None,
-        last=_event_line(events[-1] if events else None),
+        last=_event_line(events[-1] if events and final < planned else None),
     )
     return view, missing_cells(run.metrics, read_run(path / "run.json"))
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec import structs
 
+from astra_async.cli.display import dollars
 from astra_async.cli.status import status
 from astra_async.errors import UsageError
 from astra_async.fingerprint import Parts
@@ -213,6 +214,21 @@ def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:
     assert "completions.jsonl: not there" not in shown(tmp_path)
     (tmp_path / "completions.jsonl").unlink()
     assert "completions.jsonl: not there, so answers cannot be shown" in shown(tmp_path)
+
+
+def test_a_complete_run_does_not_say_that_it_was_stopped_once(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=3, graded=3)) as directory:
+        directory.record_event("stopped", detail="by the user")
+        assert "by the user" in shown(tmp_path)
+    with closing(begun(tmp_path / "whole", answered=4, graded=4)) as directory:
+        directory.record_event("stopped", detail="by the user")
+        assert "by the user" not in shown(tmp_path / "whole")
+
+
+def test_a_cost_of_less_than_a_cent_is_not_nothing() -> None:
+    assert [dollars(cost) for cost in (0.0, 0.0042, 0.095, 0.5, 12.345)] == [
+        *("$0.00", "$0.0042", "$0.095", "$0.50", "$12.35"),
+    ]
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
