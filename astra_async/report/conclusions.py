@@ -41,7 +41,9 @@ _STANDINGS: dict[Standing, str] = {  # of the best against the rest
 def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found, agents: Found) -> tuple[str, ...]:
     """The report in a few sentences for each answer format; the others are all comparisons of their kind."""
     begun = [entry for entry in entries if entry.summary.valid]
-    return tuple(map(visible, (*_conclusions(begun, pairs, formats), *_agents(agents))))
+    silent = [entry.name for entry in entries if not entry.summary.valid]
+    about = [f"No sample has a result yet, so nothing can be said: {_named(silent)}."] if silent else []
+    return tuple(map(visible, (*_conclusions(begun, pairs, formats), *_agents(agents), *about)))
 
 
 def paired_sentence(pair: Pair, concluded: Mapping[Metric, Concluded]) -> str:

@@ -37,6 +37,7 @@ _DIGITS = 12  # quotients that are equal must also compare equal
 _NODES = 40  # of Gauss and Legendre, in each panel of the integral
 _FAR = 40.0  # beyond any quantile of the normal that has a chance
 _FEW, _PANELS, _MORE_PANELS = 200, 4, 8  # panels up to so many values, and above
+_FEW_VALUES, _MANY_PANELS = 64, 64  # where most values are equal, the integrand turns often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +132,10 @@ def equivalence(
 ) -> float | None:
     """The p of "the difference is `margin` or more": 1 less the level at which the interval is within it.
 
-    None where `difference_interval` is, and where the differences do not vary: nothing is known of what they
-    would do on other problems.
+    None where `difference_interval` is.
     """
     units = drawn(np.subtract(a, b, dtype=float), families)
-    if units is None or np.ptp(units.values) == 0:
+    if units is None:
         return None
     below = chance_below(-margin, units.with_unseen(-most))
     above = 1 - chance_below(margin, units.with_unseen(most))
@@ -208,20 +208,28 @@ def chance_below(place: float, units: Drawn) -> float:
     """P(sum_j G_j s_j x_j / sum_j G_j s_j <= place), G_j gamma variables whose shapes a_j are the counts.
 
     That is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place), by inversion (Gil-Pelaez 1951):
-    1/2 - (1/pi) int_0^inf Im prod_j (1 - i u c_j)^-a_j du / u.
+    1/2 - (1/pi) int_0^inf Im prod_j (1 - i u c_j)^-a_j du / u. Of two values of one size one share is Beta.
     """
+    from scipy.special import betainc
+
+    if len(units.values) == 2 and units.sizes[0] == units.sizes[1]:  # noqa: PLR2004 - one seen, one unseen
+        (first, second), (a, b) = units.values, units.counts
+        share = min(1.0, max(0.0, (place - first) / (second - first))) if first != second else 0.0
+        below = float(betainc(b, a, share))
+        return below if second > first else 1 - below
     c, shapes = units.sizes * (units.values - place), units.counts
     scale = math.sqrt(float((shapes * c * c).sum()))
     if scale == 0:
         return 1.0
-    u, weights = _grid(_PANELS if units.effective <= _FEW else _MORE_PANELS)
+    panels = _MANY_PANELS if len(c) <= _FEW_VALUES else _MORE_PANELS
+    u, weights = _grid(_PANELS if units.effective <= _FEW else panels)
     uc = u[:, None] * (c / scale)
     turn = np.arctan(uc) @ shapes
     size = np.exp(np.log1p(uc * uc) @ shapes / -2)
     return min(1.0, max(0.0, 0.5 - float((size * np.sin(turn)) @ weights) / math.pi))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _grid(panels: int) -> tuple[Floats, Floats]:
     """Nodes u = tan(t), t from 0 to pi / 2, and the weights for an integral of f(u) du / u."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)

@@ -76,7 +76,7 @@ def test_equal_differences_are_decided_by_their_signs_as_the_looks_decide(n: int
 
 def test_two_equal_problems_are_not_equivalent() -> None:
     found = concluded([0.5, 0.7], [0.5, 0.7])
-    assert found.comparison.p_equivalence is None
+    assert found.comparison.p_equivalence == 1
     assert found.conclusion == "inconclusive"
 
 
@@ -316,3 +316,10 @@ def test_costs_are_compared_by_problem_whatever_is_not_known(tmp_path: Path) -> 
 def test_too_few_problems_say_nothing_about_a_ratio_of_costs(tmp_path: Path) -> None:
     said = priced(tmp_path, lambda line: 0.02 if line["model"] == "alpha" else 0.04, problems=4)
     assert "cost" not in said
+
+
+def test_a_model_without_a_result_is_named(tmp_path: Path) -> None:
+    missing = {("beta", "xml", f"p{i:02}", j) for i in range(8) for j in range(4)}
+    made = Made(problems=made_problems(8), samples=4, leave_out=frozenset(missing))
+    report = build_report([write_run(tmp_path / "run", made)])
+    assert report.conclusions[-1] == "No sample has a result yet, so nothing can be said: beta (xml)."

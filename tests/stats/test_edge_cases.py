@@ -10,6 +10,7 @@ import pytest
 import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import betaincinv
 
 from astra_async.report.pairwise import Values, compared
 from astra_async.stats.association import correlation
@@ -67,8 +68,39 @@ def test_differences_that_do_not_vary_prove_nothing() -> None:
     test = paired_t([0.2, 0.4, 0.6], [0.1, 0.3, 0.5])
     assert test is not None
     assert (test.t, test.p) == (None, None)
-    assert equivalence([0.2, 0.4, 0.6], [0.1, 0.3, 0.5], 0.5) is None
-    assert equivalence([0.1, 0.5], [0.1, 0.5], 0.02) is None
+    assert (equivalence([0.2, 0.4, 0.6], [0.1, 0.3, 0.5], 0.5) or 0) > 0.05
+    assert (equivalence([0.1, 0.5], [0.1, 0.5], 0.02) or 0) > 0.05
+
+
+@pytest.mark.parametrize("n", [6, 65, 1_000, 5_000, 100_000])
+def test_intervals_of_equal_values_are_those_of_the_beta_distribution(n: int) -> None:
+    """The share of the unseen problem is Beta(0.6, n)."""
+    a = np.linspace(0.2, 0.9, n)
+    low, high = difference_interval(a, a) or (0.0, 0.0)
+    exact = float(betaincinv(0.6, n, 0.975))
+    assert (low, high) == pytest.approx((-exact, exact), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [1_000, 20_000, 100_000])
+def test_one_value_that_differs_changes_an_interval_little(n: int) -> None:
+    a = np.linspace(0.2, 0.9, n)
+    b = a.copy()
+    b[0] += 0.1
+    rng = np.random.default_rng(3)
+    seen, one, unseen = (
+        rng.gamma(n - 1, size=200_000),
+        rng.exponential(size=200_000),
+        rng.gamma(0.6, size=200_000),
+    )
+    drawn = np.quantile((0.1 * one + unseen) / (seen + one + unseen), 0.975)
+    low, high = difference_interval(b, a) or (0.0, 0.0)
+    assert high == pytest.approx(drawn, rel=0.02)
+    assert -low < high
+
+
+def test_identical_results_are_equivalent_where_the_margin_is_wide_enough() -> None:
+    assert (equivalence(np.linspace(0, 1, 140), np.linspace(0, 1, 140), 0.02) or 1) < 0.05
+    assert (equivalence(np.linspace(0, 1, 100), np.linspace(0, 1, 100), 0.02) or 0) > 0.05
 
 
 def test_a_difference_is_that_of_the_two_means_to_the_last_digit() -> None:
