@@ -15,12 +15,14 @@ from astra_async.answers import parse_strictly
 from astra_async.asking.prompt import (
     PROMPT_LEAVES_OUT,
     PROMPT_VERSIONS,
+    build_agent_prompt,
     build_prompt,
     prompt_fingerprint,
     shown_files,
 )
 from astra_async.overlay import anchored
 from astra_async.types import Format, Problem, Project, ProjectFile, Solution
+from fakes import a_problem
 
 PROBLEM = Problem(
     id="shop",
@@ -173,3 +175,14 @@ def test_the_fingerprint_tells_formats_and_rules_apart() -> None:
     assert len(fingerprints) == 5
     assert prompt_fingerprint("xml") == prompt_fingerprint("xml", PROMPT_LEAVES_OUT)
     assert prompt_fingerprint("json").startswith(PROMPT_VERSIONS["json"])
+
+
+def test_an_agents_prompt_counts_no_file_that_is_no_text() -> None:
+    """A report counts the characters of what models are shown."""
+    files = (
+        ProjectFile(path="book.xlsx", content=bytes(range(256))),
+        ProjectFile(path="main.py", content=b"pass\n"),
+    )
+    prompt = build_agent_prompt(a_problem(), Project(files=files, sha256="0"), minutes=1)
+    assert prompt.files == ("main.py",)
+    assert [path for path, _ in prompt.left_out] == ["book.xlsx"]

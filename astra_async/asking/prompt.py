@@ -186,10 +186,9 @@ def build_prompt(
     shown: list[str] = []
     left_out: list[tuple[str, str]] = []
     pieces = [_INTRODUCTION, _FORMATS[fmt], _STATEMENT, problem.statement.strip("\n"), "\n", _FILES]
-    for file, rule in _ruled(problem, project, leave_out):
-        source = source_text(file.content) if rule is None else None
-        if source is None:
-            left_out.append((file.path, rule or RULE_BINARY))
+    for file, source in _ruled(problem, project, leave_out):
+        if isinstance(source, str):
+            left_out.append((file.path, source))
             continue
         shown.append(file.path)
         pieces.append(_rendered(file.path, source, is_protected=policy.refusal(file.path) is not None))
@@ -209,8 +208,8 @@ def build_agent_prompt(
     """
     task = _AGENT_INTRODUCTION.format(command=problem.test_command, minutes=minutes)
     ruled = list(_ruled(problem, project, leave_out))
-    shown = [file.path for file, rule in ruled if rule is None]
-    left_out = [(file.path, rule) for file, rule in ruled if rule is not None]
+    shown = [file.path for file, source in ruled if not isinstance(source, str)]
+    left_out = [(file.path, rule) for file, rule in ruled if isinstance(rule, str)]
     return _prompt([task, _STATEMENT, problem.statement.strip("\n"), "\n"], shown, left_out)
 
 
@@ -256,8 +255,8 @@ def _compiled(leave_out: tuple[str, ...]) -> GitIgnoreSpec:
 
 def _ruled(
     problem: Problem, project: Project, leave_out: Sequence[str]
-) -> Iterator[tuple[ProjectFile, str | None]]:
-    """The files in order of their paths, each with the rule that leaves it out."""
+) -> Iterator[tuple[ProjectFile, SourceText | str]]:
+    """The files in order of their paths, each with its text or the rule that leaves it out."""
     hidden, ignored = PathPatterns.of(problem.hidden_paths), _compiled(tuple(leave_out))
     for file in sorted(project.files, key=lambda each: each.path):
         checked = ignored.check_file(file.path)
@@ -270,7 +269,8 @@ def _ruled(
         elif checked.include and checked.index is not None:
             yield file, str(ignored.patterns[checked.index].pattern)
         else:
-            yield file, RULE_TOO_LARGE if len(file.content) > MAX_FILE_BYTES else None
+            is_large = len(file.content) > MAX_FILE_BYTES
+            yield file, RULE_TOO_LARGE if is_large else source_text(file.content) or RULE_BINARY
 
 
 def is_secret(path: str) -> bool:

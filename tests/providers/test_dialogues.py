@@ -13,6 +13,7 @@ from provider_calls import KEYS, call, request, settings
 from recorded import chat_chunk, gemini_chunk
 from wire_server import Asked, Reply, named, pieces, serving, sse
 
+from astra_async.asking.providers.gemini import GeminiReader
 from astra_async.errors import TruncatedStream
 from astra_async.types.agents import Dialogue, Message, NativeBody, Tool, ToolCall, ToolResult
 
@@ -276,3 +277,15 @@ def test_a_plain_answer_keeps_no_message() -> None:
 
     completion = asyncio.run(run())
     assert (completion.native, completion.calls, completion.text) == (None, (), "I look.")
+
+
+def test_an_empty_text_at_the_end_of_geminis_stream_does_not_follow_a_call() -> None:
+    """Gemini CLI takes what stands behind a call for the whole answer, and calls nothing."""
+    reader = GeminiReader()
+    reader.gathers = True
+    part = {"functionCall": {"name": "look", "args": {}}}
+    for parts, end in (([part], {}), ([{"text": ""}], {"finishReason": "STOP"})):
+        reader.feed({"candidates": [{"content": {"role": "model", "parts": parts}, **end}]})
+    whole, calls = reader.gathered()
+    assert whole["candidates"][0]["content"]["parts"] == [part]
+    assert [each.name for each in calls] == ["look"]

@@ -107,6 +107,8 @@ class GeminiReader(Reader):
         return {**self._whole, "candidates": [candidate], "usageMetadata": self.counts}, tuple(named)
 
     def _gather(self, part: Json) -> None:
+        if part == {"text": ""}:
+            return  # as a stream may end: behind a call Gemini CLI takes it for the whole answer
         if call := part.get("functionCall"):
             self.transcript.count(text_of(call.get("args") or {}))
         last = self._parts[-1] if self._parts else {}
