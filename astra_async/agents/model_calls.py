@@ -60,6 +60,10 @@ class BodyRefused(Exception):  # noqa: N818 - names what happened
     """The provider refuses this body, in these words, and has answered others of the sample."""
 
 
+class ContextFull(BodyRefused):
+    """The conversation is longer than the model's context: the agent may shorten it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One answered call, from 0 for each sample; `replayed`: from the record."""
@@ -113,6 +117,7 @@ class AgentCalls:
         self._natives: dict[tuple[str, ...], object] = {}
         self._received: set[int] = set()
         self._first = self._next
+        self._too_long: int | None = None  # bytes of the last request that the model's context could not hold
         self._asking = 0
         self._since_s = self._asked_s = 0.0
         self.replayed_s = 0.0
@@ -144,7 +149,7 @@ class AgentCalls:
         self._refuse_again(request)
         found = next((call for call in self._recorded if call.sha256 == request.sha256), None)
         if found is not None:
-            return self._replay(found)
+            return self._replay(found, request)
         task = self._under_way.get(request.exact)
         if task is None:
             self._hold_limits()
@@ -194,12 +199,12 @@ class AgentCalls:
 
     # --- one call -----------------------------------------------------------------------------------------
 
-    def _replay(self, call: RecordedCall) -> Step:
+    def _replay(self, call: RecordedCall, request: Asked) -> Step:
         self._recorded.remove(call)
         earlier = call.step < self._first  # else it was given back in this process
         self.replayed += earlier
         self.replayed_s += call.seconds if earlier else 0.0
-        return self._given(Step(number=call.step, completion=call.completion, replayed=earlier))
+        return self._given(Step(number=call.step, completion=call.completion, replayed=earlier), request)
 
     async def _live(
         self, asked: Dialogue | NativeBody, request: Asked, *, translated: bool, removed: Sequence[str]
@@ -220,7 +225,7 @@ class AgentCalls:
         finally:
             self._finish()
         self._before = [*self._before[1 - _REQUESTS_KEPT :], (number, request)]
-        return self._given(Step(number=number, completion=completion))
+        return self._given(Step(number=number, completion=completion), request)
 
     async def _called(self, sent: ModelRequest, request: Asked) -> Completion:
         """The pool's answer; where the very first body is refused that is the provider's trouble."""
@@ -273,14 +278,17 @@ class AgentCalls:
             goes_on=True,
         )
 
-    def _given(self, step: Step) -> Step:
+    def _given(self, step: Step, request: Asked) -> Step:
         """Count an answer, and remember it as its provider sent it, for the request that follows it."""
         completion = step.completion
         self._count(completion)
         if completion.calls and completion.native is not None:
             self._natives[tuple(call.id for call in completion.calls)] = completion.native
         if completion.finish_reason == "context_exceeded":
-            raise self._over("context")
+            if self._too_long is not None and request.size_bytes >= self._too_long:
+                raise self._over("context")
+            self._too_long = request.size_bytes
+            raise ContextFull("the conversation is longer than the model's context")
         return step
 
     def _with_native(self, message: Message) -> Message:

@@ -13,7 +13,7 @@ import pytest
 from scripted import KEY, Scripted, answered, asking, call, calls_of
 
 from astra_async.agents.call_log import CallLog
-from astra_async.agents.model_calls import BodyRefused, SampleEnds
+from astra_async.agents.model_calls import BodyRefused, ContextFull, SampleEnds
 from astra_async.agents.requests import Asked, difference, rebuilt
 from astra_async.errors import ProviderError, RequestRejected, StorageError, TransientError
 from astra_async.running.directory import RunDirectory
@@ -147,11 +147,15 @@ def test_a_limit_ends_the_sample(tmp_path: Path, limits: AgentLimits, end: str) 
     asyncio.run(run())
 
 
-def test_a_full_context_ends_the_sample(tmp_path: Path) -> None:
+def test_a_full_context_ends_the_sample_unless_the_agent_shortens_it(tmp_path: Path) -> None:
     async def run() -> None:
         calls = calls_of(tmp_path, Scripted(lambda *_: answered(finish_reason="context_exceeded")))
+        for text in ("a long conversation", "a shorter one", "short"):
+            with pytest.raises(ContextFull):
+                await calls.answer(asking(text))
+            assert calls.end is None
         with pytest.raises(SampleEnds):
-            await calls.answer(asking("a"))
+            await calls.answer(asking("as short as before"))
         assert calls.end == "context"
 
     asyncio.run(run())

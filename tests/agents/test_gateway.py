@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,7 +17,7 @@ from astra_async.agents.gateway.gateway_server import INTERFACES
 from astra_async.asking.providers import open_provider
 from astra_async.errors import RateLimited, RequestRejected
 from astra_async.types import Completion, ModelRequest, ModelSettings, SampleKey
-from astra_async.types.agents import AgentLimits, Dialogue, Message, Tool, ToolResult
+from astra_async.types.agents import AgentLimits, Dialogue, Message, Tool, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -437,5 +438,62 @@ def test_many_samples_share_the_socket_and_get_their_own_answers(tmp_path: Path)
                 ]
                 texts = [await reply.text() for reply in await asyncio.gather(*asked)]
             assert ["one" in texts[0], "two" in texts[1]] == [True, True]
+
+    asyncio.run(run())
+
+
+@every_interface
+def test_a_conversation_that_is_too_long_is_told_in_the_providers_words(tmp_path: Path, speaks: str) -> None:
+    words = {
+        "chat": "context_length_exceeded",
+        "responses": "context_length_exceeded",
+        "messages": "prompt is too long",
+        "gemini": "The input token count exceeds the maximum number of tokens allowed",
+    }
+
+    async def run() -> None:
+        pool = Scripted(lambda *_: answered("", finish_reason="context_exceeded"))
+        async with behind(tmp_path, pool) as there:
+            reply = await posted(there, speaks)
+            assert reply.status == 400
+            assert words[speaks] in await reply.text()
+            assert there.calls.end is None
+
+    asyncio.run(run())
+
+
+def test_codex_hears_of_a_full_context_in_a_stream(tmp_path: Path) -> None:
+    async def run() -> None:
+        pool = Scripted(lambda *_: answered("", finish_reason="context_exceeded"))
+        async with behind(tmp_path, pool) as there:
+            body = {**BODIES["responses"], "stream": True}
+            reply = await there.session.post(URL + PATHS["responses"], json=body, headers=there.headers())
+            text = await reply.text()
+            assert (reply.status, reply.content_type) == (200, "text/event-stream")
+            assert "event: response.failed" in text or '"response.failed"' in text
+            assert "context_length_exceeded" in text
+
+    asyncio.run(run())
+
+
+def test_a_translated_call_of_a_custom_tool_keeps_its_kind(tmp_path: Path) -> None:
+    """Codex's `apply_patch` takes a text, which a model of another interface gives as JSON."""
+    patch = "*** Begin Patch\n*** End Patch"
+    patched = ToolCall(id="c1", name="apply_patch", arguments=json.dumps({"input": patch}))
+
+    async def run() -> None:
+        pool = Scripted(lambda *_: answered("", patched))
+        async with behind(tmp_path, pool, spec="bedrock/x") as there:
+            tools = [
+                {"type": "custom", "name": "apply_patch", "description": "d"},
+                {"type": "local_shell"},
+                {"type": "function", "name": "look", "parameters": {"type": "object"}},
+            ]
+            body = {**BODIES["responses"], "tools": tools}
+            reply = await there.session.post(URL + PATHS["responses"], json=body, headers=there.headers())
+            [item] = (await reply.json())["output"]
+            assert (item["type"], item["name"], item["call_id"]) == ("custom_tool_call", "apply_patch", "c1")
+            assert item["input"] == patch
+            assert "local_shell" in there.calls.removed
 
     asyncio.run(run())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import orjson
+
 from astra_async.agents.gateway.interface import (
     REMOVED,
     Interface,
@@ -55,6 +57,10 @@ class MessagesDialect(ServedMessages, Interface):
         """`{"type": "error", "error": {type, message}}`."""
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
 
+    def context_full(self) -> Json:
+        """Anthropic's words, by which Claude Code knows that it has to compact."""
+        return self.error("prompt is too long: it exceeds the model's maximum of tokens")
+
     def local(self, body: Json) -> Json | None:
         """Whether there is quota: a request for one token."""
         messages = body.get("messages") or [{}]
@@ -74,9 +80,22 @@ class MessagesDialect(ServedMessages, Interface):
         return str(part.get("type")) if kind in {"url", "file"} else ""
 
 
+_TRANSLATED = frozenset({"function", "custom"})  # kinds of tools
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _FREE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+def _custom(item: Json) -> Json:
+    """A function's call as one of a custom tool, whose input is a text and no JSON."""
+    try:
+        given = orjson.loads(item.get("arguments") or "")
+    except orjson.JSONDecodeError:
+        given = None
+    text = given.get("input") if isinstance(given, dict) else None
+    made: Json = {"type": "custom_tool_call"}
+    made |= {name: item[name] for name in ("id", "call_id", "status", "name") if name in item}
+    return made | {"input": text if isinstance(text, str) else item.get("arguments")}
 
 
 class ResponsesDialect(ServedResponses, Interface):
@@ -111,9 +130,43 @@ class ResponsesDialect(ServedResponses, Interface):
             elif "role" in item:
                 role: Role = "assistant" if item["role"] == "assistant" else "user"
                 talk.says(role, text_of(item.get("content")))
-        offered = [each for each in body.get("tools") or () if each.get("type") in {"function", "custom"}]
+        offered = [each for each in body.get("tools") or () if each.get("type") in _TRANSLATED]
         tools = tuple(tool(each, each.get("parameters") or _FREE_TEXT) for each in offered)
         return Dialogue(system="\n\n".join(filter(None, system)), tools=tools, messages=tuple(talk.messages))
+
+    def untranslated(self, body: Json) -> list[str]:
+        """Tools that only OpenAI's models know how to call."""
+        others = (each for each in body.get("tools") or () if each.get("type") not in _TRANSLATED)
+        return [str(each.get("name") or each.get("type")) for each in others]
+
+    def translated(self, whole: Json, body: Json) -> Json:
+        """Calls of custom tools, such as Codex's `apply_patch`, have a text as their input."""
+        tools = body.get("tools") or ()
+        custom = {each.get("name") for each in tools if each.get("type") == "custom"}
+        output = [_custom(item) if item.get("name") in custom else item for item in whole["output"]]
+        return {**whole, "output": output}
+
+    def context_full(self) -> Json:
+        """OpenAI's words of its Responses."""
+        message = "Your input exceeds the context window of this model. Please adjust your input"
+        fields = {"code": "context_length_exceeded", "message": f"{message} and try again."}
+        return {"error": {"type": "invalid_request_error", **fields}}
+
+    def context_full_event(self) -> bytes | None:
+        """A response that failed: Codex compacts after it, and gives up after an error status."""
+        response: Json = {
+            "id": "resp_full",
+            "object": "response",
+            "status": "failed",
+            "output": [],
+            "usage": None,
+        }
+        failed = {**response, "error": self.context_full()["error"]}
+        created = {**response, "status": "in_progress"}
+        return b"".join(
+            self.encoded({"type": f"response.{kind}", "sequence_number": number, "response": each})
+            for number, (kind, each) in enumerate((("created", created), ("failed", failed)))
+        )
 
     def error_event(self, message: str) -> bytes:
         """The `error` event, whose fields stand beside its type."""

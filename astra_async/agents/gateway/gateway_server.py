@@ -26,7 +26,7 @@ from aiohttp import web
 from astra_async.agents.gateway.dialects import Chat, MessagesDialect, ResponsesDialect
 from astra_async.agents.gateway.gemini_agents import GeminiDialect
 from astra_async.agents.gateway.interface import Interface, NotUnderstood
-from astra_async.agents.model_calls import BodyRefused, SampleEnds
+from astra_async.agents.model_calls import BodyRefused, ContextFull, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
 from astra_async.tasks import cancel, seen
@@ -68,6 +68,7 @@ class _Request:
         if self.translated or not isinstance(whole, dict):
             name = f"{step.number}_{secrets.token_hex(6)}"
             whole = self.interface.whole(step.completion, self.calls.settings.model, name, int(time.time()))
+            whole = self.interface.translated(whole, self.body)
         return self.interface.stream(whole, self.body) if self.streams else orjson.dumps(whole)
 
 
@@ -178,7 +179,9 @@ async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Reques
     try:
         await asyncio.wait({task}, timeout=interface.headers_after_s if asked.streams else _WHOLE_AFTER_S)
         if task.done() and (error := task.exception()) is not None:
-            return _ended(asked, error)
+            in_stream = interface.context_full_event() if isinstance(error, ContextFull) else None
+            if not (asked.streams and in_stream):
+                return _ended(asked, error)
         kind = f"{_EVENTS}; charset=utf-8" if asked.streams else "application/json"
         response = web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-cache"})
         with suppress(ConnectionResetError):
@@ -186,7 +189,7 @@ async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Reques
             await _kept(asked, task, response)
             if (error := task.exception()) is not None:
                 _ended(asked, error)
-                await response.write(interface.error_event(_words(error)))
+                await response.write(_error_event(interface, error))
             else:
                 await response.write(asked.answer(task.result()))
                 received = not (request.transport is None or request.transport.is_closing())
@@ -216,7 +219,16 @@ def _ended(asked: _Request, error: BaseException) -> web.Response:
     """What is said to an agent whose task is over, or body refused. What is not planned is raised."""
     if not isinstance(error, SampleEnds | BodyRefused | AstraError):
         raise error
+    if isinstance(error, ContextFull):
+        return _json(asked.interface.context_full(), 400)
     return _refused(asked.interface, _words(error))
+
+
+def _error_event(interface: Interface, error: BaseException) -> bytes:
+    """The error in a stream that has begun."""
+    if isinstance(error, ContextFull):
+        return interface.context_full_event() or interface.encoded(interface.context_full())
+    return interface.error_event(_words(error))
 
 
 def _words(error: BaseException) -> str:
@@ -232,6 +244,7 @@ def _understood(
         removed = interface.tidied(body)
         translated = PROVIDERS[calls.settings.provider].speaks != interface.speaks
         if translated:
+            removed += interface.untranslated(body)
             asked: Dialogue | NativeBody = interface.read(body)
         else:
             named = {name: request.headers[name] for name in interface.passed_on if name in request.headers}

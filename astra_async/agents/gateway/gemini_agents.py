@@ -62,6 +62,10 @@ class GeminiDialect(ServedGemini, Interface):
         """`{"error": {code, message, status}}`."""
         return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
 
+    def context_full(self) -> Json:
+        """Gemini's words."""
+        return self.error("The input token count exceeds the maximum number of tokens allowed.")
+
     def counted(self, tokens: int) -> Json:
         """Under a name of its own."""
         return {"totalTokens": tokens}

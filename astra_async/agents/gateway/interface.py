@@ -72,6 +72,25 @@ class Interface(Served):
         """The same in a stream that has begun."""
         return self.encoded(self.error(message))
 
+    def context_full(self) -> Json:
+        """The error of a conversation that is too long, in the provider's words: agents shorten it then."""
+        message = "This model's maximum context length is exceeded. Please reduce the length of the messages."
+        fields = {"message": message, "type": "invalid_request_error", "param": "messages"}
+        return {"error": {**fields, "code": "context_length_exceeded"}}
+
+    def context_full_event(self) -> bytes | None:
+        """The same as a stream of its own, where the client looks for it in one; None where not."""
+        return None
+
+    def untranslated(self, body: Json) -> list[str]:  # noqa: ARG002 - most translate all
+        """Names of tools of a body that `read` leaves out."""
+        return []
+
+    def translated(self, whole: Json, body: Json) -> Json:
+        """A translated answer, its calls of the kinds that the body's tools have."""
+        del body
+        return whole
+
     def local(self, body: Json) -> Json | None:  # noqa: ARG002 - most ask nothing of the kind
         """The answer to a probe that is not worth a call, or None."""
         return None
