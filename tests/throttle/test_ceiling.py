@@ -1,19 +1,18 @@
 """A limit of requests in flight that the provider enforces, told from a limit of the rate."""
 
 import random
-from typing import TYPE_CHECKING, cast
+from typing import Any
 
 from limited_provider import LimitedProvider, request, settings
 
 from astra_async.asking.throttle.concurrency import Ceiling
 from astra_async.asking.throttle.gate import Gate
-from astra_async.asking.throttle.waiting import Attempt
+from astra_async.asking.throttle.retry import Attempt
 from astra_async.errors import Overloaded, RateLimited
 
-if TYPE_CHECKING:
-    from astra_async.asking.throttle.waiting import Listener
 
-NOBODY = cast("Listener", None)
+def ignore(*_: Any) -> None:
+    pass
 
 
 class Requests:
@@ -26,8 +25,9 @@ class Requests:
     def send(self) -> Attempt:
         self.number += 1
         attempt = Attempt(
-            listener=NOBODY,
             request=request(),
+            on_limits=ignore,
+            on_first_token=ignore,
             number=self.number,
             epoch=0,
             sent_at=self.now,
@@ -172,7 +172,7 @@ class Sent:
                 break
             self.now = max(self.now, at)
             if at <= self.now:
-                attempts.append(self.gate.admit(NOBODY, request(), self.now, warm=False))
+                attempts.append(self.gate.admit(request(), self.now, ignore, ignore, warm=False))
         return attempts
 
     def end(self, attempts: list[Attempt], pause_s: float) -> None:

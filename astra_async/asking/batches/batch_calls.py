@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.budget import Budget, Ledger
 from astra_async.asking.throttle.estimate import Estimator
-from astra_async.asking.throttle.waiting import CallHistory
+from astra_async.asking.throttle.retry import CallHistory
 from astra_async.errors import ProviderError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from astra_async.asking.throttle.bucket import Spacing
 
 if TYPE_CHECKING:
-    from astra_async.asking.throttle.waiting import Attempt
+    from astra_async.asking.throttle.retry import Attempt
 
 START = 8
 OVERLOAD_CUT = 0.85

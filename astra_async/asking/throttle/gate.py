@@ -12,21 +12,20 @@ from collections import deque
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from astra_async.asking.throttle.account import Account
-from astra_async.asking.throttle.breaker import CircuitBreaker
 from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_bucket
 from astra_async.asking.throttle.concurrency import Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
 from astra_async.asking.throttle.pause import PARKED_S, Opening, Pause
-from astra_async.asking.throttle.waiting import Attempt
+from astra_async.asking.throttle.retry import Attempt
 from astra_async.errors import ConfigError, RateLimited
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
     from astra_async.asking.throttle.estimate import Demand
     from astra_async.asking.throttle.state import EventKind
-    from astra_async.asking.throttle.waiting import Listener
     from astra_async.errors import Overloaded
     from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
 
@@ -87,7 +86,6 @@ class Gate:
         self._sends = 0
         self._refused_until = 0  # lost connections of what was sent until then are one burst
         self._paused_by: Cause | None = None
-        self.breaker = CircuitBreaker()
         self._reported: set[str] = set()
 
     # --- admission ----------------------------------------------------------------------------------
@@ -97,8 +95,6 @@ class Gate:
         if self.pause.until > now:
             return self.pause.until, "pause"
         self._believe_silence(now)
-        if self.breaker.half_open and self.in_flight:
-            return math.inf, "outage"
         if self._concurrency.full(self.in_flight):
             return self._silent_at(), "concurrency"
         rules = (
@@ -113,13 +109,22 @@ class Gate:
                 return at, reason
         return self._buckets_open_at(request, now, warm=warm) if self.buckets else (now, "")
 
-    def admit(self, listener: Listener, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
+    def admit(
+        self,
+        request: ModelRequest,
+        now: float,
+        on_limits: Callable[[Attempt, RateLimits], None],
+        on_first_token: Callable[[Attempt], None],
+        *,
+        warm: bool,
+    ) -> Attempt:
         """Take a slot and the reservations; the request is sent now."""
         self._sends += 1
         self.in_flight += 1  # admitted, and neither ended nor taken back: each attempt leaves it exactly once
         attempt = Attempt(
-            listener=listener,
             request=request,
+            on_limits=on_limits,
+            on_first_token=on_first_token,
             number=self._sends,
             epoch=self._epoch,
             sent_at=now,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from astra_async.asking.throttle.retry import LONGEST_BACKOFF_S
+
 if TYPE_CHECKING:
     import random
 
 PARKED_S = 600.0
-LONGEST_BACKOFF_S = 60.0
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
 _EPISODES_BEFORE_DOUBT = 2
 

@@ -6,7 +6,7 @@ arrive, a moment is reached) runs `_pump`, which admits the first in line while 
 for the earliest moment that matters.
 
 Invariant: a slot, its reservations and its share of the budget are taken together in `_grant`, and given
-back together in `_finish`, `_retry_or_give_up`, `_abandon` or `_leave`, whatever is cancelled in between.
+back together in `_finish`, `_fail`, `_abandon` or `_leave`, whatever is cancelled in between.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.budget import Budget, Ledger
 from astra_async.asking.throttle.cachewarm import Warmth
+from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.gate import Gate
-from astra_async.asking.throttle.retry import Retry, RetryPolicy
+from astra_async.asking.throttle.retry import Decision, RetryPolicy
 from astra_async.asking.throttle.state import PoolEvent, PoolState
 from astra_async.asking.throttle.waiting import Line, Ticket
-from astra_async.errors import PoolUnusable, ProviderError
+from astra_async.errors import Overloaded, PoolUnusable, ProviderError, RateLimited, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.account import Account
     from astra_async.asking.throttle.cachewarm import Role
+    from astra_async.asking.throttle.retry import Attempt, CallHistory
     from astra_async.asking.throttle.state import EventKind
-    from astra_async.asking.throttle.waiting import Attempt
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
 
 _SHORTEST_TIMER_S = 0.001
+_NOTHING = Demand(0.0, 0.0)
 
 
 class Pool:
@@ -75,7 +77,7 @@ class Pool:
         self._warmth = Warmth()
         self._budget = budget or Budget()
         self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
-        self._retries = RetryPolicy(settings.name, self._gate, self._ledger, self._emit, self._end_pool, rng)
+        self._retries = RetryPolicy(rng)
         self._waiting: set[Ticket] = set()
         self._held_by: str | None = None
         self._dead: PoolUnusable | None = None
@@ -99,17 +101,16 @@ class Pool:
         begun = request.goes_alone and request.cache
         ahead = begun and self._warmth.is_warm(request.begun_sha256, self._clock())
         self._line.new_place(ticket, ahead=ahead)
-        retry = Retry()
+        decision = Decision(delay_s=0.0)
         while True:
-            attempt = await self._turn(ticket, retry)
+            attempt = await self._turn(ticket, decision)
             ticket.history.attempts += 1
             try:
                 completion = await self._provider.complete(request, attempt)
             except ProviderError as error:
-                again = self._retry_or_give_up(ticket, attempt, error)
-                if again is None:
+                decision = self._fail(ticket, attempt, error)
+                if decision.delay_s is None:
                     raise
-                retry = again
             except BaseException:
                 self._abandon(attempt)
                 raise
@@ -149,29 +150,29 @@ class Pool:
 
     # --- what providers tell while a request runs -----------------------------------------------------
 
-    def heard_limits(self, attempt: Attempt, limits: RateLimits) -> None:
+    def _hear_limits(self, attempt: Attempt, limits: RateLimits) -> None:
         """The response's headers have come."""
         self._gate.announced(attempt, limits, self._clock())
         self._pump()
 
-    def heard_first_token(self, attempt: Attempt) -> None:
+    def _hear_first_token(self, attempt: Attempt) -> None:
         """The answer has begun: the request was let in, and its prompt is in the cache."""
-        self._retries.accept(attempt, self._clock())
+        self._accept(attempt)
         self._warm(attempt)
         self._pump()
 
     # --- the line -------------------------------------------------------------------------------------
 
-    async def _turn(self, ticket: Ticket, retry: Retry) -> Attempt:
+    async def _turn(self, ticket: Ticket, decision: Decision) -> Attempt:
         """Wait in line, first for the back-off, and hold nothing meanwhile."""
         if self._dead is not None:
             raise ticket.history.copy_error(self._dead)
         self._ledger.retries += ticket.history.attempts > 0
-        if retry.to_tail:
+        if decision.to_tail:
             self._line.new_place(ticket)
         self._waiting.add(ticket)
-        if retry.delay_s > 0:
-            self._line.enter_later(ticket, self._clock() + retry.delay_s)
+        if decision.delay_s:
+            self._line.enter_later(ticket, self._clock() + decision.delay_s)
         else:
             self._line.enter(ticket)
         self._pump()
@@ -225,6 +226,9 @@ class Pool:
                 continue
             warm = request.cache and self._warmth.is_warm(request.begun_sha256, now)
             # What the first in line waited for when this last ran; None if the line was empty in the end.
+            if self._retries.outage and self._gate.in_flight:
+                self._held_by = "outage"
+                return math.inf
             at, self._held_by = self._gate.opens_at(request, now, warm=warm)
             if at > now:
                 return at
@@ -232,14 +236,14 @@ class Pool:
             if not self._ask_budget(worst_usd):
                 return math.inf
             self._line.leave()
-            attempt = self._gate.admit(self, request, now, warm=warm)
+            attempt = self._gate.admit(request, now, self._hear_limits, self._hear_first_token, warm=warm)
             self._grant(ticket, attempt, worst_usd, leads=role == "lead")
         self._held_by = None
         return math.inf
 
     def _yields(self, ticket: Ticket) -> bool:
         """Whether the first in line went to the tail: its prompt is rejected again and again (rule 10)."""
-        if ticket.yielded or not self._gate.breaker.prompt_yields(ticket.request.prompt_sha256):
+        if ticket.yielded or not self._retries.prompt_yields(ticket.request.prompt_sha256):
             return False
         ticket.yielded = True
         self._line.leave()
@@ -287,22 +291,97 @@ class Pool:
     # --- how a request ends -----------------------------------------------------------------------------
 
     def _finish(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
-        answer, cost_usd = self._retries.finish(ticket.history, attempt, completion, self._clock())
+        """Settle, bill and learn from a complete answer."""
+        now, request, estimator = self._clock(), attempt.request, self._gate.estimator
+        characters = max(attempt.characters, len(completion.text))
+        usage = estimator.believed(completion.usage, request, characters)
+        self._accept(attempt)
+        self._retries.record_answer()
+        self._gate.record_success()
+        self._gate.settle(attempt, estimator.actual(usage), now)
+        estimator.learn(request, usage)
+        cost_usd = self._bill(ticket, attempt, usage, characters)
+        self._ledger.calls_ok += 1
         self._warm(attempt)
         if attempt.led:
-            self._warmth.learn(attempt.request.prompt_sha256, answer.usage)
+            self._warmth.learn(request.prompt_sha256, usage)
         self._end(attempt, cost_usd)
-        return answer
+        return ticket.history.complete(completion, usage)
 
-    def _retry_or_give_up(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
-        """How to go on after a failed attempt, or None to give the call up."""
-        retry, cost_usd = self._retries.decide(ticket.history, attempt, error, self._clock())
+    def _accept(self, attempt: Attempt) -> None:
+        """Record that the provider accepted the request."""
+        self._retries.record_accepted(attempt.request.prompt_sha256)
+        self._gate.accepted(attempt, self._clock())
+
+    def _fail(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Decision:
+        """Bill a failed attempt, slow the pool down if needed, and decide what becomes of the call."""
+        now, usage = self._clock(), error.usage
+        if usage is not None:
+            usage = self._gate.estimator.believed(usage, attempt.request, attempt.characters)
+        cost_usd: float | None = 0.0
+        if attempt.accepted or usage is not None:
+            cost_usd = self._bill(ticket, attempt, usage, attempt.characters)
+        elif not isinstance(error, TransientError):
+            # The provider processed no tokens. OpenAI documents that the request itself still counts.
+            self._gate.settle(attempt, _NOTHING, now)
+        decision = self._slow_down(ticket.history, attempt, error, now)
+        decision = decision or self._retries.decide(
+            ticket.history, attempt, error, now, self._gate.oldest_sent_at()
+        )
+        if decision.pause_s:
+            self._gate.pause_for(decision.pause_s, str(error), now)
+        if decision.delay_s is None:
+            ticket.history.annotate(error)
+        self._report(attempt, error, decision)
         self._end(attempt, cost_usd)
-        return retry
+        return decision
+
+    def _slow_down(
+        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float
+    ) -> Decision | None:
+        """Let the limiter react to an error; return a decision if the error only means: wait."""
+        match error:
+            case RateLimited():
+                self._ledger.rate_limited += 1
+                self._emit("rate_limited", attempt, str(error), error.hint_s)
+                self._gate.rate_limited(attempt, error, now)
+            case Overloaded():
+                self._emit("overloaded", attempt, str(error), error.hint_s)
+                self._gate.overloaded(attempt, error, now)
+            case TransientError():
+                if error.status is None and self._gate.too_many_connections(attempt, now):
+                    return self._retries.wait_for_connection(call, now)
+                self._gate.record_failure()
+            case PoolUnusable():
+                pass
+            case _:
+                self._gate.record_refusal()
+        return None
+
+    def _report(self, attempt: Attempt, error: ProviderError, decision: Decision) -> None:
+        if isinstance(error, PoolUnusable):
+            self._end_pool(error)
+            return
+        if decision.delay_s is None:
+            self._emit("gave_up", attempt, str(error))
+        elif decision.delay_s and isinstance(error, TransientError):
+            self._emit("retry", attempt, str(error), decision.delay_s)
+        if decision.end_pool:
+            reason = f"{self._settings.name}: {decision.end_pool}"
+            self._end_pool(PoolUnusable(reason, status=error.status, code=error.code))
 
     def _abandon(self, attempt: Attempt) -> None:
-        """The task was cancelled in flight, or the provider is broken."""
-        self._end(attempt, self._retries.abandon(attempt, self._clock()))
+        """The task was cancelled in flight, or the provider is broken: streamed output is billed."""
+        cost_usd: float | None = 0.0
+        if attempt.accepted:
+            now = self._clock()
+            cost_usd, _ = self._ledger.bill(attempt.request, None, attempt.characters, now)
+        self._end(attempt, cost_usd)
+
+    def _bill(self, ticket: Ticket, attempt: Attempt, usage: Usage | None, characters: int) -> float | None:
+        cost_usd, is_estimate = self._ledger.bill(attempt.request, usage, characters, self._clock())
+        ticket.history.add_cost(cost_usd, estimated=is_estimate)
+        return cost_usd
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
         """Free what it held; one whose cost is unknown counts at its worst."""
