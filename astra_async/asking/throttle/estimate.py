@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from astra_async.types import DEFAULT_MAX_TOKENS, Usage
 
 if TYPE_CHECKING:
-    from astra_async.asking.throttle.bucket import Dimension
+    from astra_async.asking.throttle.rates import Dimension
     from astra_async.types import ModelRequest
 
 BYTES_PER_TOKEN = 3.2

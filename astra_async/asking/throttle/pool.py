@@ -19,21 +19,20 @@ from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.budget import Budget, Ledger
 from astra_async.asking.throttle.cachewarm import Warmth
-from astra_async.asking.throttle.estimate import Demand
-from astra_async.asking.throttle.gate import Gate
-from astra_async.asking.throttle.retry import Decision, RetryPolicy
-from astra_async.asking.throttle.state import PoolEvent, PoolState
+from astra_async.asking.throttle.estimate import Demand, Estimator
+from astra_async.asking.throttle.limiter import Limiter
+from astra_async.asking.throttle.retry import Attempt, Decision, RetryPolicy
 from astra_async.asking.throttle.waiting import Line, Ticket
-from astra_async.errors import Overloaded, PoolUnusable, ProviderError, RateLimited, TransientError
+from astra_async.errors import PoolUnusable, ProviderError, RateLimited, TransientError
+from astra_async.types.pools import PoolEvent, PoolState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.asking.throttle.account import Account
     from astra_async.asking.throttle.cachewarm import Role
-    from astra_async.asking.throttle.retry import Attempt, CallHistory
-    from astra_async.asking.throttle.state import EventKind
+    from astra_async.asking.throttle.rates import Account
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
+    from astra_async.types.pools import EventKind
 
 _SHORTEST_TIMER_S = 0.001
 _NOTHING = Demand(0.0, 0.0)
@@ -72,11 +71,16 @@ class Pool:
         self._on_event = on_event
         self._clock = clock
         rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
-        self._gate = Gate(settings, provider, rng, self._emit, clock(), account=account)
+        self._estimator = Estimator(
+            max_tokens=settings.max_tokens,
+            charges_max_tokens=provider.charges_max_tokens,
+            cached_input_is_exempt=provider.cached_input_is_exempt,
+        )
+        self._limiter = Limiter(settings, self._estimator, rng, self._emit, clock(), account=account)
         self._line = Line()
         self._warmth = Warmth()
         self._budget = budget or Budget()
-        self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
+        self._ledger = Ledger(settings, self._estimator, price, self._budget, clock())
         self._retries = RetryPolicy(rng)
         self._waiting: set[Ticket] = set()
         self._held_by: str | None = None
@@ -125,17 +129,17 @@ class Pool:
     @property
     def state(self) -> PoolState:
         """The pool as it stands."""
-        now, gate, ledger = self._clock(), self._gate, self._ledger
+        now, gate, ledger = self._clock(), self._limiter, self._ledger
         return PoolState(
             model=self._settings.name,
             in_flight=gate.in_flight,
             waiting=len(self._waiting),
             limit=gate.limit,
             buckets=tuple(bucket.state(now) for bucket in gate.buckets.values()),
-            send_rate=gate.pace.per_second,
+            send_rate=gate.send_rate.per_second,
             held_by=self._held_by if self._waiting else None,
-            paused_for_s=gate.paused_for_s(now),
-            pause_reason=gate.pause.reason if gate.paused_for_s(now) else "",
+            paused_for_s=max(0.0, gate.pause.until - now),
+            pause_reason=gate.pause.reason if gate.pause.until > now else "",
             **ledger.sums(),
             tokens_per_minute=ledger.tokens_per_minute(now),
             dead=None if self._dead is None else str(self._dead),
@@ -152,7 +156,7 @@ class Pool:
 
     def _hear_limits(self, attempt: Attempt, limits: RateLimits) -> None:
         """The response's headers have come."""
-        self._gate.announced(attempt, limits, self._clock())
+        self._limiter.record_limits(attempt, limits, self._clock())
         self._pump()
 
     def _hear_first_token(self, attempt: Attempt) -> None:
@@ -195,7 +199,7 @@ class Pool:
         self._waiting.discard(ticket)
         attempt, ticket.attempt = ticket.attempt, None
         if attempt is not None:
-            self._gate.unsend(attempt, self._clock())
+            self._limiter.withdraw(attempt, self._clock())
             self._budget.settle(attempt.worst_usd, 0.0)
             self._release_followers(attempt)
         self._pump()
@@ -206,7 +210,7 @@ class Pool:
             return
         # While anybody waits, a timer is set or something is under way whose end runs this again (rule 15).
         now = self._clock()
-        self._gate.resume(now)
+        self._limiter.resume(now)
         self._put_back(self._warmth.overdue(now))
         at = self._admit(now)
         self._wake_at(min(at, self._line.next_at(), self._warmth.deadline()), now)
@@ -226,17 +230,23 @@ class Pool:
                 continue
             warm = request.cache and self._warmth.is_warm(request.begun_sha256, now)
             # What the first in line waited for when this last ran; None if the line was empty in the end.
-            if self._retries.outage and self._gate.in_flight:
+            if self._retries.outage and self._limiter.in_flight:
                 self._held_by = "outage"
                 return math.inf
-            at, self._held_by = self._gate.opens_at(request, now, warm=warm)
+            at, self._held_by = self._limiter.ready_at(request, now, warm=warm)
             if at > now:
                 return at
             worst_usd = self._ledger.worst_usd(request)
             if not self._ask_budget(worst_usd):
                 return math.inf
             self._line.leave()
-            attempt = self._gate.admit(request, now, self._hear_limits, self._hear_first_token, warm=warm)
+            attempt = Attempt(
+                request=request,
+                on_limits=self._hear_limits,
+                on_first_token=self._hear_first_token,
+                sent_at=now,
+            )
+            self._limiter.admit(attempt, warm=warm)
             self._grant(ticket, attempt, worst_usd, leads=role == "lead")
         self._held_by = None
         return math.inf
@@ -292,13 +302,14 @@ class Pool:
 
     def _finish(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
         """Settle, bill and learn from a complete answer."""
-        now, request, estimator = self._clock(), attempt.request, self._gate.estimator
+        now, request, estimator = self._clock(), attempt.request, self._estimator
         characters = max(attempt.characters, len(completion.text))
         usage = estimator.believed(completion.usage, request, characters)
         self._accept(attempt)
         self._retries.record_answer()
-        self._gate.record_success()
-        self._gate.settle(attempt, estimator.actual(usage), now)
+        self._limiter.record_answer()
+        if (used := estimator.actual(usage)) is not None:
+            self._limiter.settle(attempt, used, now)
         estimator.learn(request, usage)
         cost_usd = self._bill(ticket, attempt, usage, characters)
         self._ledger.calls_ok += 1
@@ -310,53 +321,35 @@ class Pool:
 
     def _accept(self, attempt: Attempt) -> None:
         """Record that the provider accepted the request."""
+        if attempt.accepted:
+            return
         self._retries.record_accepted(attempt.request.prompt_sha256)
-        self._gate.accepted(attempt, self._clock())
+        self._limiter.record_accepted(attempt, self._clock())
 
     def _fail(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Decision:
         """Bill a failed attempt, slow the pool down if needed, and decide what becomes of the call."""
         now, usage = self._clock(), error.usage
         if usage is not None:
-            usage = self._gate.estimator.believed(usage, attempt.request, attempt.characters)
+            usage = self._estimator.believed(usage, attempt.request, attempt.characters)
         cost_usd: float | None = 0.0
         if attempt.accepted or usage is not None:
             cost_usd = self._bill(ticket, attempt, usage, attempt.characters)
         elif not isinstance(error, TransientError):
             # The provider processed no tokens. OpenAI documents that the request itself still counts.
-            self._gate.settle(attempt, _NOTHING, now)
-        decision = self._slow_down(ticket.history, attempt, error, now)
-        decision = decision or self._retries.decide(
-            ticket.history, attempt, error, now, self._gate.oldest_sent_at()
-        )
+            self._limiter.settle(attempt, _NOTHING, now)
+        self._ledger.rate_limited += isinstance(error, RateLimited)
+        decision: Decision | None = None
+        if self._limiter.record_error(attempt, error, now):
+            decision = self._retries.wait_for_connection(ticket.history, now)
+        if decision is None:
+            decision = self._retries.decide(ticket.history, attempt, error, now, self._limiter.oldest_sent_at)
         if decision.pause_s:
-            self._gate.pause_for(decision.pause_s, str(error), now)
+            self._limiter.pause_for(decision.pause_s, str(error), now)
         if decision.delay_s is None:
             ticket.history.annotate(error)
         self._report(attempt, error, decision)
         self._end(attempt, cost_usd)
         return decision
-
-    def _slow_down(
-        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float
-    ) -> Decision | None:
-        """Let the limiter react to an error; return a decision if the error only means: wait."""
-        match error:
-            case RateLimited():
-                self._ledger.rate_limited += 1
-                self._emit("rate_limited", attempt, str(error), error.hint_s)
-                self._gate.rate_limited(attempt, error, now)
-            case Overloaded():
-                self._emit("overloaded", attempt, str(error), error.hint_s)
-                self._gate.overloaded(attempt, error, now)
-            case TransientError():
-                if error.status is None and self._gate.too_many_connections(attempt, now):
-                    return self._retries.wait_for_connection(call, now)
-                self._gate.record_failure()
-            case PoolUnusable():
-                pass
-            case _:
-                self._gate.record_refusal()
-        return None
 
     def _report(self, attempt: Attempt, error: ProviderError, decision: Decision) -> None:
         if isinstance(error, PoolUnusable):
@@ -386,7 +379,7 @@ class Pool:
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
         """Free what it held; one whose cost is unknown counts at its worst."""
         self._release_followers(attempt)
-        self._gate.release(attempt)
+        self._limiter.release(attempt)
         self._budget.settle(attempt.worst_usd, attempt.worst_usd if cost_usd is None else cost_usd)
         self._pump()
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Sequence
 
-    from astra_async.asking.throttle.bucket import Reservation
+    from astra_async.asking.throttle.rates import Reservation
     from astra_async.errors import ProviderError
     from astra_async.types import Completion, ModelRequest, RateLimits, Usage
 
@@ -109,18 +109,17 @@ class Attempt:
     request: ModelRequest
     on_limits: Callable[[Attempt, RateLimits], None]
     on_first_token: Callable[[Attempt], None]
-    number: int  # counts the pool's attempts
-    epoch: int  # number of rate signals before this request: only signals of the current epoch count
     sent_at: float  # on the pool's clock
-    crowd: int  # requests in flight when this one was sent, including this one
     reserved: Sequence[Reservation] = field(default=(), init=False)
     # Defaults below are class attributes, because creating an attempt is on the hot path.
+    number = 0  # counts the pool's attempts
+    epoch = 0  # number of rate limits before this request: only errors of the current epoch count
+    crowd = 0  # requests in flight when this one was sent, including this one
     worst_usd = 0.0  # reserved of the budget
     leads = False  # others wait for this request to warm the prompt cache
     led = False  # others have waited
     accepted = False  # the provider has accepted the request
-    let_in = False  # assumed to be accepted, perhaps only because no rejection came
-    counted = False  # the request has raised the concurrency limit, or never will
+    presumed = False  # counted as accepted, perhaps only because no rejection came, or over
     characters = 0  # streamed so far
 
     def limits(self, limits: RateLimits) -> None:
