@@ -35,8 +35,7 @@ class Sends:
         return self.pace.per_second
 
     def signal(self, *, hint_s: float | None = None, pause_s: float = 1.0, announced: bool = False) -> bool:
-        self.pace.forget(self.send(self.now))
-        self.pace.record_rejection(hint_s, self.now)
+        self.pace.record_rejection(self.send(self.now), self.now, hint_s, first=True)
         self.now += pause_s
         return self.pace.learn(self.now, announced=announced)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.estimate import Estimator
+    from astra_async.asking.throttle.retry import CallHistory
     from astra_async.types import ModelRequest, ModelSettings
 
 _ROUNDING_USD = 1e-9
@@ -57,11 +58,11 @@ class Budget:
         self._in_flight += 1
         self.reserved_usd += worst_usd
 
-    def settle(self, worst_usd: float, cost_usd: float) -> None:
-        """The request has ended and cost so much; pools that wait for room look again."""
+    def settle(self, worst_usd: float, cost_usd: float | None) -> None:
+        """Replace a reservation by the cost, None for an unknown cost: it counts as the worst case."""
         self._in_flight -= 1
         self.reserved_usd = self.reserved_usd - worst_usd if self._in_flight else 0.0
-        self.spent_usd += cost_usd
+        self.spent_usd += worst_usd if cost_usd is None else cost_usd
         waiting, self._waiting = self._waiting, {}
         for wake in waiting:
             wake()
@@ -99,7 +100,7 @@ class Ledger:
         self._price = price
         self._budget = budget
         self._began_at = now
-        self._seconds: deque[tuple[int, int]] = deque()  # tokens by second, of the last minute
+        self._seconds: deque[tuple[int, int]] = deque(maxlen=_WINDOW_S)  # tokens by second
 
     def worst_usd(self, request: ModelRequest) -> float:
         """The most that a request can cost: nothing cached, `max_tokens` of output; 0 without a budget."""
@@ -110,14 +111,15 @@ class Ledger:
         return max(self._price(usage) or 0.0, self._price(written) or 0.0)
 
     def bill(
-        self, request: ModelRequest, usage: Usage | None, characters: int, now: float
-    ) -> tuple[float | None, bool]:
-        """Count an attempt's tokens; US dollars or None, and whether any of them are an estimate.
+        self, call: CallHistory, request: ModelRequest, usage: Usage | None, characters: int, now: float
+    ) -> float | None:
+        """Add the tokens and cost of an attempt to `call`. Return the cost in US dollars, None if unknown.
 
-        Tokens are estimated where the provider is silent.
+        Tokens that the provider does not report are estimated.
         """
         filled = self._estimator.fill(usage, request, characters)
-        cost_usd, is_estimate = self._price(filled), filled is not usage
+        cost_usd = self._price(filled)
+        call.add_cost(cost_usd, estimated=filled is not usage)
         inputs, outputs = filled.input_tokens or 0, filled.output_tokens or 0
         self.input_tokens += inputs
         self.output_tokens += outputs
@@ -127,8 +129,7 @@ class Ledger:
             self._seconds[-1] = (second, self._seconds[-1][1] + inputs + outputs)
         else:
             self._seconds.append((second, inputs + outputs))
-            self._forget(now)
-        return cost_usd, is_estimate
+        return cost_usd
 
     def exhausted(self, worst_usd: float) -> BudgetExhausted:
         """Why a request of that size cannot go."""
@@ -144,11 +145,7 @@ class Ledger:
         return {name: getattr(self, name) for name in names}
 
     def tokens_per_minute(self, now: float) -> float:
-        """Tokens of the last minute, scaled up while the pool is younger than that."""
-        self._forget(now)
+        """Return the tokens of the last minute, scaled up while the pool is younger than a minute."""
         seconds = min(float(_WINDOW_S), max(1.0, now - self._began_at))
-        return sum(tokens for _, tokens in self._seconds) * 60 / seconds
-
-    def _forget(self, now: float) -> None:
-        while self._seconds and self._seconds[0][0] <= now - _WINDOW_S:
-            self._seconds.popleft()
+        tokens = sum(tokens for second, tokens in self._seconds if second > now - _WINDOW_S)
+        return tokens * 60 / seconds

@@ -36,25 +36,17 @@ class Concurrency:
 
     Attributes:
         limit: requests that may be in flight; a fraction while it grows.
+        ramp: spreads requests over the round trip.
     """
 
-    def __init__(self, maximum: int) -> None:
+    def __init__(self, maximum: int, now: float) -> None:
         self.maximum = max(1, maximum)
         self.limit = float(min(START, self.maximum))
         self._slow_start = True
         self._overloads: deque[float] = deque(maxlen=_OVERLOADS)
         self._outcomes: deque[bool] = deque(maxlen=_OUTCOMES)
-        self._ramp: TokenBucket | None = None
+        self.ramp = TokenBucket(math.inf, now)
         self._round_s = 0.0
-
-    def ready_at(self, now: float) -> float:
-        """Return when the ramp allows the next request: `now` if at once."""
-        return now if self._ramp is None else self._ramp.ready_at(now)
-
-    def record_send(self, now: float) -> None:
-        """Record that a request is sent."""
-        if self._ramp is not None:
-            self._ramp.take(1.0, now)
 
     def grow(self, in_flight: int) -> None:
         """Raise the limit for an accepted request, if at least 80 % of the limit is in use."""
@@ -64,10 +56,11 @@ class Concurrency:
 
     def record_round_trip(self, seconds: float, now: float) -> None:
         """Adapt the ramp to the seconds from sending a request to its acceptance."""
-        self._round_s = seconds if self._ramp is None else 0.9 * self._round_s + 0.1 * seconds
+        is_first, self._round_s = not self._round_s, 0.9 * (self._round_s or seconds) + 0.1 * seconds
         per_second = _SENDS_PER_LIMIT * self.limit / max(self._round_s, _SHORTEST_ROUND_S)
-        self._ramp = self._ramp or TokenBucket(per_second, now)
-        self._ramp.set_rate(per_second, now)
+        if is_first:
+            self.ramp = TokenBucket(per_second, now)
+        self.ramp.set_rate(per_second, now)
 
     def cut(self, factor: float) -> None:
         """Lower the limit, to 1 at the least, and end the slow start."""
@@ -199,21 +192,14 @@ class Pause:
         until: end of the pause on the pool's clock.
         expected_until: the same without jitter: when the provider expects requests again.
         reason: what began the pause.
+        bursts: bursts of rejections since a request was accepted.
     """
 
     def __init__(self, rng: random.Random) -> None:
         self.until = self.expected_until = -math.inf
         self.reason = ""
         self._rng = rng
-        self._bursts = 0  # bursts of rejections since a request was accepted
-
-    def record_burst(self) -> None:
-        """Record that a burst of rejections begins."""
-        self._bursts += 1
-
-    def record_accepted(self, bursts_since: int) -> None:
-        """Record an accepted request; `bursts_since` bursts began after it was sent."""
-        self._bursts = min(self._bursts, bursts_since)
+        self.bursts = 0
 
     def length_s(self, hint_s: float | None) -> float:
         """Return the seconds to pause: the provider's hint, else half more with each burst.
@@ -222,7 +208,7 @@ class Pause:
         retry after 0 or 1 s until a window of a minute ends.
         """
         hinted = hint_s is not None and math.isfinite(hint_s)
-        bursts = self._bursts - _BURSTS_BEFORE_DOUBT if hinted else self._bursts
+        bursts = self.bursts - _BURSTS_BEFORE_DOUBT if hinted else self.bursts
         backoff_s = min(LONGEST_BACKOFF_S, 1.5 ** min(bursts, 14)) * self._rng.uniform(0.5, 1.0)
         if hint_s is None or not hinted:
             return backoff_s

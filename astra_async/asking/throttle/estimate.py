@@ -11,7 +11,7 @@ from astra_async.types import DEFAULT_MAX_TOKENS, Usage
 
 if TYPE_CHECKING:
     from astra_async.asking.throttle.rates import Dimension
-    from astra_async.types import ModelRequest
+    from astra_async.types import ModelRequest, Provider
 
 BYTES_PER_TOKEN = 3.2
 # Before the first exact count: too much in hand is returned, too little is a violation.
@@ -23,6 +23,7 @@ _FIRST_OUTPUT_GUESS = 1_000
 _OUTPUTS_KEPT = 200
 _PERCENTILE = 0.9
 _PROMPTS_KEPT = 4_096
+CACHE_LIFETIME_S = 300.0  # Anthropic's default, the shortest documented; every read renews it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,10 @@ class Demand:
 class Estimator:
     """Knows the prompts of one pool and the lengths of its answers."""
 
-    def __init__(
-        self, *, max_tokens: int | None, charges_max_tokens: bool, cached_input_is_exempt: bool
-    ) -> None:
+    def __init__(self, max_tokens: int | None, provider: Provider | None = None) -> None:
         self._max_tokens = max_tokens or DEFAULT_MAX_TOKENS
-        self._charges_max_tokens = charges_max_tokens
-        self._exempt = cached_input_is_exempt
+        self._charges_max_tokens = provider is not None and provider.charges_max_tokens
+        self._exempt = provider is not None and provider.cached_input_is_exempt
         self._prompts: dict[str, _Prompt] = {}
         self._counted_bytes = 0
         self._counted_tokens = 0
@@ -91,15 +90,15 @@ class Estimator:
             output_tokens=guess if streamed is None else streamed,
         )
 
-    def believed(self, usage: Usage, request: ModelRequest, characters: int) -> Usage:
-        """The usage without counts that cannot be true: nothing, or next to nothing, for what was there.
+    def believed(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage | None:
+        """Return the usage without counts that cannot be true.
 
-        Servers that count nothing send 0, or 1; others only what no cache held. Where nothing came and
-        nothing is counted, that is the provider's word.
+        Servers that count nothing send 0 or 1; others count only what no cache held. If nothing came and
+        nothing is counted, the usage is true.
         """
-        inputs, outputs = usage.input_tokens, usage.output_tokens
-        if not (characters or inputs or outputs):
+        if usage is None or not (characters or usage.input_tokens or usage.output_tokens):
             return usage
+        inputs, outputs = usage.input_tokens, usage.output_tokens
         if inputs is not None and inputs * _MOST_BYTES_PER_TOKEN < self._prompt(request).size_bytes:
             inputs = None
         if outputs is not None and outputs * _MOST_BYTES_PER_TOKEN < characters:
@@ -108,24 +107,25 @@ class Estimator:
             return usage
         return replace(usage, input_tokens=inputs, output_tokens=outputs)
 
-    def actual(self, usage: Usage) -> Demand | None:
-        """What a finished request took from the buckets; None where the provider did not say."""
-        if usage.input_tokens is None or usage.output_tokens is None:
-            return None
-        exempt = (usage.cached_tokens or 0) if self._exempt else 0
-        return Demand(max(0, usage.input_tokens - exempt), usage.output_tokens)
-
-    def learn(self, request: ModelRequest, usage: Usage) -> None:
-        """Take in an exact count."""
+    def learn(self, request: ModelRequest, usage: Usage) -> Demand | None:
+        """Learn from the usage of an answer. Return what it took from the limits, None if not reported."""
         if usage.input_tokens:
             prompt = self._prompt(request)
-            if prompt.tokens is None:  # the average takes each prompt's first count only
+            if prompt.tokens is None:  # The average counts each prompt once.
                 self._counted_bytes += prompt.size_bytes
                 self._counted_tokens += usage.input_tokens
             prompt.tokens = usage.input_tokens
             prompt.cached = usage.cached_tokens if usage.cached_tokens is not None else prompt.cached
         if usage.output_tokens:
-            self._learn_output(usage.output_tokens)
+            # Both hold the latest outputs: in the order in which they came, and sorted.
+            self._recent.append(usage.output_tokens)
+            insort(self._sorted, usage.output_tokens)
+            if len(self._recent) > _OUTPUTS_KEPT:
+                del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        exempt = (usage.cached_tokens or 0) if self._exempt else 0
+        return Demand(max(0, usage.input_tokens - exempt), usage.output_tokens)
 
     def _cached(self, request: ModelRequest, prompt: _Prompt, tokens: float) -> float:
         """What of the input is read from the cache: what was counted so, or all but what was said last."""
@@ -164,12 +164,34 @@ class Estimator:
             return min(self._max_tokens, _FIRST_OUTPUT_GUESS)
         return self._sorted[int(_PERCENTILE * (len(self._sorted) - 1))]
 
-    def _learn_output(self, tokens: int) -> None:
-        # Both hold the same numbers: the latest, in the order they came and in the order of size.
-        self._recent.append(tokens)
-        insort(self._sorted, tokens)
-        if len(self._recent) > _OUTPUTS_KEPT:
-            del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+
+class PromptCache:
+    """Prompts and conversations in the provider's cache, by their hashes (rule 13)."""
+
+    def __init__(self) -> None:
+        self._warm_until: dict[str, float] = {}
+        self._uncacheable: set[str] = set()
+
+    def is_warm(self, prompt_sha256: str, now: float) -> bool:
+        """Return True if a request sent now would read the cache."""
+        return now < self._warm_until.get(prompt_sha256, 0.0)
+
+    def needs_leader(self, prompt_sha256: str, now: float) -> bool:
+        """Return True if a request sent now would write the cache."""
+        return not (self.is_warm(prompt_sha256, now) or prompt_sha256 in self._uncacheable)
+
+    def record_warm(self, prompt_sha256: str, until: float) -> None:
+        """Record that the cache holds a prompt."""
+        until = max(until, self._warm_until.pop(prompt_sha256, 0.0))  # Insert it last, as recently used.
+        while len(self._warm_until) >= _PROMPTS_KEPT:
+            del self._warm_until[next(iter(self._warm_until))]
+        self._warm_until[prompt_sha256] = until
+
+    def record_uncacheable(self, prompt_sha256: str) -> None:
+        """Record that a leader wrote nothing: the prompt is too short to be cached."""
+        if len(self._uncacheable) < _PROMPTS_KEPT:
+            self._uncacheable.add(prompt_sha256)
+            self._warm_until.pop(prompt_sha256, None)
 
 
 @dataclass(slots=True)

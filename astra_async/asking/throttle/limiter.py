@@ -11,13 +11,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from astra_async.asking.throttle.concurrency import Concurrency, EnforcedLimit, Pause, Reopening
+from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.rates import Account, Bucket, Dimension, SendRate, is_per_minute
 from astra_async.errors import ConfigError, Overloaded, RateLimited, TransientError
 
 if TYPE_CHECKING:
     import random
 
-    from astra_async.asking.throttle.estimate import Demand, Estimator
+    from astra_async.asking.throttle.estimate import Estimator
     from astra_async.asking.throttle.retry import Attempt
     from astra_async.errors import ProviderError
     from astra_async.types import ModelRequest, ModelSettings, RateLimits, RateWindow
@@ -29,6 +30,7 @@ PARKED_S = 600.0
 SILENCE_S = 2.5
 _MOST_IN_SILENCE = 256  # Beyond this concurrency only a provider that responds gets more requests.
 _REJECTED_WITHIN_S = 0.5
+_NOTHING = Demand(0.0, 0.0)
 _CONNECTION_REFUSED_WITHIN_S = 2.0
 _DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
@@ -37,7 +39,7 @@ class Emit(Protocol):
     """Records an event."""
 
     def __call__(
-        self, kind: EventKind, attempt: Attempt | None, detail: str, seconds: float | None = None
+        self, kind: EventKind, attempt: Attempt | None, detail: str, s: float | None = None, /
     ) -> None:
         """Record an event of the pool, or of one request."""
 
@@ -46,6 +48,7 @@ class Limiter:
     """Rate limiter of one pool.
 
     Attributes:
+        in_flight: requests in flight by number, in the order of sending.
         buckets: the known limits per minute.
         pause: the shared pause.
         send_rate: the rate learned from rejections.
@@ -65,14 +68,14 @@ class Limiter:
         self.pause = Pause(rng)
         self.send_rate = SendRate()
         self._account = account or Account()
-        self._concurrency = Concurrency(settings.max_in_flight)
+        self._concurrency = Concurrency(settings.max_in_flight, now)
         self._enforced = EnforcedLimit()
         self._reopening = Reopening(now)
         if self.buckets:
             self._reopening.record_response()  # The limits are known already.
         self._estimator = estimator
         self._emit = emit
-        self._in_flight: dict[int, Attempt] = {}  # in the order of sending
+        self.in_flight: dict[int, Attempt] = {}
         self._unheard: deque[Attempt] = deque()  # requests without a response, in the order of sending
         self._sends = 0
         self._epoch = 0
@@ -81,19 +84,9 @@ class Limiter:
         self._reported: set[str] = set()
 
     @property
-    def in_flight(self) -> int:
-        """The number of requests in flight."""
-        return len(self._in_flight)
-
-    @property
     def limit(self) -> int:
         """The concurrency limit."""
         return int(self._concurrency.limit)
-
-    @property
-    def oldest_sent_at(self) -> float:
-        """When the oldest request in flight was sent; infinity if none is in flight."""
-        return next((attempt.sent_at for attempt in self._in_flight.values()), math.inf)
 
     # --- sending --------------------------------------------------------------------------------------
 
@@ -105,13 +98,13 @@ class Limiter:
         if self.pause.until > now:
             return self.pause.until, "pause"
         self._assume_accepted(SILENCE_S, now)
-        in_flight = self.in_flight
-        if in_flight >= self.limit:
+        in_flight = len(self.in_flight)
+        if in_flight >= int(self._concurrency.limit):
             return self._unheard[0].sent_at + SILENCE_S if self._unheard else math.inf, "concurrency"
         rules = (
             (self._enforced.ready_at(in_flight, now), "concurrency"),
             (self._reopening.ready_at(now), "opening"),
-            (self._concurrency.ready_at(now), "opening"),
+            (self._concurrency.ramp.ready_at(now), "opening"),
             (self.send_rate.ready_at(now), "send rate"),
             (self._account.ready_at(self.send_rate, now), "send rate"),
         )
@@ -125,11 +118,11 @@ class Limiter:
         now = attempt.sent_at
         self._sends += 1
         attempt.number, attempt.epoch = self._sends, self._epoch
-        self._in_flight[attempt.number] = attempt
-        attempt.crowd = self.in_flight
+        self.in_flight[attempt.number] = attempt
+        attempt.crowd = len(self.in_flight)
         self._unheard.append(attempt)
         self._reopening.record_send(now)
-        self._concurrency.record_send(now)
+        self._concurrency.ramp.take(1.0, now)
         self.send_rate.record_send(attempt.number, now)
         self._account.record_send(self.send_rate, now)
         if self.buckets:
@@ -141,7 +134,7 @@ class Limiter:
 
     def release(self, attempt: Attempt) -> None:
         """Free the slot of a request that has ended."""
-        del self._in_flight[attempt.number]
+        del self.in_flight[attempt.number]
         attempt.presumed = True
 
     def withdraw(self, attempt: Attempt, now: float) -> None:
@@ -196,7 +189,7 @@ class Limiter:
     def record_accepted(self, attempt: Attempt, now: float) -> None:
         """Record that the provider accepted a request: its answer has begun or is complete."""
         attempt.accepted = True
-        self.pause.record_accepted(self._epoch - attempt.epoch)
+        self.pause.bursts = min(self.pause.bursts, self._epoch - attempt.epoch)
         if not attempt.presumed:
             self._presume(attempt, now)
         self._concurrency.record_round_trip(now - attempt.sent_at, now)
@@ -205,8 +198,11 @@ class Limiter:
         """Record a complete answer."""
         self._concurrency.record_outcome(failed=False)
 
-    def record_error(self, attempt: Attempt, error: ProviderError, now: float) -> bool:
-        """Slow down after an error. Return True if a connection was lost because too many are open."""
+    def record_error(self, attempt: Attempt, error: ProviderError, now: float) -> None:
+        """Slow down after an error. Mark connections that were refused because too many are open."""
+        if error.usage is None and not attempt.accepted and not isinstance(error, TransientError):
+            # The provider processed no tokens. OpenAI documents that the request itself still counts.
+            self.settle(attempt, _NOTHING, now)
         match error:
             case RateLimited():
                 self._emit("rate_limited", attempt, str(error), error.hint_s)
@@ -215,13 +211,11 @@ class Limiter:
                 self._emit("overloaded", attempt, str(error), error.hint_s)
                 self._shed_load(attempt, error, now)
             case TransientError():
-                if self._exceeds_connections(attempt, error, now):
-                    return True
-                if self._concurrency.record_outcome(failed=True):
+                attempt.refused = self._exceeds_connections(attempt, error, now)
+                if not attempt.refused and self._concurrency.record_outcome(failed=True):
                     self._report_cut()
-                return False
+                return
         self._reopening.record_response()
-        return False
 
     def pause_for(self, seconds: float, reason: str, now: float) -> None:
         """Pause all requests of the pool, or extend the pause (rule 8)."""
@@ -233,16 +227,15 @@ class Limiter:
 
     def _slow_down(self, attempt: Attempt, error: RateLimited, now: float) -> None:
         """React to a rate limit: one pause for all, and one change of the send rate for a burst."""
-        self.send_rate.forget(attempt.number)
         is_first = attempt.epoch == self._epoch
         self._epoch += is_first
         # A rejection right after an increase of the send rate does not suggest an enforced limit.
         new_burst = is_first and not (self.send_rate.trying and self._enforced.limit is None)
         explained = self._explains(attempt, now, new_burst=new_burst)
+        self.send_rate.record_rejection(attempt.number, attempt.sent_at, error.hint_s, first=is_first)
         if is_first:
             self._paused_by = "concurrency" if explained else "rate"
-            self.pause.record_burst()
-            self.send_rate.record_rejection(error.hint_s, attempt.sent_at)
+            self.pause.bursts += 1
         if is_first or error.hint_s is not None:
             self.pause_for(self.pause.length_s(error.hint_s), str(error), now)
 
@@ -251,7 +244,7 @@ class Limiter:
         cut = attempt.epoch == self._epoch and self._concurrency.record_overload(now)
         if cut:
             self._epoch += 1
-            self.pause.record_burst()
+            self.pause.bursts += 1
             self._report_cut()
         if cut or error.hint_s:
             self.pause_for(self.pause.length_s(error.hint_s), str(error), now)
@@ -282,15 +275,16 @@ class Limiter:
         attempt.presumed = True
         self._reopening.record_response()
         self._enforced.record_accepted(attempt.crowd, now)
-        if attempt.epoch == self._epoch and (attempt.accepted or self.limit < _MOST_IN_SILENCE):
-            self._concurrency.grow(self.in_flight if attempt.accepted else self.limit)
+        limit = int(self._concurrency.limit)
+        if attempt.epoch == self._epoch and (attempt.accepted or limit < _MOST_IN_SILENCE):
+            self._concurrency.grow(len(self.in_flight) if attempt.accepted else limit)
 
     def _buckets_ready_at(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         demand = self._estimator.demand(request, warm=warm)
         at, reason = now, ""
         for dimension, bucket in self.buckets.items():
             ready, name = bucket.ready_at(now), dimension.replace("_", " ")
-            if ready > now and not self._in_flight and bucket.is_below(demand.of(dimension)):
+            if ready > now and not self.in_flight and bucket.is_below(demand.of(dimension)):
                 # The announced limit cannot be kept: send one request at a time and learn from rejections.
                 detail = f"one at a time: {bucket.per_minute:g} {name} a minute are announced"
                 if detail not in self._reported:

@@ -182,10 +182,12 @@ class SendRate:
 
     Attributes:
         per_second: requests per second, None while unknown.
+        trying: the rate is higher than the last one that held.
     """
 
     def __init__(self) -> None:
         self.per_second: float | None = None
+        self.trying = False
         # No credit for late timers: after a pause, credit would shorten the first distance.
         self._tokens = TokenBucket(1.0, 0.0, credit_s=0.0)
         self._accepted: dict[int, float] = {}  # send times by number, without rejected requests
@@ -199,11 +201,6 @@ class SendRate:
         self._step = _STEP
         self._patience = 1
         self._clean_since, self._clean_sends = 0.0, 0
-
-    @property
-    def trying(self) -> bool:
-        """True if the rate is higher than the last one that held."""
-        return self.per_second is not None and self._held is not None and self.per_second > self._held
 
     def ready_at(self, now: float) -> float:
         """Raise a rate that has held, and return when the next request may be sent: `now` if at once."""
@@ -225,12 +222,14 @@ class SendRate:
             del self._accepted[oldest]
 
     def forget(self, number: int) -> None:
-        """Forget request `number`, because it was rejected or never sent."""
+        """Forget request `number`, because it was never sent."""
         self._accepted.pop(number, None)
 
-    def record_rejection(self, hint_s: float | None, sent_at: float) -> None:
-        """Record the first rejection of a burst, of a request sent at `sent_at`."""
-        self._rejected_at, self._hint_s = sent_at, hint_s or 0.0
+    def record_rejection(self, number: int, sent_at: float, hint_s: float | None, *, first: bool) -> None:
+        """Record that request `number` was rejected, perhaps as the first one of a burst."""
+        self._accepted.pop(number, None)
+        if first:
+            self._rejected_at, self._hint_s = sent_at, hint_s or 0.0
 
     def recent(self, now: float) -> list[float]:
         """Return the send times of the last ten seconds, without rejected requests."""
@@ -261,6 +260,7 @@ class SendRate:
         return True
 
     def _set(self, per_second: float, now: float) -> None:
+        self.trying = False
         self.per_second = max(per_second, _SLOWEST)
         self._tokens.set_rate(self.per_second * _AIM, now)
 
@@ -300,6 +300,7 @@ class SendRate:
         self._held = rate
         self._clean_since, self._clean_sends = now, 0
         self._set(max(rate, min(self._next(rate), _MOST_ABOVE_USE * used)), now)
+        self.trying = self.per_second != rate
 
     def _revert(self, rate: float, now: float) -> None:
         """Return to the rate that held. Each failure close to it doubles the time until the next try."""

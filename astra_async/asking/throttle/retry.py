@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from astra_async.errors import Overloaded, PoolUnusable, RateLimited, TransientError
 
 if TYPE_CHECKING:
+    import asyncio
     import random
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from astra_async.asking.throttle.rates import Reservation
     from astra_async.errors import ProviderError
@@ -44,15 +45,12 @@ class RejectionStreak:
     since: float = math.inf
     latest: float = -math.inf
 
-    def add(self, now: float) -> None:
-        """Add a rejection."""
+    def add(self, now: float) -> bool:
+        """Add a rejection. Return True if the rejections have lasted at least `GIVE_UP_S`."""
         if now - self.latest > GIVE_UP_S + LONGEST_BACKOFF_S:
             self.count, self.since = 0, now
         self.count += 1
         self.latest = now
-
-    def too_long(self, now: float) -> bool:
-        """Return True if the rejections have lasted at least `GIVE_UP_S`."""
         return now - self.since >= GIVE_UP_S
 
 
@@ -102,14 +100,14 @@ class CallHistory:
         return copy
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(eq=False)
 class Attempt:
     """One request in flight, and the CallWatch that its provider reports to."""
 
     request: ModelRequest
+    sent_at: float  # on the pool's clock
     on_limits: Callable[[Attempt, RateLimits], None]
     on_first_token: Callable[[Attempt], None]
-    sent_at: float  # on the pool's clock
     reserved: Sequence[Reservation] = field(default=(), init=False)
     # Defaults below are class attributes, because creating an attempt is on the hot path.
     number = 0  # counts the pool's attempts
@@ -117,8 +115,8 @@ class Attempt:
     crowd = 0  # requests in flight when this one was sent, including this one
     worst_usd = 0.0  # reserved of the budget
     leads = False  # others wait for this request to warm the prompt cache
-    led = False  # others have waited
     accepted = False  # the provider has accepted the request
+    refused = False  # the connection was lost because the provider limits connections
     presumed = False  # counted as accepted, perhaps only because no rejection came, or over
     characters = 0  # streamed so far
 
@@ -135,6 +133,20 @@ class Attempt:
         self.characters += characters
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class QueuedCall:
+    """A call and its place in the queue."""
+
+    request: ModelRequest
+    history: CallHistory = field(default_factory=CallHistory)
+    place: float = 0.0  # kept over retries, unless the call is moved to the tail
+    ahead: float = 0.0  # places ahead of the tail at which the call is queued first
+    wake: asyncio.Future[None] | None = None  # awaited by the call's task while it waits
+    attempt: Attempt | None = None  # granted, but not used yet
+    yielded: bool = False  # moved to the tail once, because its prompt is rejected again and again
+    left: bool = False  # cancelled, or told that the pool has ended
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Decision about a failed attempt.
@@ -143,13 +155,13 @@ class Decision:
         delay_s: seconds until the call is queued again; None to give it up. The delay holds no slot.
         to_tail: queue the call behind all others.
         pause_s: pause the whole pool for so many seconds; 0 for no pause.
-        end_pool: why no request of the pool can succeed; empty if others may.
+        end_pool: why no request of the pool can succeed, None if others may.
     """
 
     delay_s: float | None = None
     to_tail: bool = False
     pause_s: float = 0.0
-    end_pool: str = ""
+    end_pool: PoolUnusable | None = None
 
 
 class RetryPolicy:
@@ -160,9 +172,13 @@ class RetryPolicy:
     behind them is down. A first token does not: a server that cuts every stream would bill each call twice.
 
     Invariant: transport retries never exceed 10 % of the successes plus ten, except from the queue's end.
+
+    Attributes:
+        probes: failed probes of an outage. While it is above 0, only one request may be in flight.
     """
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, model: str, rng: random.Random) -> None:
+        self._model = model
         self._rng = rng
         self._retries_left = _FREE_RETRIES
         # Since the last accepted request, of all prompts and of each prompt (keys are prompt hashes).
@@ -171,15 +187,10 @@ class RetryPolicy:
         self._rejected_prompts: set[str] = set()
         # Since the last response.
         self._failures: Counter[str] = Counter()
-        self._probes, self._outage_at = 0, math.inf
+        self.probes, self._outage_at = 0, math.inf
         # Since the last complete answer.
         self._failures_since_answer: Counter[str] = Counter()
         self._likeness, self._refusals = "", Counter[str]()
-
-    @property
-    def outage(self) -> bool:
-        """True if the provider does not respond: probe it with one request at a time."""
-        return self._probes > 0
 
     def record_accepted(self, prompt_sha256: str) -> None:
         """Record that the provider accepted a request: it ends the rejections, but not an outage."""
@@ -199,56 +210,51 @@ class RetryPolicy:
         streak = self._rejections_by_prompt.get(prompt_sha256)
         return streak is not None and streak.count >= _YIELD_AFTER
 
-    def wait_for_connection(self, call: CallHistory, now: float) -> Decision | None:
-        """Retry a connection that was refused because too many are open, for half an hour at most."""
-        call.rejections.add(now)
-        return None if call.rejections.too_long(now) else Decision(delay_s=0.0)
-
     def decide(
-        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float, oldest_sent_at: float
+        self,
+        call: CallHistory,
+        attempt: Attempt,
+        error: ProviderError,
+        now: float,
+        in_flight: Iterable[Attempt],
     ) -> Decision:
-        """Record a failed attempt and decide what becomes of its call.
-
-        Args:
-            call: the history of the call.
-            attempt: the failed attempt.
-            error: the error that ended the attempt.
-            now: the time on the pool's clock.
-            oldest_sent_at: when the oldest request in flight was sent; infinity if none is in flight.
-        """
+        """Record a failed attempt and decide what becomes of its call."""
+        # The pool pays a call twice at most: an error after the first token is billed, whatever it is.
+        call.cut_streams += attempt.accepted or bool(error.usage and error.usage.output_tokens)
         match error:
             case RateLimited() | Overloaded():
-                return self._decide_rejection(call, attempt, error, now, oldest_sent_at)
+                answering = any(each.sent_at < now - _REJECTED_WITHIN_S for each in in_flight)
+                return self._decide_rejection(call, attempt, error, now, answering=answering)
             case TransientError():
+                if attempt.refused and not call.rejections.add(now):
+                    return Decision(delay_s=0.0)
                 return self._decide_failure(call, attempt, error, now)
             case PoolUnusable():
-                return Decision(end_pool=str(error))
+                return Decision(end_pool=error)
             case _:
                 return self._decide_refusal(attempt, error)
 
     def _decide_rejection(
-        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float, oldest_sent_at: float
+        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float, *, answering: bool
     ) -> Decision:
         """A rejection is retried until rejections have lasted for half an hour."""
         prompt, overloaded = attempt.request.prompt_sha256, isinstance(error, Overloaded)
         if not overloaded:
             self._end_outage()
-        of_prompt = self._rejections_by_prompt.setdefault(prompt, RejectionStreak())
-        for streak in (of_prompt, self._rejections, call.rejections):
-            streak.add(now)
         self._rejected_prompts.add(prompt)
+        of_prompt = self._rejections_by_prompt.setdefault(prompt, RejectionStreak())
+        prompt_too_long, all_too_long = of_prompt.add(now), self._rejections.add(now)
+        call_too_long = call.rejections.add(now)
         if error.hint_s is not None and GIVE_UP_S < error.hint_s < math.inf:
             wait = f"the provider asks to wait {error.hint_s / 3600:.1f} hours ({error})"
-            return Decision(delay_s=0.0, end_pool=f"{wait}; run the same command again then")
-        rejects_all = self._rejections.too_long(now) and len(self._rejected_prompts) >= _PROMPTS
-        if rejects_all and now - oldest_sent_at <= _REJECTED_WITHIN_S:
+            return Decision(delay_s=0.0, end_pool=self._unusable(wait, "run the same command again then"))
+        if all_too_long and len(self._rejected_prompts) >= _PROMPTS and not answering:
             reason = f"no request was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
             remedy = "check quota and balance, or run the same command again later"
-            return Decision(end_pool=f"{reason}; {remedy}")
-        call.cut_streams += _was_billed(attempt, error)
+            return Decision(end_pool=self._unusable(reason, remedy, error))
         # After half an hour a prompt's calls have one attempt each: otherwise each would wait as long anew.
-        hopeless = of_prompt.count >= _SIMILAR_ERRORS and of_prompt.too_long(now)
-        if hopeless or call.rejections.too_long(now) or call.cut_streams >= CUT_STREAMS:
+        hopeless = of_prompt.count >= _SIMILAR_ERRORS and prompt_too_long
+        if hopeless or call_too_long or call.cut_streams >= CUT_STREAMS:
             return Decision()
         delay_s = 0.0  # A rate limit, or an overload with a hint, pauses the whole pool instead.
         if overloaded:
@@ -265,16 +271,15 @@ class RetryPolicy:
         self._failures_since_answer[prompt] += 1
         outage = self._failures.total() >= _SIMILAR_ERRORS and len(self._failures) >= _PROMPTS
         # Requests that were in flight when the outage began are not probes.
-        if outage and (self._probes == 0 or attempt.sent_at >= self._outage_at):
-            self._probes += 1
+        if outage and (self.probes == 0 or attempt.sent_at >= self._outage_at):
+            self.probes += 1
             self._outage_at = now
-        pause_s = min(LONGEST_BACKOFF_S, 2.0**self._probes) if self._probes else 0.0
-        if self._probes > PROBES:
+        pause_s = min(LONGEST_BACKOFF_S, 2.0**self.probes) if self.probes else 0.0
+        if self.probes > PROBES:
             reason = f"no request is answered any more, the latest error: {error}"
             remedy = "check base_url and the network, then run the same command again"
-            return Decision(pause_s=pause_s, end_pool=f"{reason}; {remedy}")
+            return Decision(pause_s=pause_s, end_pool=self._unusable(reason, remedy, error))
         call.failures += 1
-        call.cut_streams += _was_billed(attempt, error)
         prompt_breaks_servers = self._failures_since_answer[prompt] >= _SIMILAR_ERRORS * ATTEMPTS
         if call.failures >= ATTEMPTS or call.cut_streams >= CUT_STREAMS or prompt_breaks_servers:
             return Decision(pause_s=pause_s)
@@ -294,12 +299,12 @@ class RetryPolicy:
         if not shared_cause or self._refusals.total() < _SIMILAR_ERRORS:
             return Decision()
         remedy = "check the key and the model's settings, then run the same command again"
-        return Decision(end_pool=f"every request is refused alike: {error}; {remedy}")
+        return Decision(end_pool=self._unusable(f"every request is refused alike: {error}", remedy, error))
+
+    def _unusable(self, reason: str, remedy: str, error: ProviderError | None = None) -> PoolUnusable:
+        status, code = (error.status, error.code) if error else (None, None)
+        return PoolUnusable(f"{self._model}: {reason}; {remedy}", status=status, code=code)
 
     def _end_outage(self) -> None:
         self._failures.clear()
-        self._probes, self._outage_at = 0, math.inf
-
-
-def _was_billed(attempt: Attempt, error: ProviderError) -> bool:
-    return attempt.accepted or bool(error.usage and error.usage.output_tokens)
+        self.probes, self._outage_at = 0, math.inf
