@@ -64,6 +64,19 @@ def test_a_conversation_that_is_cached_goes_ahead_and_starves_nobody() -> None:
     assert run(main) == ["0.0", "1.0", "0.1", "2.0"]
 
 
+def test_a_call_that_waits_is_overtaken_by_a_thousand_conversations_at_most() -> None:
+    async def main(loop: VirtualLoop) -> list[str]:
+        provider = Noting()
+        pool = pool_of(provider, loop)
+        await pool.call(request(0, cache=True))
+        first = request(8, "other")
+        await in_line(pool, [first, request(9, "other"), *[going_on(1, 1)] * 1100])
+        await pool.close()
+        return provider.sent
+
+    assert 500 < run(main).index("9.0") < 1030
+
+
 def test_one_whose_beginning_is_no_longer_cached_waits_like_everybody() -> None:
     async def main(loop: VirtualLoop) -> list[str]:
         provider = Noting()

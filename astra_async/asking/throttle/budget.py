@@ -1,4 +1,4 @@
-"""Rule 14: what requests cost, and a ceiling on it that counts requests in flight at their worst case."""
+"""Cost of requests, and a ceiling that counts requests in flight at their worst case (rule 14)."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ Fit = Literal["now", "later", "never"]
 
 
 class Budget:
-    """A ceiling in US dollars, shared by the pools of a run; without one there is room for everything.
+    """Ceiling in US dollars, shared by the pools of a run.
 
-    spent + reserved never passes the ceiling when a request is admitted. A request can still cost more
-    than its worst case where a provider bills more than `max_tokens`; then admission ends the sooner.
+    A request is admitted only if spent + reserved stays under the ceiling. A provider that bills more than
+    `max_tokens` can still exceed a request's worst case; then admission ends earlier.
 
     Args:
-        ceiling_usd: what the run may cost in all; above 0.
-        spent_usd: what earlier sessions of the same run have cost.
+        ceiling_usd: maximum cost of the run, above 0; None for no ceiling.
+        spent_usd: cost of earlier invocations of the same run.
 
     Attributes:
-        spent_usd: what finished requests have cost.
-        reserved_usd: the worst case of what is in flight.
+        spent_usd: cost of finished requests.
+        reserved_usd: worst case of the requests in flight.
+
+    Raises:
+        ConfigError: the ceiling is not above 0.
     """
 
     def __init__(self, ceiling_usd: float | None = None, *, spent_usd: float = 0.0) -> None:
@@ -47,14 +50,14 @@ class Budget:
         self._waiting: dict[Callable[[], None], None] = {}
 
     def fits(self, worst_usd: float) -> Fit:
-        """Whether a request may go now, later if those in flight cost less than feared, or never."""
+        """Return when a request fits: now, later if requests in flight cost less than reserved, or never."""
         most = self.ceiling_usd + _ROUNDING_USD
         if self.spent_usd + self.reserved_usd + worst_usd <= most:
             return "now"
         return "later" if self._in_flight and self.spent_usd + worst_usd <= most else "never"
 
     def reserve(self, worst_usd: float) -> None:
-        """Set a request's worst case aside."""
+        """Reserve the worst case of a request."""
         self._in_flight += 1
         self.reserved_usd += worst_usd
 
@@ -77,7 +80,11 @@ class Budget:
 
 
 class Ledger:
-    """Prices requests before they go, bills them after, and counts what happens, as a PoolState shows it."""
+    """Prices and bills the requests of one pool, and counts its calls and tokens for PoolState.
+
+    Raises:
+        ConfigError: there is a ceiling, but no price for the model.
+    """
 
     def __init__(
         self,
@@ -103,7 +110,7 @@ class Ledger:
         self._seconds: deque[tuple[int, int]] = deque(maxlen=_WINDOW_S)  # tokens by second
 
     def worst_usd(self, request: ModelRequest) -> float:
-        """The most that a request can cost: nothing cached, `max_tokens` of output; 0 without a budget."""
+        """Return the worst case in US dollars: no cached input, all of `max_tokens`; 0 without a ceiling."""
         if self._budget.ceiling_usd == math.inf:
             return 0.0
         usage = self._estimator.worst(request)
@@ -132,7 +139,7 @@ class Ledger:
         return cost_usd
 
     def exhausted(self, worst_usd: float) -> BudgetExhausted:
-        """Why a request of that size cannot go."""
+        """Return the error for a request that can no longer fit."""
         ceiling_usd, spent_usd = self._budget.ceiling_usd, self._budget.spent_usd
         return BudgetExhausted(
             f"{self._name}: the budget of ${ceiling_usd:.2f} is reached: ${spent_usd:.2f} spent, the next"
@@ -140,7 +147,7 @@ class Ledger:
         )
 
     def sums(self) -> dict[str, Any]:
-        """The fields that a PoolState has of them."""
+        """Return the sums as fields of PoolState."""
         names = ("calls_ok", "rate_limited", "retries", "input_tokens", "output_tokens", "cost_usd")
         return {name: getattr(self, name) for name in names}
 

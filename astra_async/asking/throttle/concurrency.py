@@ -20,7 +20,7 @@ _OVERLOADS, _OVERLOAD_WINDOW_S = 3, 10.0
 _OUTCOMES, _FAILED_SHARE = 50, 0.2
 _SENDS_PER_LIMIT, _SHORTEST_ROUND_S = 8.0, 1e-3
 _BURSTS_APART_S = 1.0
-_TRY_AFTER_S, _MOST_PATIENCE, _INCREASES_TO_DOUBT = 5.0, 16, 4
+_TRY_AFTER_S, _MOST_PATIENCE = 5.0, 16
 _FEWEST_ACCEPTED = 4
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
 _BURSTS_BEFORE_DOUBT = 2
@@ -107,7 +107,6 @@ class EnforcedLimit:
         self._most_accepted, self._least_rejected = 0, math.inf
         self._suspected_at, self._quiet_until = math.inf, -math.inf
         self._confirmed = 0  # the limit without increases since the last rejection
-        self._increases = 0
         self._accepted = 0  # since the last try
         self._tried_at, self._patience = 0.0, 1
 
@@ -132,9 +131,6 @@ class EnforcedLimit:
         elif crowd > self.limit:
             self.limit = crowd + self.limit // 4
             self._begin_wait(now, patience=1)
-            self._increases += 1
-            if self._increases == _INCREASES_TO_DOUBT:
-                self._reset(most_accepted=0)
 
     def explains(self, crowd: int, now: float, *, new_burst: bool, lost: bool = False) -> bool:
         """Record a rejection. Return True if the limit explains it: then it says nothing about the rate.
@@ -156,8 +152,7 @@ class EnforcedLimit:
             return False
         if new_burst:
             # The try failed, an earlier try succeeded by chance, or another process uses a part of the limit.
-            self._increases, self.limit = 0, max(1, min(self.limit, crowd - 1))
-            self._confirmed = self.limit
+            self.limit = self._confirmed = max(1, min(self.limit, crowd - 1))
             self._begin_wait(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
         return True
 
@@ -170,8 +165,7 @@ class EnforcedLimit:
         if not new_burst:
             return False
         if self._most_accepted and now - self._suspected_at >= _BURSTS_APART_S:
-            self._increases, self.limit = 0, self._most_accepted
-            self._confirmed = self.limit
+            self.limit = self._confirmed = self._most_accepted
             self._begin_wait(now, patience=1)
             return True
         self._suspected_at = min(self._suspected_at, now)

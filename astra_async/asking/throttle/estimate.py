@@ -1,4 +1,4 @@
-"""Rule 3: how many tokens a request will use, learned from what earlier ones used."""
+"""Token estimates of requests, calibrated by earlier answers (rule 3), and the state of the prompt cache."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from astra_async.types import ModelRequest, Provider
 
 BYTES_PER_TOKEN = 3.2
-# Before the first exact count: too much in hand is returned, too little is a violation.
+# Margin before the first exact count: an unused reservation is returned, a missing one is a violation.
 _UNCALIBRATED = 1.25
 _WORST_BYTES_PER_TOKEN = 2.0
-# Text averages 3 to 5 in every tokenizer; only rows of one character pack closer, and are estimated then.
+# Text averages 3 to 5 bytes a token. Only repeated characters exceed 40; these are estimated instead.
 _MOST_BYTES_PER_TOKEN = 40.0
 _FIRST_OUTPUT_GUESS = 1_000
 _OUTPUTS_KEPT = 200
@@ -28,14 +28,14 @@ CACHE_LIFETIME_S = 300.0  # Anthropic's default, the shortest documented; every 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one request is expected to take from each bucket; `guessed`: before anything was counted."""
+    """Tokens that one request takes from its limits; `guessed` before any answer was counted."""
 
     input_tokens: float
     output_tokens: float
     guessed: bool = False
 
     def of(self, dimension: Dimension) -> float:
-        """The amount in one dimension."""
+        """Return the amount in one dimension."""
         if dimension == "requests":
             return 1.0
         if dimension == "input_tokens":
@@ -46,7 +46,10 @@ class Demand:
 
 
 class Estimator:
-    """Knows the prompts of one pool and the lengths of its answers."""
+    """Estimates tokens from the prompts and answers of one pool.
+
+    Without a provider (batches), neither max_tokens nor cached input is treated specially.
+    """
 
     def __init__(self, max_tokens: int | None, provider: Provider | None = None) -> None:
         self._max_tokens = max_tokens or DEFAULT_MAX_TOKENS
@@ -59,7 +62,7 @@ class Estimator:
         self._sorted: list[int] = []
 
     def demand(self, request: ModelRequest, *, warm: bool) -> Demand:
-        """What to reserve. `warm`: the prompt is in the provider's cache."""
+        """Return the tokens to reserve; `warm` if the prompt is in the provider's cache."""
         prompt = self._prompt(request)
         tokens = self._input(prompt)
         if warm and self._exempt:
@@ -68,21 +71,21 @@ class Estimator:
         return Demand(tokens, self._output(request), guessed)
 
     def worst(self, request: ModelRequest) -> Usage:
-        """An upper bound for what the request can be billed, nothing cached."""
+        """Return an upper bound of the billed usage, with nothing cached."""
         prompt = self._prompt(request)
         bound = max(self._input(prompt), prompt.size_bytes / _WORST_BYTES_PER_TOKEN)
         tokens = round(bound) if prompt.tokens is None else prompt.tokens
         return Usage(input_tokens=tokens, output_tokens=request.max_tokens or self._max_tokens)
 
     def fill(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage:
-        """The usage with what the provider left out estimated from bytes and characters."""
+        """Return the usage, with missing counts estimated from bytes and characters."""
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             return usage
         known = usage or Usage()
         tokens, streamed = known.input_tokens, known.output_tokens
         guess = round(characters / BYTES_PER_TOKEN)
         most = request.max_tokens or self._max_tokens
-        if characters <= most * _MOST_BYTES_PER_TOKEN:  # else the server does not keep max_tokens
+        if characters <= most * _MOST_BYTES_PER_TOKEN:  # otherwise the server ignores max_tokens
             guess = min(guess, most)
         return replace(
             known,
@@ -90,11 +93,11 @@ class Estimator:
             output_tokens=guess if streamed is None else streamed,
         )
 
-    def believed(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage | None:
-        """Return the usage without counts that cannot be true.
+    def plausible(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage | None:
+        """Return the usage without implausible counts.
 
-        Servers that count nothing send 0 or 1; others count only what no cache held. If nothing came and
-        nothing is counted, the usage is true.
+        Servers that do not count send 0 or 1, and some leave out cached input. A usage of 0 is plausible if
+        nothing was received.
         """
         if usage is None or not (characters or usage.input_tokens or usage.output_tokens):
             return usage
@@ -128,7 +131,7 @@ class Estimator:
         return Demand(max(0, usage.input_tokens - exempt), usage.output_tokens)
 
     def _cached(self, request: ModelRequest, prompt: _Prompt, tokens: float) -> float:
-        """What of the input is read from the cache: what was counted so, or all but what was said last."""
+        """Return the input tokens read from the cache: as counted, or all except the latest messages."""
         if request.by_agent:
             return tokens * (1 - request.fresh_bytes / max(1, prompt.size_bytes))
         if request.earlier:
@@ -138,7 +141,7 @@ class Estimator:
         return tokens if prompt.cached is None else min(tokens, prompt.cached)
 
     def _prompt(self, request: ModelRequest) -> _Prompt:
-        """What is known of a prompt; a conversation is asked once, and not remembered."""
+        """Return what is known of a prompt. Conversations are sent once and not remembered."""
         if request.by_agent:
             return _Prompt(request.input_bytes)
         if request.earlier:
@@ -196,7 +199,7 @@ class PromptCache:
 
 @dataclass(slots=True)
 class _Prompt:
-    """What is known of one prompt: its size, and the tokens that the provider counted last."""
+    """Size of one prompt, and the tokens that the provider counted last."""
 
     size_bytes: int
     tokens: int | None = None

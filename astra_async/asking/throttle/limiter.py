@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from astra_async.asking.throttle.concurrency import Concurrency, EnforcedLimit, Pause, Reopening
 from astra_async.asking.throttle.estimate import Demand
@@ -17,12 +17,12 @@ from astra_async.errors import ConfigError, Overloaded, RateLimited, TransientEr
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
     from astra_async.asking.throttle.estimate import Estimator
     from astra_async.asking.throttle.retry import Attempt
     from astra_async.errors import ProviderError
     from astra_async.types import ModelRequest, ModelSettings, RateLimits, RateWindow
-    from astra_async.types.pools import EventKind
 
 PARKED_S = 600.0
 # Rejections come at once, answers may begin after minutes: a request without a response for so long counts
@@ -33,15 +33,6 @@ _REJECTED_WITHIN_S = 0.5
 _NOTHING = Demand(0.0, 0.0)
 _CONNECTION_REFUSED_WITHIN_S = 2.0
 _DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
-
-
-class Emit(Protocol):
-    """Records an event."""
-
-    def __call__(
-        self, kind: EventKind, attempt: Attempt | None, detail: str, s: float | None = None, /
-    ) -> None:
-        """Record an event of the pool, or of one request."""
 
 
 class Limiter:
@@ -59,7 +50,7 @@ class Limiter:
         settings: ModelSettings,
         estimator: Estimator,
         rng: random.Random,
-        emit: Emit,
+        emit: Callable[..., None],
         now: float,
         *,
         account: Account | None = None,

@@ -249,7 +249,7 @@ class Pool:
         self._budget.reserve(worst_usd)
         attempt.worst_usd = worst_usd
         if leads:
-            attempt.leads = True
+            attempt.leads = attempt.led = True
             self._followers[call.request.prompt_sha256] = []
             late = partial(self._release_followers, attempt, late=True)
             asyncio.get_running_loop().call_later(LEADER_S, late)
@@ -282,13 +282,13 @@ class Pool:
         """Learn from a complete answer, and return it with the usage and cost of the call."""
         request = attempt.request
         attempt.characters = max(attempt.characters, len(completion.text))
-        usage = self._estimator.believed(completion.usage, request, attempt.characters) or completion.usage
+        usage = self._estimator.plausible(completion.usage, request, attempt.characters) or completion.usage
         self._accept(attempt)
         self._retries.record_answer()
         self._limiter.record_answer()
         if (used := self._estimator.learn(request, usage)) is not None:
             self._limiter.settle(attempt, used, self._clock())
-        if request.cache and usage.cache_write_tokens == 0 and not usage.cached_tokens:
+        if attempt.led and usage.cache_write_tokens == 0 and not usage.cached_tokens:
             self._cache.record_uncacheable(request.prompt_sha256)
         self._ledger.calls_ok += 1
         self._end(call, attempt, usage)
@@ -308,7 +308,7 @@ class Pool:
             self._emit("retry", attempt, str(error), decision.delay_s)
         if decision.end_pool is not None:
             self._end_pool(decision.end_pool)
-        self._end(call, attempt, self._estimator.believed(error.usage, call.request, attempt.characters))
+        self._end(call, attempt, self._estimator.plausible(error.usage, call.request, attempt.characters))
         return decision
 
     def _end(self, call: QueuedCall, attempt: Attempt, usage: Usage | None) -> None:

@@ -115,6 +115,7 @@ class Attempt:
     crowd = 0  # requests in flight when this one was sent, including this one
     worst_usd = 0.0  # reserved of the budget
     leads = False  # others wait for this request to warm the prompt cache
+    led = False  # others have waited
     accepted = False  # the provider has accepted the request
     refused = False  # the connection was lost because the provider limits connections
     presumed = False  # counted as accepted, perhaps only because no rejection came, or over
