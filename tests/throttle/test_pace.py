@@ -34,10 +34,10 @@ class Sends:
         assert self.pace.per_second is not None
         return self.pace.per_second
 
-    def signal(self, *, hint_s: float | None = None, pause_s: float = 1.0, announced: bool = False) -> bool:
+    def signal(self, *, hint_s: float | None = None, pause_s: float = 1.0) -> bool:
         self.pace.record_rejection(self.send(self.now), self.now, hint_s, first=True)
         self.now += pause_s
-        return self.pace.learn(self.now, announced=announced)
+        return self.pace.learn(self.now)
 
 
 def learned(sends: int = 10, apart_s: float = 0.1) -> Sends:
@@ -68,13 +68,6 @@ def test_a_short_hint_says_how_long_the_window_is() -> None:
         each.send(10 + number * 0.01)
     each.signal(hint_s=1.0)
     assert each.pace.per_second == pytest.approx(5.0)
-
-
-def test_a_single_rejection_after_a_single_send_teaches_nothing() -> None:
-    each = Sends()
-    each.send(0.0)
-    assert not each.signal()
-    assert each.pace.per_second is None
 
 
 def test_nothing_let_in_teaches_nothing() -> None:
@@ -132,16 +125,6 @@ def test_whoever_shares_a_limit_does_not_starve() -> None:
         each.signal()
     assert each.pace.per_second is not None
     assert each.pace.per_second > first / 4
-
-
-def test_announced_limits_are_doubted_after_two_signals_within_twenty_sends() -> None:
-    each = Sends()
-    for number in range(10):
-        each.send(number * 0.1)
-    assert not each.signal(announced=True)
-    for number in range(3):
-        each.send(each.now + number * 0.1)
-    assert each.signal(announced=True)
 
 
 def test_a_rate_that_calls_do_not_come_up_to_is_not_raised_above_twice_what_was_sent() -> None:

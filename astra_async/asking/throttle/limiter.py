@@ -152,7 +152,7 @@ class Limiter:
         self._emit("resumed", None, self.pause.reason)
         if cause == "concurrency":
             return
-        if cause == "rate" and self.send_rate.learn(self.pause.expected_until, announced=bool(self.buckets)):
+        if cause == "rate" and self.send_rate.learn(self.pause.expected_until):
             self._concurrency.open_fully()
             self._emit("paced", None, f"{self.send_rate.per_second:.3g} requests/s")
         if self.send_rate.per_second is None:

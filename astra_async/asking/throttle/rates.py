@@ -165,7 +165,7 @@ _SLOWEST = 1 / 60
 _HORIZON_S = 120.0
 _SHORT_HINT_S, _NEARLY = 5.0, 1.02  # Requests may arrive closer together than they were sent.
 _DECREASE, _LARGEST_DECREASE, _FAR_ABOVE = 0.97, 0.7, 3.0
-_FEW_SENDS, _SURE_SENDS, _NEAR_SENDS, _SOON_SENDS = 2, 5, 6, 20
+_SURE_SENDS, _NEAR_SENDS = 5, 6
 _STEP, _SMALL_STEP, _CLOSE = 2.0, 1.2, 1.1
 _FEWEST_SENDS, _SENDS_PER_STEP, _CLEAN_S, _SHORTEST_S = 3, 10.0, 5.0, 2.0
 _MOST_PATIENCE = 16
@@ -194,7 +194,6 @@ class SendRate:
         self._rejected_at, self._hint_s = 0.0, 0.0  # send time and hint of the last rejection
         self._reopened_at = -math.inf
         self._sends = 0  # since the last rejection
-        self._soon = 0  # consecutive rejections within `_SOON_SENDS`
         # The search: `_held` is the last rate that held, `_failed` the lowest rate that was rejected.
         self._held: float | None = None
         self._failed: float | None = None
@@ -235,19 +234,14 @@ class SendRate:
         """Return the send times of the last ten seconds, without rejected requests."""
         return [at for at in self._accepted.values() if now - at <= CAPACITY_S]
 
-    def learn(self, now: float, *, announced: bool) -> bool:
-        """Learn from a rejection at the end of its pause. Return True if the rate is known afterwards.
-
-        A single rejection may be accidental. If limits are `announced`, only a second rejection within
-        twenty requests refutes them.
-        """
-        self._soon = self._soon + 1 if self._sends <= _SOON_SENDS else 0
-        few, near, self._sends = self._sends <= _FEW_SENDS, self._sends <= _NEAR_SENDS, 0
+    def learn(self, now: float) -> bool:
+        """Learn from a rejection at the end of its pause. Return True if the rate is known afterwards."""
+        near, self._sends = self._sends <= _NEAR_SENDS, 0
         cycle = [at for at in self._accepted.values() if at >= self._reopened_at]
         self._reopened_at = now
         self._clean_since, self._clean_sends = now, 0
         if self.per_second is None:
-            if len(cycle) < 1 + few or (announced and self._soon < 2):  # noqa: PLR2004
+            if not cycle:
                 return False
             self._step = _SMALL_STEP if len(cycle) >= _SURE_SENDS else _STEP
             self._set(self._measure(cycle, now), now)
