@@ -28,7 +28,6 @@ PARKED_S = 600.0
 # Rejections come at once, answers may begin after minutes: a request without a response for so long counts
 # as accepted. Otherwise models that think before their first token would get eight requests at a time.
 SILENCE_S = 2.5
-_MOST_IN_SILENCE = 256  # Beyond this concurrency only a provider that responds gets more requests.
 _REJECTED_WITHIN_S = 0.5
 _NOTHING = Demand(0.0, 0.0)
 _CONNECTION_REFUSED_WITHIN_S = 2.0
@@ -90,7 +89,7 @@ class Limiter:
             return self.pause.until, "pause"
         self._assume_accepted(SILENCE_S, now)
         in_flight = len(self.in_flight)
-        if in_flight >= int(self._concurrency.limit):
+        if in_flight >= self.limit:
             return self._unheard[0].sent_at + SILENCE_S if self._unheard else math.inf, "concurrency"
         rules = (
             (self._enforced.ready_at(in_flight, now), "concurrency"),
@@ -266,9 +265,8 @@ class Limiter:
         attempt.presumed = True
         self._reopening.record_response()
         self._enforced.record_accepted(attempt.crowd, now)
-        limit = int(self._concurrency.limit)
-        if attempt.epoch == self._epoch and (attempt.accepted or limit < _MOST_IN_SILENCE):
-            self._concurrency.grow(len(self.in_flight) if attempt.accepted else limit)
+        if attempt.epoch == self._epoch:
+            self._concurrency.grow(len(self.in_flight) if attempt.accepted else self.limit)
 
     def _buckets_ready_at(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         demand = self._estimator.demand(request, warm=warm)
