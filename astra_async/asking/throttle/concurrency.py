@@ -148,7 +148,9 @@ class EnforcedLimit:
         if crowd < (self._confirmed if lost else self.limit):
             return False
         if new_burst and crowd == self.limit and self._accepted < _FEWEST_ACCEPTED:
-            self._reset(most_accepted=0)  # rejected with as few again and again: no limit of this kind
+            # Rejected with as few again and again: there is no such limit.
+            self.limit, self._most_accepted = None, 0
+            self._least_rejected = self._suspected_at = math.inf
             return False
         if new_burst:
             # The try failed, an earlier try succeeded by chance, or another process uses a part of the limit.
@@ -159,7 +161,8 @@ class EnforcedLimit:
     def _suspect(self, crowd: int, now: float, *, new_burst: bool) -> bool:
         """Record a rejection without a known limit. Return True if it establishes one."""
         if crowd <= self._most_accepted:
-            self._reset(most_accepted=crowd - 1)
+            self._most_accepted = crowd - 1
+            self._least_rejected = self._suspected_at = math.inf
             return False
         self._least_rejected = min(self._least_rejected, crowd)
         if not new_burst:
@@ -170,10 +173,6 @@ class EnforcedLimit:
             return True
         self._suspected_at = min(self._suspected_at, now)
         return False
-
-    def _reset(self, *, most_accepted: int) -> None:
-        self.limit, self._most_accepted = None, most_accepted
-        self._least_rejected = self._suspected_at = math.inf
 
     def _begin_wait(self, now: float, *, patience: int) -> None:
         self._accepted, self._tried_at, self._patience = 0, now, patience

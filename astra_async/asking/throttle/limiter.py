@@ -39,6 +39,7 @@ class Limiter:
 
     Attributes:
         in_flight: requests in flight by number, in the order of sending.
+        concurrency: the concurrency limit.
         buckets: the known limits per minute.
         pause: the shared pause.
         send_rate: the rate learned from rejections.
@@ -58,7 +59,7 @@ class Limiter:
         self.pause = Pause(rng)
         self.send_rate = SendRate()
         self._account = account or Account()
-        self._concurrency = Concurrency(settings.max_in_flight, now)
+        self.concurrency = Concurrency(settings.max_in_flight, now)
         self._enforced = EnforcedLimit()
         self._reopening = Reopening(now)
         if self.buckets:
@@ -73,11 +74,6 @@ class Limiter:
         self._paused_by: Literal["rate", "concurrency", "other"] | None = None
         self._reported: set[str] = set()
 
-    @property
-    def limit(self) -> int:
-        """The concurrency limit."""
-        return int(self._concurrency.limit)
-
     # --- sending --------------------------------------------------------------------------------------
 
     def ready_at(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
@@ -89,12 +85,12 @@ class Limiter:
             return self.pause.until, "pause"
         self._assume_accepted(SILENCE_S, now)
         in_flight = len(self.in_flight)
-        if in_flight >= self.limit:
+        if in_flight >= int(self.concurrency.limit):
             return self._unheard[0].sent_at + SILENCE_S if self._unheard else math.inf, "concurrency"
         rules = (
             (self._enforced.ready_at(in_flight, now), "concurrency"),
             (self._reopening.ready_at(now), "opening"),
-            (self._concurrency.ramp.ready_at(now), "opening"),
+            (self.concurrency.ramp.ready_at(now), "opening"),
             (self.send_rate.ready_at(now), "send rate"),
             (self._account.ready_at(self.send_rate, now), "send rate"),
         )
@@ -112,9 +108,9 @@ class Limiter:
         attempt.crowd = len(self.in_flight)
         self._unheard.append(attempt)
         self._reopening.record_send(now)
-        self._concurrency.ramp.take(1.0, now)
+        self.concurrency.ramp.take(1.0, now)
         self.send_rate.record_send(attempt.number, now)
-        self._account.record_send(self.send_rate, now)
+        self._account.sent_at[self.send_rate] = now
         if self.buckets:
             demand = self._estimator.demand(attempt.request, warm=warm)
             attempt.reserved = [
@@ -152,7 +148,7 @@ class Limiter:
         if cause == "concurrency":
             return
         if cause == "rate" and self.send_rate.learn(self.pause.expected_until):
-            self._concurrency.open_fully()
+            self.concurrency.open_fully()
             self._emit("paced", None, f"{self.send_rate.per_second:.3g} requests/s")
         if self.send_rate.per_second is None:
             self._reopening.restart(now)
@@ -182,11 +178,11 @@ class Limiter:
         self.pause.bursts = min(self.pause.bursts, self._epoch - attempt.epoch)
         if not attempt.presumed:
             self._presume(attempt, now)
-        self._concurrency.record_round_trip(now - attempt.sent_at, now)
+        self.concurrency.record_round_trip(now - attempt.sent_at, now)
 
     def record_answer(self) -> None:
         """Record a complete answer."""
-        self._concurrency.record_outcome(failed=False)
+        self.concurrency.record_outcome(failed=False)
 
     def record_error(self, attempt: Attempt, error: ProviderError, now: float) -> None:
         """Slow down after an error. Mark connections that were refused because too many are open."""
@@ -202,7 +198,7 @@ class Limiter:
                 self._shed_load(attempt, error, now)
             case TransientError():
                 attempt.refused = self._exceeds_connections(attempt, error, now)
-                if not attempt.refused and self._concurrency.record_outcome(failed=True):
+                if not attempt.refused and self.concurrency.record_outcome(failed=True):
                     self._report_cut()
                 return
         self._reopening.record_response()
@@ -231,7 +227,7 @@ class Limiter:
 
     def _shed_load(self, attempt: Attempt, error: Overloaded, now: float) -> None:
         """React to an overload (rule 7): a single one is ignored unless the provider names a delay."""
-        cut = attempt.epoch == self._epoch and self._concurrency.record_overload(now)
+        cut = attempt.epoch == self._epoch and self.concurrency.record_overload(now)
         if cut:
             self._epoch += 1
             self.pause.bursts += 1
@@ -266,7 +262,7 @@ class Limiter:
         self._reopening.record_response()
         self._enforced.record_accepted(attempt.crowd, now)
         if attempt.epoch == self._epoch:
-            self._concurrency.grow(len(self.in_flight) if attempt.accepted else self.limit)
+            self.concurrency.grow(len(self.in_flight) if attempt.accepted else int(self.concurrency.limit))
 
     def _buckets_ready_at(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         demand = self._estimator.demand(request, warm=warm)
@@ -284,7 +280,7 @@ class Limiter:
         return at, reason
 
     def _report_cut(self) -> None:
-        self._emit("cut", None, f"at most {self.limit} in flight")
+        self._emit("cut", None, f"at most {int(self.concurrency.limit)} in flight")
 
 
 def _configured_buckets(settings: ModelSettings, now: float) -> dict[Dimension, Bucket]:

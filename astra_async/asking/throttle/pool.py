@@ -128,7 +128,7 @@ class Pool:
             model=self._settings.name,
             in_flight=len(limiter.in_flight),
             waiting=len(self._waiting),
-            limit=limiter.limit,
+            limit=int(limiter.concurrency.limit),
             buckets=tuple(bucket.state(now) for bucket in limiter.buckets.values()),
             send_rate=limiter.send_rate.per_second,
             held_by=self._held_by if self._waiting else None,
@@ -276,7 +276,7 @@ class Pool:
             self._cache.record_warm(request.prompt_sha256, warm_until)
             if request.earlier and request.goes_on:
                 self._cache.record_warm(request.sha256, warm_until)
-        self._release_followers(attempt)
+            self._release_followers(attempt)
 
     def _finish(self, call: QueuedCall, attempt: Attempt, completion: Completion) -> Completion:
         """Learn from a complete answer, and return it with the usage and cost of the call."""
@@ -318,7 +318,7 @@ class Pool:
             cost_usd = self._ledger.bill(call.history, call.request, usage, attempt.characters, self._clock())
         if attempt.leads:
             self._emit("leader_failed", attempt, "another request warms the cache")
-        self._release_followers(attempt)
+            self._release_followers(attempt)
         self._limiter.release(attempt)
         self._budget.settle(attempt.worst_usd, cost_usd)
         self._pump()

@@ -205,8 +205,12 @@ class SendRate:
         """Raise a rate that has held, and return when the next request may be sent: `now` if at once."""
         if self.per_second is None:
             return now
-        if self._has_held(self.per_second, now):
-            self._raise(self.per_second, now)
+        clean_s, clean_sends = now - self._clean_since, self._clean_sends
+        if clean_sends >= _FEWEST_SENDS and clean_s >= _SHORTEST_S:
+            # A rate has held after 10 requests for a doubling, 50 for a fifth more, or five seconds.
+            sends = _SENDS_PER_STEP / (self._next(self.per_second) / self.per_second - 1)
+            if clean_sends >= self._patience * sends or clean_s >= self._patience * _CLEAN_S:
+                self._raise(self.per_second, now)
         return self._tokens.ready_at(now)
 
     def record_send(self, number: int, now: float) -> None:
@@ -276,14 +280,6 @@ class SendRate:
         share = len(recent) / max(1.0, now - recent[0]) / (self.per_second or 1.0) if recent else 0.0
         return _DECREASE if share * _FAR_ABOVE >= 1 else max(_LARGEST_DECREASE, math.sqrt(share))
 
-    def _has_held(self, rate: float, now: float) -> bool:
-        """Return True after 10 clean sends for a doubling, 50 for a fifth more, or five seconds."""
-        clean_s = now - self._clean_since
-        if self._clean_sends < _FEWEST_SENDS or clean_s < _SHORTEST_S:
-            return False
-        sends = _SENDS_PER_STEP / (self._next(rate) / rate - 1)
-        return self._clean_sends >= self._patience * sends or clean_s >= self._patience * _CLEAN_S
-
     def _raise(self, rate: float, now: float) -> None:
         """Try the next rate, at most twice the rate that was really used: unused rates would run away."""
         if self._failed is not None and self._failed <= _CLOSE * rate:
@@ -321,15 +317,13 @@ class Account:
     account's rate still collide if they send at the same moment, and each takes the rejection for its own
     limit. Pools with a known send rate therefore send in turn, as far apart as all rates together require. If
     each model has its own limit, that distance is shorter than any pool's own and delays no request.
+
+    Attributes:
+        sent_at: time of the latest request of each pool, by the pool's send rate.
     """
 
     def __init__(self) -> None:
-        self._sent_at: dict[SendRate, float] = {}
-        self._latest = -math.inf
-
-    def record_send(self, rate: SendRate, now: float) -> None:
-        """Record that a pool sends a request."""
-        self._sent_at[rate] = self._latest = now
+        self.sent_at: dict[SendRate, float] = {}
 
     def ready_at(self, rate: SendRate, now: float) -> float:
         """Return when a pool's next request may be sent: `now` if at once."""
@@ -337,7 +331,8 @@ class Account:
             return now
         rates = [
             other.per_second
-            for other, at in self._sent_at.items()
+            for other, at in self.sent_at.items()
             if other.per_second is not None and now - at < max(_QUIET_S, _QUIET_SENDS / other.per_second)
         ]
-        return max(now, self._latest + _CLOSER / sum(rates)) if len(rates) > 1 else now
+        latest = max(self.sent_at.values(), default=now)
+        return max(now, latest + _CLOSER / sum(rates)) if len(rates) > 1 else now
