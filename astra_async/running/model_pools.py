@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from astra_async.asking.batches.batch_log import BatchLog
     from astra_async.asking.batches.batch_pool import BatchPool
     from astra_async.asking.throttle import Account, Pool, PoolEvent
-    from astra_async.asking.throttle.account import AccountKey
     from astra_async.config import RunConfig
     from astra_async.running.directory import RunDirectory
     from astra_async.types import Completion, ModelRequest, ModelSettings
@@ -143,13 +142,13 @@ async def open_pools(
     from astra_async.asking.providers import open_provider
     from astra_async.asking.providers.connection import open_session
     from astra_async.asking.providers.models import cost_usd
-    from astra_async.asking.throttle import Account, Budget, Pool, account_of
+    from astra_async.asking.throttle import Account, Budget, Pool
 
     session = await stack.enter_async_context(open_session(os.environ))
     budget = Budget(config.budget_usd, spent_usd=spent_usd) if config.budget_usd is not None else None
     pools: dict[str, AnyPool] = {}
     log = None if directory is None else _batch_log(config, directory, stack)
-    accounts: dict[AccountKey, Account] = defaultdict(Account)
+    accounts: dict[tuple[str | None, ...], Account] = defaultdict(Account)
     for settings in config.models:
         pool: AnyPool
         shared: dict[str, Any] = {"budget": budget, "on_event": on_event}
@@ -162,13 +161,19 @@ async def open_pools(
             pool = BatchPool(settings, interface, log, **shared)
         else:
             at_once = replace(settings, batch=False)  # which has its full price
-            shared |= {"price": partial(cost_usd, at_once), "account": accounts[account_of(at_once)]}
+            shared |= {"price": partial(cost_usd, at_once), "account": accounts[_account(at_once)]}
             provider = open_provider(at_once, session=session)
             close_later(stack, say, settings.name, provider.close)
             pool = Pool(at_once, provider, **shared)
         pools[settings.name] = pool
         close_later(stack, say, settings.name, pool.close)
     return pools
+
+
+def _account(settings: ModelSettings) -> tuple[str | None, ...]:
+    """Return the identity of a model's account: the provider, its address and the API key."""
+    address = (settings.provider, settings.base_url, settings.endpoint)
+    return (*address, settings.api_key_env, settings.organization, settings.project)
 
 
 def _batch_log(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> BatchLog:

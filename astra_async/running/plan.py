@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from astra_async.asking.providers import PROVIDERS
-from astra_async.asking.throttle.cachewarm import CACHE_LIFETIME_S
+from astra_async.asking.throttle.estimate import CACHE_LIFETIME_S
 from astra_async.problems import passes
 from astra_async.types import SampleKey
 

@@ -15,9 +15,9 @@ _Happening = Literal["budget", "contradicted", "output_lost", "publish_failed", 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.asking.throttle.state import EventKind
     from astra_async.errors import AstraError
     from astra_async.types import Trouble
+    from astra_async.types.pools import EventKind
 
     RecordedKind = EventKind | Trouble | _Happening
     Stage = Literal["asking", "grading"]

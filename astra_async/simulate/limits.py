@@ -149,7 +149,7 @@ class RateLimiter:
         return begin <= now < end
 
 
-class PromptCache:
+class SimulatedCache:
     """Remembers prompts by (model, digest) for `ttl_s` seconds after their last use."""
 
     def __init__(self, ttl_s: float, clock: Callable[[], float]) -> None:

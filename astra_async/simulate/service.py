@@ -16,7 +16,7 @@ from aiohttp import web
 from astra_async.asking.judge_prompt import is_judge_prompt
 from astra_async.simulate.delivery import broken_at, due_times, fault_of, grouped
 from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
-from astra_async.simulate.limits import SMALLEST_TOKENS, PromptCache, RateLimiter
+from astra_async.simulate.limits import SMALLEST_TOKENS, RateLimiter, SimulatedCache
 from astra_async.simulate.model_answers import draw_answer, draw_judgement, limited, tokens_in
 from astra_async.simulate.numbering import SampleNumbers
 from astra_async.simulate.profiles import PROFILES, Profile
@@ -89,7 +89,7 @@ class Service:
         self.clocks = clocks
         self._answers = answers
         self._limiter = RateLimiter(settings, clocks)
-        self._cache = PromptCache(settings.cache_ttl_s, clocks.monotonic)
+        self._cache = SimulatedCache(settings.cache_ttl_s, clocks.monotonic)
         self._samples = SampleNumbers(settings.seed, find_problem)
 
     def processed(

@@ -15,7 +15,6 @@ import pytest
 from msgspec import structs
 
 import astra_async
-from astra_async.asking.throttle.state import EventKind
 from astra_async.config import RunConfig, load_config
 from astra_async.fingerprint import Parts
 from astra_async.options import options, tables
@@ -36,6 +35,7 @@ from astra_async.types import (
     declared,
 )
 from astra_async.types.calls import FinishReason
+from astra_async.types.pools import EventKind
 
 if TYPE_CHECKING:
     from types import ModuleType

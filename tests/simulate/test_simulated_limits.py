@@ -7,7 +7,7 @@ import orjson
 import pytest
 from simulated_client import PROMPT, chat, running
 
-from astra_async.simulate.limits import Clocks, PromptCache, RateLimiter
+from astra_async.simulate.limits import Clocks, RateLimiter, SimulatedCache
 from astra_async.simulate.wires.chat import go_duration
 from astra_async.types.simulation import SimulationSettings
 
@@ -174,7 +174,7 @@ def test_durations_are_written_as_go_writes_them(seconds: float, text: str) -> N
 
 def test_a_prompt_leaves_the_cache_five_minutes_after_its_last_use() -> None:
     time = Time()
-    cache = PromptCache(300, time)
+    cache = SimulatedCache(300, time)
     assert cache.cached_tokens("steady", "p", 5000) == 0
     cache.warm("steady", "p")
     time.now += 299

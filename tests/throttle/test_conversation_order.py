@@ -8,7 +8,6 @@ from limited_provider import answer, request, settings
 from virtual_time import VirtualLoop, run
 
 from astra_async.asking.throttle import Pool
-from astra_async.asking.throttle.waiting import AHEAD, Line, Ticket
 from astra_async.types import CallWatch, Completion, Exchange, ModelRequest, SampleKey
 
 
@@ -64,18 +63,18 @@ def test_a_conversation_that_is_cached_goes_ahead_and_starves_nobody() -> None:
     # 1 is on its way when the turn comes; 2 only waits.
     assert run(main) == ["0.0", "1.0", "0.1", "2.0"]
 
-    line, waiting = Line(), Ticket(request=request(9))
-    line.new_place(waiting)
-    line.enter(waiting)
-    for _ in range(AHEAD + 5):
-        turn = Ticket(request=going_on(1, 1))
-        line.new_place(turn, ahead=True)
-        line.enter(turn)
-    overtaken_by = 0
-    while line.first(0.0) is not waiting:
-        line.leave()
-        overtaken_by += 1
-    assert overtaken_by <= AHEAD
+
+def test_a_call_that_waits_is_overtaken_by_a_thousand_conversations_at_most() -> None:
+    async def main(loop: VirtualLoop) -> list[str]:
+        provider = Noting()
+        pool = pool_of(provider, loop)
+        await pool.call(request(0, cache=True))
+        first = request(8, "other")
+        await in_line(pool, [first, request(9, "other"), *[going_on(1, 1)] * 1100])
+        await pool.close()
+        return provider.sent
+
+    assert 500 < run(main).index("9.0") < 1030
 
 
 def test_one_whose_beginning_is_no_longer_cached_waits_like_everybody() -> None:

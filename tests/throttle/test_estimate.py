@@ -1,14 +1,16 @@
 """Rule 3: what a request is expected to use."""
 
 import pytest
-from limited_provider import request
+from limited_provider import LimitedProvider, request
 
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.types import Usage
 
 
 def estimator(*, charges: bool = False, exempt: bool = False, max_tokens: int = 8000) -> Estimator:
-    return Estimator(max_tokens=max_tokens, charges_max_tokens=charges, cached_input_is_exempt=exempt)
+    provider = LimitedProvider(lambda: 0.0)
+    provider.charges_max_tokens, provider.cached_input_is_exempt = charges, exempt
+    return Estimator(max_tokens, provider)
 
 
 def test_a_first_guess_is_bytes_by_3_2_and_a_quarter_more() -> None:
@@ -68,13 +70,15 @@ def test_cached_input_reserves_nothing_where_it_is_exempt() -> None:
 
 
 def test_what_was_used_leaves_exempt_tokens_out() -> None:
-    used = estimator(exempt=True).actual(Usage(input_tokens=1000, cached_tokens=900, output_tokens=50))
+    used = estimator(exempt=True).learn(
+        request(), Usage(input_tokens=1000, cached_tokens=900, output_tokens=50)
+    )
     assert used is not None
     assert (used.input_tokens, used.output_tokens) == (100, 50)
 
 
 def test_without_a_usage_nothing_is_known_to_be_used() -> None:
-    assert estimator().actual(Usage(output_tokens=3)) is None
+    assert estimator().learn(request(), Usage(output_tokens=3)) is None
 
 
 def test_missing_counts_are_estimated_from_the_prompt_and_the_characters() -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from astra_async.asking.throttle.pause import Opening, Pause
+from astra_async.asking.throttle.concurrency import Pause, Reopening
 from astra_async.asking.throttle.retry import backoff_s
 
 
@@ -12,7 +12,7 @@ def test_a_pause_lasts_the_hint_and_a_small_jitter() -> None:
     pause = Pause(random.Random(1))
     assert pause.extend(pause.length_s(10.0), "429", 100.0)
     assert 110.0 <= pause.until <= 110.2
-    assert pause.announced_until == 110.0
+    assert pause.expected_until == 110.0
 
 
 def test_a_later_signal_extends_a_pause_and_a_shorter_one_does_not_end_it() -> None:
@@ -28,12 +28,12 @@ def test_a_later_signal_extends_a_pause_and_a_shorter_one_does_not_end_it() -> N
 
 def test_without_a_hint_the_pause_grows_by_half_up_to_a_minute_and_is_never_much_shorter() -> None:
     rng = random.Random(1)
-    for episodes, most in ((1, 1.5), (3, 3.375), (6, 11.39), (50, 60.0)):
+    for bursts, most in ((1, 1.5), (3, 3.375), (6, 11.39), (50, 60.0)):
         lengths = []
         for _ in range(300):
             pause = Pause(rng)
-            for _ in range(episodes):
-                pause.begin_episode()
+            for _ in range(bursts):
+                pause.bursts += 1
             lengths.append(pause.length_s(None))
         assert 0.49 * most < min(lengths) < max(lengths) <= 1.001 * most
 
@@ -43,19 +43,19 @@ def test_a_server_that_says_retry_at_once_for_ever_is_not_believed_for_ever(hint
     pause = Pause(random.Random(1))
     lengths = []
     for _ in range(20):
-        pause.begin_episode()
+        pause.bursts += 1
         lengths.append(pause.length_s(hint_s))
     assert lengths[:2] == [0.0] * 2
     assert max(lengths[12:]) > 5
-    pause.answered(0)
-    pause.begin_episode()
+    pause.bursts = 0
+    pause.bursts += 1
     assert pause.length_s(hint_s) == 0.0
 
 
 @pytest.mark.parametrize("hint_s", [float("nan"), float("inf")])
 def test_a_hint_that_is_no_number_is_no_hint(hint_s: float) -> None:
     pause = Pause(random.Random(1))
-    pause.begin_episode()
+    pause.bursts += 1
     assert 0 <= pause.length_s(hint_s) <= 2
 
 
@@ -67,7 +67,7 @@ def test_back_off_is_full_jitter() -> None:
     assert max(backoff_s(40, rng) for _ in range(1000)) <= 60
 
 
-def sends(opening: Opening, until: float) -> list[float]:
+def sends(opening: Reopening, until: float) -> list[float]:
     now = 0.0
     times: list[float] = []
     while now <= until:
@@ -75,29 +75,29 @@ def sends(opening: Opening, until: float) -> list[float]:
         if ready_at > now:
             now = ready_at
             continue
-        opening.sent(now)
+        opening.record_send(now)
         times.append(now)
     return times
 
 
 def test_a_pool_reopens_with_four_sends_and_doubles_each_second() -> None:
-    opening = Opening(-100.0)
-    opening.reopen(0.0)
+    opening = Reopening(-100.0)
+    opening.restart(0.0)
     times = sends(opening, 4.5)
     assert [sum(1 for at in times if second <= at < second + 1) for second in range(4)] == [4, 8, 16, 32]
 
 
 def test_after_ten_seconds_the_opening_is_over() -> None:
-    opening = Opening(-100.0)
-    opening.reopen(0.0)
+    opening = Reopening(-100.0)
+    opening.restart(0.0)
     assert opening.ready_at(10.0) == 10.0
     for _ in range(100_000):
-        opening.sent(10.0)
+        opening.record_send(10.0)
     assert opening.ready_at(10.1) == 10.1
 
 
 def test_a_new_pool_sends_four_and_one_a_second_until_the_provider_shows_a_sign_of_life() -> None:
-    opening = Opening(0.0)
+    opening = Reopening(0.0)
     assert sends(opening, 3.5) == [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0]
-    opening.alive()
+    opening.record_response()
     assert opening.ready_at(3.6) == 3.6

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.budget import Budget, Ledger
 from astra_async.asking.throttle.estimate import Estimator
-from astra_async.asking.throttle.waiting import CallHistory
+from astra_async.asking.throttle.retry import CallHistory
 from astra_async.errors import ProviderError
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ class BatchCalls:
         self.gathered: dict[AnswerKey, Call] = {}
         self.gathered_at = 0.0
         self.budget = budget or Budget()
-        self._estimator = Estimator(
-            max_tokens=settings.max_tokens, charges_max_tokens=False, cached_input_is_exempt=False
-        )
+        self._estimator = Estimator(settings.max_tokens)
         self.ledger = Ledger(settings, self._estimator, price, self.budget, time.monotonic())
         self._all: dict[AnswerKey, Call] = {}
 
@@ -93,7 +91,7 @@ class BatchCalls:
         """What was set aside for it has become this cost; one that is unknown counts at its worst."""
         reserved_usd, call.reserved_usd = call.reserved_usd, None
         if reserved_usd is not None:
-            self.budget.settle(reserved_usd, reserved_usd if cost_usd is None else cost_usd)
+            self.budget.settle(reserved_usd, cost_usd)
 
     def succeed(self, call: Call, answer: Completion) -> None:
         """It has its answer, which is paid for."""
@@ -106,11 +104,10 @@ class BatchCalls:
 
     def bill(self, call: Call, usage: Usage | None, characters: int) -> None:
         """Count tokens that were paid for."""
-        cost_usd, is_estimate = self.ledger.bill(call.request, usage, characters, time.monotonic())
-        self.settle(call, cost_usd)
+        now = time.monotonic()
+        self.settle(call, self.ledger.bill(call.history, call.request, usage, characters, now))
         if usage is not None:
             self._estimator.learn(call.request, usage)
-        call.history.add_cost(cost_usd, estimated=is_estimate)
 
     def fail(self, call: Call, error: BaseException) -> None:
         """It gets no answer, for this reason."""

@@ -21,9 +21,9 @@ from astra_async.asking.batches.batch_log import Intent, age_s, new_token
 from astra_async.asking.batches.batch_work import LATEST_S, BatchStopped, Work
 from astra_async.asking.batches.request_files import outcome_at, outcomes, storage, write_requests
 from astra_async.asking.throttle import PoolState
-from astra_async.asking.throttle.state import BatchState
 from astra_async.errors import ProviderError
 from astra_async.log import now_utc
+from astra_async.types.pools import BatchState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container

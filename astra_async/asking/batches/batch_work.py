@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from astra_async.asking.batches.batch_calls import BatchCalls, Call
     from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing
     from astra_async.asking.batches.batch_log import BatchLog, Intent
-    from astra_async.asking.throttle.state import EventKind
     from astra_async.types import ModelSettings
+    from astra_async.types.pools import EventKind
 
 _T = TypeVar("_T")
 PASSING = (RateLimited, Overloaded, TransientError)

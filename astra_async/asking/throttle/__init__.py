@@ -1,13 +1,12 @@
-"""The throttle of one provider pool: limits, pauses, retries, prompt-cache warming and the budget.
+"""Throttle of one model's pool: limits, pauses, retries, prompt-cache warming and the budget.
 
-Start at `pool.py` (the life of a call) and `gate.py` (when the next request may go). Out of scope:
-fairness between several processes that share a key; their rejections are all we learn of each other.
+Start at `pool.py` (the life of a call) and `limiter.py` (when the next request may be sent). Processes that
+share a key are not coordinated: each learns of the others from its rejections only.
 """
 
-from astra_async.asking.throttle.account import Account, account_of
-from astra_async.asking.throttle.bucket import BucketState
 from astra_async.asking.throttle.budget import Budget
 from astra_async.asking.throttle.pool import Pool
-from astra_async.asking.throttle.state import PoolEvent, PoolState
+from astra_async.asking.throttle.rates import Account
+from astra_async.types.pools import PoolEvent, PoolState
 
-__all__ = ["Account", "BucketState", "Budget", "Pool", "PoolEvent", "PoolState", "account_of"]
+__all__ = ["Account", "Budget", "Pool", "PoolEvent", "PoolState"]

@@ -1,4 +1,4 @@
-"""Rule 14: what requests cost, and a ceiling on it that counts requests in flight at their worst case."""
+"""Cost of requests, and a ceiling that counts requests in flight at their worst case (rule 14)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.estimate import Estimator
+    from astra_async.asking.throttle.retry import CallHistory
     from astra_async.types import ModelRequest, ModelSettings
 
 _ROUNDING_USD = 1e-9
@@ -22,18 +23,21 @@ Fit = Literal["now", "later", "never"]
 
 
 class Budget:
-    """A ceiling in US dollars, shared by the pools of a run; without one there is room for everything.
+    """Ceiling in US dollars, shared by the pools of a run.
 
-    spent + reserved never passes the ceiling when a request is admitted. A request can still cost more
-    than its worst case where a provider bills more than `max_tokens`; then admission ends the sooner.
+    A request is admitted only if spent + reserved stays under the ceiling. A provider that bills more than
+    `max_tokens` can still exceed a request's worst case; then admission ends earlier.
 
     Args:
-        ceiling_usd: what the run may cost in all; above 0.
-        spent_usd: what earlier sessions of the same run have cost.
+        ceiling_usd: maximum cost of the run, above 0; None for no ceiling.
+        spent_usd: cost of earlier invocations of the same run.
 
     Attributes:
-        spent_usd: what finished requests have cost.
-        reserved_usd: the worst case of what is in flight.
+        spent_usd: cost of finished requests.
+        reserved_usd: worst case of the requests in flight.
+
+    Raises:
+        ConfigError: the ceiling is not above 0.
     """
 
     def __init__(self, ceiling_usd: float | None = None, *, spent_usd: float = 0.0) -> None:
@@ -46,22 +50,22 @@ class Budget:
         self._waiting: dict[Callable[[], None], None] = {}
 
     def fits(self, worst_usd: float) -> Fit:
-        """Whether a request may go now, later if those in flight cost less than feared, or never."""
+        """Return when a request fits: now, later if requests in flight cost less than reserved, or never."""
         most = self.ceiling_usd + _ROUNDING_USD
         if self.spent_usd + self.reserved_usd + worst_usd <= most:
             return "now"
         return "later" if self._in_flight and self.spent_usd + worst_usd <= most else "never"
 
     def reserve(self, worst_usd: float) -> None:
-        """Set a request's worst case aside."""
+        """Reserve the worst case of a request."""
         self._in_flight += 1
         self.reserved_usd += worst_usd
 
-    def settle(self, worst_usd: float, cost_usd: float) -> None:
-        """The request has ended and cost so much; pools that wait for room look again."""
+    def settle(self, worst_usd: float, cost_usd: float | None) -> None:
+        """Replace a reservation by the cost, None for an unknown cost: it counts as the worst case."""
         self._in_flight -= 1
         self.reserved_usd = self.reserved_usd - worst_usd if self._in_flight else 0.0
-        self.spent_usd += cost_usd
+        self.spent_usd += worst_usd if cost_usd is None else cost_usd
         waiting, self._waiting = self._waiting, {}
         for wake in waiting:
             wake()
@@ -76,7 +80,11 @@ class Budget:
 
 
 class Ledger:
-    """Prices requests before they go, bills them after, and counts what happens, as a PoolState shows it."""
+    """Prices and bills the requests of one pool, and counts its calls and tokens for PoolState.
+
+    Raises:
+        ConfigError: there is a ceiling, but no price for the model.
+    """
 
     def __init__(
         self,
@@ -99,10 +107,10 @@ class Ledger:
         self._price = price
         self._budget = budget
         self._began_at = now
-        self._seconds: deque[tuple[int, int]] = deque()  # tokens by second, of the last minute
+        self._seconds: deque[tuple[int, int]] = deque(maxlen=_WINDOW_S)  # tokens by second
 
     def worst_usd(self, request: ModelRequest) -> float:
-        """The most that a request can cost: nothing cached, `max_tokens` of output; 0 without a budget."""
+        """Return the worst case in US dollars: no cached input, all of `max_tokens`; 0 without a ceiling."""
         if self._budget.ceiling_usd == math.inf:
             return 0.0
         usage = self._estimator.worst(request)
@@ -110,14 +118,15 @@ class Ledger:
         return max(self._price(usage) or 0.0, self._price(written) or 0.0)
 
     def bill(
-        self, request: ModelRequest, usage: Usage | None, characters: int, now: float
-    ) -> tuple[float | None, bool]:
-        """Count an attempt's tokens; US dollars or None, and whether any of them are an estimate.
+        self, call: CallHistory, request: ModelRequest, usage: Usage | None, characters: int, now: float
+    ) -> float | None:
+        """Add the tokens and cost of an attempt to `call`. Return the cost in US dollars, None if unknown.
 
-        Tokens are estimated where the provider is silent.
+        Tokens that the provider does not report are estimated.
         """
         filled = self._estimator.fill(usage, request, characters)
-        cost_usd, is_estimate = self._price(filled), filled is not usage
+        cost_usd = self._price(filled)
+        call.add_cost(cost_usd, estimated=filled is not usage)
         inputs, outputs = filled.input_tokens or 0, filled.output_tokens or 0
         self.input_tokens += inputs
         self.output_tokens += outputs
@@ -127,11 +136,10 @@ class Ledger:
             self._seconds[-1] = (second, self._seconds[-1][1] + inputs + outputs)
         else:
             self._seconds.append((second, inputs + outputs))
-            self._forget(now)
-        return cost_usd, is_estimate
+        return cost_usd
 
     def exhausted(self, worst_usd: float) -> BudgetExhausted:
-        """Why a request of that size cannot go."""
+        """Return the error for a request that can no longer fit."""
         ceiling_usd, spent_usd = self._budget.ceiling_usd, self._budget.spent_usd
         return BudgetExhausted(
             f"{self._name}: the budget of ${ceiling_usd:.2f} is reached: ${spent_usd:.2f} spent, the next"
@@ -139,16 +147,12 @@ class Ledger:
         )
 
     def sums(self) -> dict[str, Any]:
-        """The fields that a PoolState has of them."""
+        """Return the sums as fields of PoolState."""
         names = ("calls_ok", "rate_limited", "retries", "input_tokens", "output_tokens", "cost_usd")
         return {name: getattr(self, name) for name in names}
 
     def tokens_per_minute(self, now: float) -> float:
-        """Tokens of the last minute, scaled up while the pool is younger than that."""
-        self._forget(now)
+        """Return the tokens of the last minute, scaled up while the pool is younger than a minute."""
         seconds = min(float(_WINDOW_S), max(1.0, now - self._began_at))
-        return sum(tokens for _, tokens in self._seconds) * 60 / seconds
-
-    def _forget(self, now: float) -> None:
-        while self._seconds and self._seconds[0][0] <= now - _WINDOW_S:
-            self._seconds.popleft()
+        tokens = sum(tokens for second, tokens in self._seconds if second > now - _WINDOW_S)
+        return tokens * 60 / seconds

@@ -1,4 +1,4 @@
-"""Rules 6 and 7: how many requests of a pool may be in flight, by our own care and by the provider's."""
+"""Requests in flight of one pool: concurrency limits, shared pause and reopening (rules 6 to 9)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.bucket import Spacing
+from astra_async.asking.throttle.rates import TokenBucket
+from astra_async.asking.throttle.retry import LONGEST_BACKOFF_S
 
 if TYPE_CHECKING:
-    from astra_async.asking.throttle.waiting import Attempt
+    import random
 
 START = 8
 OVERLOAD_CUT = 0.85
@@ -17,51 +18,62 @@ _SATURATED = 0.8
 _GROWTH = 0.05
 _OVERLOADS, _OVERLOAD_WINDOW_S = 3, 10.0
 _OUTCOMES, _FAILED_SHARE = 50, 0.2
-_SENDS_PER_LIMIT = 8.0
-_SHORTEST_ROUND_S = 1e-3
-_REJECTED_WITHIN_S = 0.5
+_SENDS_PER_LIMIT, _SHORTEST_ROUND_S = 8.0, 1e-3
 _BURSTS_APART_S = 1.0
-_TRY_AFTER_S, _MOST_PATIENCE, _TRIES_TO_DOUBT = 5.0, 16, 4
-_FEWEST_LET_IN = 4
+_TRY_AFTER_S, _MOST_PATIENCE = 5.0, 16
+_FEWEST_ACCEPTED = 4
+_JITTER, _MOST_JITTER_S = 0.02, 1.0
+_BURSTS_BEFORE_DOUBT = 2
+_FIRST_SENDS, _OPEN_AFTER_S = 4, 10
 
 
 class Concurrency:
-    """The limit L: grows while it is used and answers come, and is cut once for a burst of signals.
+    """Limit of requests in flight: AIMD with slow start (rules 6 and 7).
 
-    Growth comes with every accepted request and not in steps: L is doubled after L of them until the
-    first cut, then raised by max(1, 5 %), so that a round never ends in a burst of sends. `limit` is L, a
-    fraction while it grows.
+    The limit grows with every accepted request instead of once a round, so that a round never ends in a
+    burst: it doubles within a round until the first cut, then grows by max(1, 5 %). What could be sent at
+    once is spread over a sixteenth of a round trip, so that a rejection stops the rest.
+
+    Attributes:
+        limit: requests that may be in flight; a fraction while it grows.
+        ramp: spreads requests over the round trip.
     """
 
-    def __init__(self, maximum: int) -> None:
+    def __init__(self, maximum: int, now: float) -> None:
         self.maximum = max(1, maximum)
         self.limit = float(min(START, self.maximum))
-        self._steep = True
+        self._slow_start = True
         self._overloads: deque[float] = deque(maxlen=_OVERLOADS)
         self._outcomes: deque[bool] = deque(maxlen=_OUTCOMES)
+        self.ramp = TokenBucket(math.inf, now)
+        self._round_s = 0.0
 
-    def full(self, in_flight: int) -> bool:
-        """Whether nothing more may be sent before something ends."""
-        return in_flight >= int(self.limit)
-
-    def accepted(self, in_flight: int) -> None:
-        """A request sent since the last cut was let in, with so many in flight (itself among them)."""
+    def grow(self, in_flight: int) -> None:
+        """Raise the limit for an accepted request, if at least 80 % of the limit is in use."""
         if in_flight >= _SATURATED * int(self.limit):
-            step = 1.0 if self._steep else max(1.0, _GROWTH * self.limit) / self.limit
+            step = 1.0 if self._slow_start else max(1.0, _GROWTH * self.limit) / self.limit
             self.limit = min(float(self.maximum), self.limit + step)
 
+    def record_round_trip(self, seconds: float, now: float) -> None:
+        """Adapt the ramp to the seconds from sending a request to its acceptance."""
+        is_first, self._round_s = not self._round_s, 0.9 * (self._round_s or seconds) + 0.1 * seconds
+        per_second = _SENDS_PER_LIMIT * self.limit / max(self._round_s, _SHORTEST_ROUND_S)
+        if is_first:
+            self.ramp = TokenBucket(per_second, now)
+        self.ramp.set_rate(per_second, now)
+
     def cut(self, factor: float) -> None:
-        """Lower L, to 1 at the least."""
-        self._steep = False
+        """Lower the limit, to 1 at the least, and end the slow start."""
+        self._slow_start = False
         self.limit = max(1.0, self.limit * factor)
 
-    def leave_it_to_the_pace(self) -> None:
-        """A rate is known: unless an overload has cut L, only the maximum limits what is in flight."""
-        if self._steep:
+    def open_fully(self) -> None:
+        """Leave the limiting to the send rate: only the maximum applies, unless an overload cut the limit."""
+        if self._slow_start:
             self.limit = float(self.maximum)
 
-    def overloaded(self, now: float) -> bool:
-        """An overload of the current epoch; whether it is the third in ten seconds and L was cut."""
+    def record_overload(self, now: float) -> bool:
+        """Cut the limit at the third overload within ten seconds. Return True if it was cut."""
         self._overloads.append(now)
         if len(self._overloads) < _OVERLOADS or now - self._overloads[0] > _OVERLOAD_WINDOW_S:
             return False
@@ -69,170 +81,172 @@ class Concurrency:
         self.cut(OVERLOAD_CUT)
         return True
 
-    def ended(self, *, well: bool) -> bool:
-        """A request ended, well or by transport or a 5xx; whether failures were too many and L was cut."""
-        self._outcomes.append(well)
-        if well or self._outcomes.count(False) <= _FAILED_SHARE * _OUTCOMES:
+    def record_outcome(self, *, failed: bool) -> bool:
+        """Cut the limit if more than a fifth of the last fifty requests failed. Return True if it was cut."""
+        self._outcomes.append(failed)
+        if not failed or sum(self._outcomes) <= _FAILED_SHARE * _OUTCOMES:
             return False
         self._outcomes.clear()
         self.cut(OVERLOAD_CUT)
         return True
 
 
-class Ceiling:
-    """A limit of requests in flight that the provider itself enforces, seen in which requests it rejects.
+class EnforcedLimit:
+    """Limit of requests in flight that the provider enforces, detected from its rejections (rule 6).
 
-    Under such a limit every request that found fewer in flight is let in and every other one rejected,
-    however fast they are sent. Two bursts of rejections, a second or more apart, that never contradicted this
-    make a ceiling: the most with which a request was let in. Under a limit of the rate they soon do, because
-    after a pause requests are let in with as many in flight. A ceiling is tried with one request more, after
-    a while and then more rarely; four tries in a row that were let in end it, and so do rejections below it.
+    Under such a limit a request is rejected if and only if too many are in flight, at any send rate. Two
+    bursts of rejections, at least a second apart and contradicted by no accepted request, establish the
+    limit. From then on one request more is tried after a while. A failed try doubles the time until the next.
 
     Attributes:
-        limit: the most that may be in flight, None while nothing speaks for a ceiling.
+        limit: the most requests that may be in flight, None while none is known.
     """
 
     def __init__(self) -> None:
         self.limit: int | None = None
-        self._in_flight: dict[int, Attempt] = {}
-        self._most_let_in, self._least_rejected = 0, math.inf
-        self._bursts, self._suspected_at = 0, 0.0
-        self._shy_until = -math.inf
-        self._held = 0  # the limit before tries that were let in
-        self._tried_at = 0.0
-        self._let_in = 0  # since the last try
-        self._tries_let_in = 0
-        self._patience = 1
+        self._most_accepted, self._least_rejected = 0, math.inf
+        self._suspected_at, self._quiet_until = math.inf, -math.inf
+        self._confirmed = 0  # the limit without increases since the last rejection
+        self._accepted = 0  # since the last try
+        self._tried_at, self._patience = 0.0, 1
 
     def ready_at(self, in_flight: int, now: float) -> float:
-        """When one more may be sent; never, if only an ending request can tell."""
+        """Return when one more request may be sent: `now`, or infinity if one must end first."""
         if self.limit is None:
-            return max(now, self._shy_until) if in_flight + 1 >= self._least_rejected else now
+            return max(now, self._quiet_until) if in_flight + 1 >= self._least_rejected else now
         if in_flight < self.limit:
             return now
         if in_flight > self.limit:
-            return math.inf  # a try is under way
-        due = self._let_in >= self._patience * (4 + 2 * self.limit)
+            return math.inf  # a try is in flight
+        due = self._accepted >= self._patience * (4 + 2 * self.limit)
         return now if due else max(now, self._tried_at + _TRY_AFTER_S * self._patience)
 
-    def sent(self, attempt: Attempt) -> None:
-        """A request goes out; `attempt.crowd` in flight, itself among them."""
-        self._in_flight[attempt.number] = attempt
-
-    def ended(self, attempt: Attempt) -> None:
-        """A request is over, whatever became of it."""
-        self._in_flight.pop(attempt.number, None)
-
-    def oldest_sent_at(self) -> float:
-        """When the oldest of the requests in flight was sent; never, without any."""
-        return next((attempt.sent_at for attempt in self._in_flight.values()), math.inf)
-
-    def let_in(self, attempt: Attempt, now: float) -> None:
-        """A request was let in, or was not rejected for so long that it must have been."""
-        if attempt.let_in:
-            return
-        attempt.let_in = True
-        self._let_in += 1
+    def record_accepted(self, crowd: int, now: float) -> None:
+        """Record that a request was accepted with `crowd` in flight, including itself."""
+        self._accepted += 1
         if self.limit is None:
-            self._most_let_in = max(self._most_let_in, attempt.crowd)
-            if attempt.crowd >= self._least_rejected:
-                self._least_rejected, self._bursts = math.inf, 0
-        elif attempt.crowd > self.limit:
-            self._held = self._held if self._tries_let_in else self.limit
-            self._tries_let_in += 1
-            self.limit = attempt.crowd + self.limit // 4
-            self._next_try(now, patience=1)
-            if self._tries_let_in >= _TRIES_TO_DOUBT:
-                self._doubt()
+            self._most_accepted = max(self._most_accepted, crowd)
+            if crowd >= self._least_rejected:
+                self._least_rejected = self._suspected_at = math.inf
+        elif crowd > self.limit:
+            self.limit = crowd + self.limit // 4
+            self._begin_wait(now, patience=1)
 
-    def rejected(self, attempt: Attempt, now: float, *, begins_burst: bool, of_a_try: bool) -> bool:
-        """A rate signal; whether the ceiling explains it, so that it says nothing of the rate.
+    def explains(self, crowd: int, now: float, *, new_burst: bool, lost: bool = False) -> bool:
+        """Record a rejection. Return True if the limit explains it: then it says nothing about the rate.
 
-        `of_a_try`: a higher rate was being tried, which explains the signal as well.
+        Args:
+            crowd: requests in flight when the rejected request was sent, including itself.
+            now: the time on the pool's clock.
+            new_burst: the rejection is the first of a burst, and nothing else explains it.
+            lost: the connection was lost, which no rate explains: an earlier try succeeded by chance.
         """
-        self.ended(attempt)
-        for other in tuple(self._in_flight.values()):
-            if now - other.sent_at > _REJECTED_WITHIN_S:
-                self.let_in(other, now)
+        if lost:  # No pause follows, as after a rate limit: do not send as many at once again.
+            self._quiet_until = now + _BURSTS_APART_S
         if self.limit is None:
-            return self._suspect(attempt.crowd, now, begins_burst=begins_burst and not of_a_try)
-        if attempt.crowd < self.limit:
+            return self._suspect(crowd, now, new_burst=new_burst)
+        if crowd < (self._confirmed if lost else self.limit):
             return False
-        if begins_burst and attempt.crowd == self.limit and self._let_in < _FEWEST_LET_IN:
-            self._doubt()  # rejected with as few again and again: that is no ceiling
+        if new_burst and crowd == self.limit and self._accepted < _FEWEST_ACCEPTED:
+            # Rejected with as few again and again: there is no such limit.
+            self.limit, self._most_accepted = None, 0
+            self._least_rejected = self._suspected_at = math.inf
             return False
-        if begins_burst:
-            # The try failed, or another process takes a share of the ceiling.
-            self.limit = max(1, min(self.limit, attempt.crowd - 1))
-            self._tries_let_in = 0
-            self._next_try(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
+        if new_burst:
+            # The try failed, an earlier try succeeded by chance, or another process uses a part of the limit.
+            self.limit = self._confirmed = max(1, min(self.limit, crowd - 1))
+            self._begin_wait(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
         return True
 
-    def lost(self, attempt: Attempt, now: float, *, begins_burst: bool) -> bool:
-        """A connection was lost at once; whether the ceiling explains it.
-
-        No pause follows, as one does a rate signal: as many as were too many are not sent again at once.
-        """
-        self._shy_until = now + _BURSTS_APART_S
-        if self.limit is not None and self._tries_let_in and self._held < attempt.crowd < self.limit:
-            self.limit = attempt.crowd - 1  # the try before was let in by chance, as another request ended
-            self._tries_let_in = 0
-            self._next_try(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
-            return True
-        return self.rejected(attempt, now, begins_burst=begins_burst, of_a_try=False)
-
-    def _suspect(self, crowd: int, now: float, *, begins_burst: bool) -> bool:
-        """One rejection more without a ceiling; whether it makes one."""
-        if crowd <= self._most_let_in:
-            self._doubt()
-            self._most_let_in = max(0, crowd - 1)
+    def _suspect(self, crowd: int, now: float, *, new_burst: bool) -> bool:
+        """Record a rejection without a known limit. Return True if it establishes one."""
+        if crowd <= self._most_accepted:
+            self._most_accepted = crowd - 1
+            self._least_rejected = self._suspected_at = math.inf
             return False
         self._least_rejected = min(self._least_rejected, crowd)
-        if begins_burst:
-            self._bursts += 1
-            self._suspected_at = now if self._bursts == 1 else self._suspected_at
-        if self._bursts > 1 and self._most_let_in and now - self._suspected_at >= _BURSTS_APART_S:
-            self.limit = self._most_let_in
-            self._tries_let_in = 0
-            self._next_try(now, patience=1)
+        if not new_burst:
+            return False
+        if self._most_accepted and now - self._suspected_at >= _BURSTS_APART_S:
+            self.limit = self._confirmed = self._most_accepted
+            self._begin_wait(now, patience=1)
             return True
+        self._suspected_at = min(self._suspected_at, now)
         return False
 
-    def _doubt(self) -> None:
-        self.limit = None
-        self._most_let_in, self._least_rejected = 0, math.inf
-        self._bursts, self._suspected_at = 0, 0.0
-
-    def _next_try(self, now: float, *, patience: int) -> None:
-        self._let_in, self._tried_at, self._patience = 0, now, patience
+    def _begin_wait(self, now: float, *, patience: int) -> None:
+        self._accepted, self._tried_at, self._patience = 0, now, patience
 
 
-class Smoothing:
-    """Spreads what could go at once over a sixteenth of a round, so that a rejection stops the rest.
+class Pause:
+    """Shared pause of all requests of a pool (rule 8).
 
-    A round is the time from a send to its acceptance, averaged. At a server that allows 5 a second and
-    answers after 2 s this leaves one rejection of the three that a burst of 8 costs; a wider spread
-    blurs what the rejection says about the rate (rule 17).
+    Attributes:
+        until: end of the pause on the pool's clock.
+        expected_until: the same without jitter: when the provider expects requests again.
+        reason: what began the pause.
+        bursts: bursts of rejections since a request was accepted.
     """
 
-    def __init__(self) -> None:
-        self._spacing: Spacing | None = None
-        self._round_s = 0.0
+    def __init__(self, rng: random.Random) -> None:
+        self.until = self.expected_until = -math.inf
+        self.reason = ""
+        self._rng = rng
+        self.bursts = 0
 
-    def accepted(self, after_s: float, limit: float, now: float) -> None:
-        """A request was let in so long after it was sent."""
-        self._round_s = after_s if self._spacing is None else 0.9 * self._round_s + 0.1 * after_s
-        per_second = _SENDS_PER_LIMIT * limit / max(self._round_s, _SHORTEST_ROUND_S)
-        if self._spacing is None:
-            self._spacing = Spacing(per_second, now)
-        else:
-            self._spacing.set_rate(per_second, now)
+    def length_s(self, hint_s: float | None) -> float:
+        """Return the seconds to pause: the provider's hint, else half more with each burst.
+
+        After two bursts without an accepted request, a hint is only a lower bound: some servers ask to
+        retry after 0 or 1 s until a window of a minute ends.
+        """
+        hinted = hint_s is not None and math.isfinite(hint_s)
+        bursts = self.bursts - _BURSTS_BEFORE_DOUBT if hinted else self.bursts
+        backoff_s = min(LONGEST_BACKOFF_S, 1.5 ** min(bursts, 14)) * self._rng.uniform(0.5, 1.0)
+        if hint_s is None or not hinted:
+            return backoff_s
+        return max(0.0, hint_s, backoff_s if bursts > 0 else 0.0)
+
+    def extend(self, seconds: float, reason: str, now: float) -> bool:
+        """Pause until max(old end, now + seconds + small jitter). Return True if no pause was active."""
+        begins = self.until <= now
+        until = now + seconds + self._rng.uniform(0.0, min(_MOST_JITTER_S, _JITTER * seconds))
+        if until > self.until:
+            self.until, self.expected_until, self.reason = until, now + seconds, reason
+        return begins
+
+
+class Reopening:
+    """Slow start after a pause: 4 requests in the first second, 8 in the next, and so on (rule 9).
+
+    A new pool sends 4 requests and then one a second until the provider responds, because the headers of the
+    first response may announce limits.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.restart(now)
+        self._is_new = True
+
+    def restart(self, now: float) -> None:
+        """Begin after a pause."""
+        self._is_new = self._is_over = False
+        self._began_at = now
+        self._second, self._sent = 0, 0  # the second of the last request, and the requests sent in it
+
+    def record_response(self) -> None:
+        """Record that the provider responded: a new pool may send at once."""
+        self._is_over |= self._is_new
 
     def ready_at(self, now: float) -> float:
-        """When the next send is due; `now` if at once."""
-        return now if self._spacing is None else self._spacing.ready_at(now)
+        """Return when the next request may be sent: `now` if at once."""
+        second = max(0, int(now - self._began_at))
+        if self._is_over or second >= _OPEN_AFTER_S:
+            return now
+        allowed = 1 if self._is_new and second else _FIRST_SENDS << second
+        sent = self._sent if second == self._second else 0
+        return now if sent < allowed else self._began_at + second + 1
 
-    def sent(self, now: float) -> None:
-        """A request goes out."""
-        if self._spacing is not None:
-            self._spacing.take(1.0, now)
+    def record_send(self, now: float) -> None:
+        """Record that a request is sent."""
+        second = max(0, int(now - self._began_at))
+        self._second, self._sent = second, self._sent + 1 if second == self._second else 1

@@ -1,4 +1,4 @@
-"""Rule 3: how many tokens a request will use, learned from what earlier ones used."""
+"""Token estimates of requests, calibrated by earlier answers (rule 3), and the state of the prompt cache."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import TYPE_CHECKING
 from astra_async.types import DEFAULT_MAX_TOKENS, Usage
 
 if TYPE_CHECKING:
-    from astra_async.asking.throttle.bucket import Dimension
-    from astra_async.types import ModelRequest
+    from astra_async.asking.throttle.rates import Dimension
+    from astra_async.types import ModelRequest, Provider
 
 BYTES_PER_TOKEN = 3.2
-# Before the first exact count: too much in hand is returned, too little is a violation.
+# Margin before the first exact count: an unused reservation is returned, a missing one is a violation.
 _UNCALIBRATED = 1.25
 _WORST_BYTES_PER_TOKEN = 2.0
-# Text averages 3 to 5 in every tokenizer; only rows of one character pack closer, and are estimated then.
+# Text averages 3 to 5 bytes a token. Only repeated characters exceed 40; these are estimated instead.
 _MOST_BYTES_PER_TOKEN = 40.0
 _FIRST_OUTPUT_GUESS = 1_000
 _OUTPUTS_KEPT = 200
 _PERCENTILE = 0.9
 _PROMPTS_KEPT = 4_096
+CACHE_LIFETIME_S = 300.0  # Anthropic's default, the shortest documented; every read renews it.
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one request is expected to take from each bucket; `guessed`: before anything was counted."""
+    """Tokens that one request takes from its limits; `guessed` before any answer was counted."""
 
     input_tokens: float
     output_tokens: float
     guessed: bool = False
 
     def of(self, dimension: Dimension) -> float:
-        """The amount in one dimension."""
+        """Return the amount in one dimension."""
         if dimension == "requests":
             return 1.0
         if dimension == "input_tokens":
@@ -45,14 +46,15 @@ class Demand:
 
 
 class Estimator:
-    """Knows the prompts of one pool and the lengths of its answers."""
+    """Estimates tokens from the prompts and answers of one pool.
 
-    def __init__(
-        self, *, max_tokens: int | None, charges_max_tokens: bool, cached_input_is_exempt: bool
-    ) -> None:
+    Without a provider (batches), neither max_tokens nor cached input is treated specially.
+    """
+
+    def __init__(self, max_tokens: int | None, provider: Provider | None = None) -> None:
         self._max_tokens = max_tokens or DEFAULT_MAX_TOKENS
-        self._charges_max_tokens = charges_max_tokens
-        self._exempt = cached_input_is_exempt
+        self._charges_max_tokens = provider is not None and provider.charges_max_tokens
+        self._exempt = provider is not None and provider.cached_input_is_exempt
         self._prompts: dict[str, _Prompt] = {}
         self._counted_bytes = 0
         self._counted_tokens = 0
@@ -60,7 +62,7 @@ class Estimator:
         self._sorted: list[int] = []
 
     def demand(self, request: ModelRequest, *, warm: bool) -> Demand:
-        """What to reserve. `warm`: the prompt is in the provider's cache."""
+        """Return the tokens to reserve; `warm` if the prompt is in the provider's cache."""
         prompt = self._prompt(request)
         tokens = self._input(prompt)
         if warm and self._exempt:
@@ -69,21 +71,21 @@ class Estimator:
         return Demand(tokens, self._output(request), guessed)
 
     def worst(self, request: ModelRequest) -> Usage:
-        """An upper bound for what the request can be billed, nothing cached."""
+        """Return an upper bound of the billed usage, with nothing cached."""
         prompt = self._prompt(request)
         bound = max(self._input(prompt), prompt.size_bytes / _WORST_BYTES_PER_TOKEN)
         tokens = round(bound) if prompt.tokens is None else prompt.tokens
         return Usage(input_tokens=tokens, output_tokens=request.max_tokens or self._max_tokens)
 
     def fill(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage:
-        """The usage with what the provider left out estimated from bytes and characters."""
+        """Return the usage, with missing counts estimated from bytes and characters."""
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             return usage
         known = usage or Usage()
         tokens, streamed = known.input_tokens, known.output_tokens
         guess = round(characters / BYTES_PER_TOKEN)
         most = request.max_tokens or self._max_tokens
-        if characters <= most * _MOST_BYTES_PER_TOKEN:  # else the server does not keep max_tokens
+        if characters <= most * _MOST_BYTES_PER_TOKEN:  # otherwise the server ignores max_tokens
             guess = min(guess, most)
         return replace(
             known,
@@ -91,15 +93,15 @@ class Estimator:
             output_tokens=guess if streamed is None else streamed,
         )
 
-    def believed(self, usage: Usage, request: ModelRequest, characters: int) -> Usage:
-        """The usage without counts that cannot be true: nothing, or next to nothing, for what was there.
+    def plausible(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage | None:
+        """Return the usage without implausible counts.
 
-        Servers that count nothing send 0, or 1; others only what no cache held. Where nothing came and
-        nothing is counted, that is the provider's word.
+        Servers that do not count send 0 or 1, and some leave out cached input. A usage of 0 is plausible if
+        nothing was received.
         """
-        inputs, outputs = usage.input_tokens, usage.output_tokens
-        if not (characters or inputs or outputs):
+        if usage is None or not (characters or usage.input_tokens or usage.output_tokens):
             return usage
+        inputs, outputs = usage.input_tokens, usage.output_tokens
         if inputs is not None and inputs * _MOST_BYTES_PER_TOKEN < self._prompt(request).size_bytes:
             inputs = None
         if outputs is not None and outputs * _MOST_BYTES_PER_TOKEN < characters:
@@ -108,27 +110,28 @@ class Estimator:
             return usage
         return replace(usage, input_tokens=inputs, output_tokens=outputs)
 
-    def actual(self, usage: Usage) -> Demand | None:
-        """What a finished request took from the buckets; None where the provider did not say."""
-        if usage.input_tokens is None or usage.output_tokens is None:
-            return None
-        exempt = (usage.cached_tokens or 0) if self._exempt else 0
-        return Demand(max(0, usage.input_tokens - exempt), usage.output_tokens)
-
-    def learn(self, request: ModelRequest, usage: Usage) -> None:
-        """Take in an exact count."""
+    def learn(self, request: ModelRequest, usage: Usage) -> Demand | None:
+        """Learn from the usage of an answer. Return what it took from the limits, None if not reported."""
         if usage.input_tokens:
             prompt = self._prompt(request)
-            if prompt.tokens is None:  # the average takes each prompt's first count only
+            if prompt.tokens is None:  # The average counts each prompt once.
                 self._counted_bytes += prompt.size_bytes
                 self._counted_tokens += usage.input_tokens
             prompt.tokens = usage.input_tokens
             prompt.cached = usage.cached_tokens if usage.cached_tokens is not None else prompt.cached
         if usage.output_tokens:
-            self._learn_output(usage.output_tokens)
+            # Both hold the latest outputs: in the order in which they came, and sorted.
+            self._recent.append(usage.output_tokens)
+            insort(self._sorted, usage.output_tokens)
+            if len(self._recent) > _OUTPUTS_KEPT:
+                del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        exempt = (usage.cached_tokens or 0) if self._exempt else 0
+        return Demand(max(0, usage.input_tokens - exempt), usage.output_tokens)
 
     def _cached(self, request: ModelRequest, prompt: _Prompt, tokens: float) -> float:
-        """What of the input is read from the cache: what was counted so, or all but what was said last."""
+        """Return the input tokens read from the cache: as counted, or all except the latest messages."""
         if request.by_agent:
             return tokens * (1 - request.fresh_bytes / max(1, prompt.size_bytes))
         if request.earlier:
@@ -138,7 +141,7 @@ class Estimator:
         return tokens if prompt.cached is None else min(tokens, prompt.cached)
 
     def _prompt(self, request: ModelRequest) -> _Prompt:
-        """What is known of a prompt; a conversation is asked once, and not remembered."""
+        """Return what is known of a prompt. Conversations are sent once and not remembered."""
         if request.by_agent:
             return _Prompt(request.input_bytes)
         if request.earlier:
@@ -164,17 +167,39 @@ class Estimator:
             return min(self._max_tokens, _FIRST_OUTPUT_GUESS)
         return self._sorted[int(_PERCENTILE * (len(self._sorted) - 1))]
 
-    def _learn_output(self, tokens: int) -> None:
-        # Both hold the same numbers: the latest, in the order they came and in the order of size.
-        self._recent.append(tokens)
-        insort(self._sorted, tokens)
-        if len(self._recent) > _OUTPUTS_KEPT:
-            del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+
+class PromptCache:
+    """Prompts and conversations in the provider's cache, by their hashes (rule 13)."""
+
+    def __init__(self) -> None:
+        self._warm_until: dict[str, float] = {}
+        self._uncacheable: set[str] = set()
+
+    def is_warm(self, prompt_sha256: str, now: float) -> bool:
+        """Return True if a request sent now would read the cache."""
+        return now < self._warm_until.get(prompt_sha256, 0.0)
+
+    def needs_leader(self, prompt_sha256: str, now: float) -> bool:
+        """Return True if a request sent now would write the cache."""
+        return not (self.is_warm(prompt_sha256, now) or prompt_sha256 in self._uncacheable)
+
+    def record_warm(self, prompt_sha256: str, until: float) -> None:
+        """Record that the cache holds a prompt."""
+        until = max(until, self._warm_until.pop(prompt_sha256, 0.0))  # Insert it last, as recently used.
+        while len(self._warm_until) >= _PROMPTS_KEPT:
+            del self._warm_until[next(iter(self._warm_until))]
+        self._warm_until[prompt_sha256] = until
+
+    def record_uncacheable(self, prompt_sha256: str) -> None:
+        """Record that a leader wrote nothing: the prompt is too short to be cached."""
+        if len(self._uncacheable) < _PROMPTS_KEPT:
+            self._uncacheable.add(prompt_sha256)
+            self._warm_until.pop(prompt_sha256, None)
 
 
 @dataclass(slots=True)
 class _Prompt:
-    """What is known of one prompt: its size, and the tokens that the provider counted last."""
+    """Size of one prompt, and the tokens that the provider counted last."""
 
     size_bytes: int
     tokens: int | None = None

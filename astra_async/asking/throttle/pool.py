@@ -1,12 +1,10 @@
-"""One provider pool: calls wait here for their turn, are tried, retried, paid for and accounted.
+"""Pool of requests to one model with one API key: queue, slots, retries, prompt-cache warming and accounts.
 
-A pool is (provider, credential, model); pools know nothing of each other but a shared budget, and whose turn
-it is where they share a credential. Nothing polls: whatever changes (a call comes, a request ends, headers
-arrive, a moment is reached) runs `_pump`, which admits the first in line while it may go, and sets one timer
-for the earliest moment that matters.
+Nothing polls: every change (a call arrives, a request ends, headers arrive, a timer fires) runs `_pump`. It
+admits calls from the front of the queue and sets one timer if the limiter makes the next call wait.
 
-Invariant: a slot, its reservations and its share of the budget are taken together in `_grant`, and given
-back together in `_finish`, `_retry_or_give_up`, `_abandon` or `_leave`, whatever is cancelled in between.
+Invariant: a slot, its reservations and its share of the budget are taken together in `_grant`, and given back
+together in `_end` or `_leave`, also if the call is cancelled.
 """
 
 from __future__ import annotations
@@ -15,39 +13,40 @@ import asyncio
 import math
 import random
 import time
+from contextlib import suppress
+from functools import partial
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.budget import Budget, Ledger
-from astra_async.asking.throttle.cachewarm import Warmth
-from astra_async.asking.throttle.gate import Gate
-from astra_async.asking.throttle.retry import Retry, RetryPolicy
-from astra_async.asking.throttle.state import PoolEvent, PoolState
-from astra_async.asking.throttle.waiting import Line, Ticket
-from astra_async.errors import PoolUnusable, ProviderError
+from astra_async.asking.throttle.estimate import CACHE_LIFETIME_S, Estimator, PromptCache
+from astra_async.asking.throttle.limiter import Limiter
+from astra_async.asking.throttle.retry import Attempt, Decision, QueuedCall, RetryPolicy
+from astra_async.errors import PoolUnusable, ProviderError, RateLimited, TransientError
+from astra_async.types.pools import EventKind, PoolEvent, PoolState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.asking.throttle.account import Account
-    from astra_async.asking.throttle.cachewarm import Role
-    from astra_async.asking.throttle.state import EventKind
-    from astra_async.asking.throttle.waiting import Attempt
+    from astra_async.asking.throttle.rates import Account
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
 
+LEADER_S = 30.0
+_PLACES_AHEAD = 1024  # More calls than usually wait: a call moves ahead of these, but no call starves.
 _SHORTEST_TIMER_S = 0.001
 
 
 class Pool:
-    """Answers requests within one provider's limits.
+    """Sends requests within one provider's limits.
 
     Args:
-        settings: the model, its announced limits and its hard maximum in flight.
-        provider: makes single attempts; it stays the caller's to close.
-        price: US dollars for a usage, None where a price is unknown.
+        settings: the model and its limits.
+        provider: makes single attempts; the caller closes it.
+        price: returns the US dollars of a usage, None if a price is unknown.
         budget: shared with other pools.
-        account: shared with the pools of the same credential.
-        on_event: is told why anything waits, is repeated or is given up; must not raise.
-        clock: monotonic seconds; the timers are the running event loop's.
+        account: shared with the pools of the same API key.
+        on_event: called for whatever waits, is retried or is given up; must not raise.
+        clock: returns monotonic seconds; timers use the event loop.
 
     Raises:
         ConfigError: a limit is not above 0, or there is a budget and no price.
@@ -70,285 +69,282 @@ class Pool:
         self._on_event = on_event
         self._clock = clock
         rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
-        self._gate = Gate(settings, provider, rng, self._emit, clock(), account=account)
-        self._line = Line()
-        self._warmth = Warmth()
+        self._estimator = Estimator(settings.max_tokens, provider)
+        self._limiter = Limiter(settings, self._estimator, rng, self._emit, clock(), account=account)
+        self._retries = RetryPolicy(settings.name, rng)
+        self._cache = PromptCache()
+        self._followers: dict[str, list[QueuedCall]] = {}  # calls that wait for the leader of their prompt
         self._budget = budget or Budget()
-        self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
-        self._retries = RetryPolicy(settings.name, self._gate, self._ledger, self._emit, self._end_pool, rng)
-        self._waiting: set[Ticket] = set()
+        self._ledger = Ledger(settings, self._estimator, price, self._budget, clock())
+        self._queue: list[tuple[float, QueuedCall]] = []  # heap; calls that are gone leave at the front
+        self._places = 0
+        self._waiting: set[QueuedCall] = set()
         self._held_by: str | None = None
-        self._dead: PoolUnusable | None = None
+        self._end_error: PoolUnusable | None = None
+        self._ended = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = math.inf
-        self._closed = False
 
     async def call(self, request: ModelRequest) -> Completion:
-        """One finished answer, after as many attempts as it took; waits its turn first.
+        """Return a complete answer, after as many attempts as it takes.
 
-        `attempts` and `cost_usd` of the completion, or of the error, cover all attempts. What a provider
-        does not report of tokens is estimated for attempts whose answer had begun.
+        `attempts` and `cost_usd` of the completion, or of the error, cover all attempts. Tokens that a
+        provider does not report are estimated for attempts whose answer had begun.
 
         Raises:
             RequestRejected: this request can never succeed.
-            PoolUnusable: no request of this pool can; BudgetExhausted if the ceiling is reached.
+            PoolUnusable: no request of this pool can succeed; BudgetExhausted if the ceiling is reached.
             ProviderError: given up after 6 attempts, 2 cut streams, or 30 minutes of rejections.
         """
-        ticket = Ticket(request=request)
-        # Ahead, if it goes on with a conversation that the provider's cache holds.
-        begun = request.goes_alone and request.cache
-        ahead = begun and self._warmth.is_warm(request.begun_sha256, self._clock())
-        self._line.new_place(ticket, ahead=ahead)
-        retry = Retry()
+        call, decision = QueuedCall(request=request), Decision(delay_s=0.0, to_tail=True)
+        if request.goes_alone and request.cache and self._cache.is_warm(request.begun_sha256, self._clock()):
+            call.ahead = _PLACES_AHEAD - 0.5  # The cache holds the conversation only for a while.
         while True:
-            attempt = await self._turn(ticket, retry)
-            ticket.history.attempts += 1
+            attempt = await self._wait_for_slot(call, decision)
+            call.history.attempts += 1
             try:
                 completion = await self._provider.complete(request, attempt)
             except ProviderError as error:
-                again = self._retry_or_give_up(ticket, attempt, error)
-                if again is None:
+                decision = self._fail(call, attempt, error)
+                if decision.delay_s is None:
+                    call.history.annotate(error)
                     raise
-                retry = again
             except BaseException:
-                self._abandon(attempt)
+                self._end(call, attempt, None)
                 raise
             else:
-                return self._finish(ticket, attempt, completion)
+                return self._finish(call, attempt, completion)
 
     def stop(self) -> None:
-        """Send nothing more: calls that wait are told at once, those in flight come to their end."""
-        name = self._settings.name
-        self._end_pool(PoolUnusable(f"{name}: stopped by the user; the same command resumes"), "stopped")
+        """Send nothing more: waiting calls end at once, requests in flight come to their end."""
+        reason = f"{self._settings.name}: stopped by the user; the same command resumes"
+        self._end_pool(PoolUnusable(reason), "stopped")
 
     @property
     def state(self) -> PoolState:
-        """The pool as it stands."""
-        now, gate, ledger = self._clock(), self._gate, self._ledger
+        """The current state of the pool."""
+        now, limiter, ledger = self._clock(), self._limiter, self._ledger
+        paused_for_s = max(0.0, limiter.pause.until - now)
         return PoolState(
             model=self._settings.name,
-            in_flight=gate.in_flight,
+            in_flight=len(limiter.in_flight),
             waiting=len(self._waiting),
-            limit=gate.limit,
-            buckets=tuple(bucket.state(now) for bucket in gate.buckets.values()),
-            send_rate=gate.pace.per_second,
+            limit=int(limiter.concurrency.limit),
+            buckets=tuple(bucket.state(now) for bucket in limiter.buckets.values()),
+            send_rate=limiter.send_rate.per_second,
             held_by=self._held_by if self._waiting else None,
-            paused_for_s=gate.paused_for_s(now),
-            pause_reason=gate.pause.reason if gate.paused_for_s(now) else "",
+            paused_for_s=paused_for_s,
+            pause_reason=limiter.pause.reason if paused_for_s else "",
             **ledger.sums(),
             tokens_per_minute=ledger.tokens_per_minute(now),
-            dead=None if self._dead is None else str(self._dead),
+            dead=None if self._end_error is None else str(self._end_error),
         )
 
     async def close(self) -> None:
-        """Stop the timer; calls that still wait are their tasks' to cancel."""
-        self._closed = True
+        """Stop the timer. The tasks of waiting calls must be cancelled by their owners."""
+        self._waiting.clear()  # Nothing sets a timer any more.
         if self._timer is not None:
             self._timer.cancel()
         self._budget.forget(self._pump)
 
-    # --- what providers tell while a request runs -----------------------------------------------------
-
-    def heard_limits(self, attempt: Attempt, limits: RateLimits) -> None:
-        """The response's headers have come."""
-        self._gate.announced(attempt, limits, self._clock())
-        self._pump()
-
-    def heard_first_token(self, attempt: Attempt) -> None:
-        """The answer has begun: the request was let in, and its prompt is in the cache."""
-        self._retries.accept(attempt, self._clock())
-        self._warm(attempt)
-        self._pump()
-
-    # --- the line -------------------------------------------------------------------------------------
-
-    async def _turn(self, ticket: Ticket, retry: Retry) -> Attempt:
-        """Wait in line, first for the back-off, and hold nothing meanwhile."""
-        if self._dead is not None:
-            raise ticket.history.copy_error(self._dead)
-        self._ledger.retries += ticket.history.attempts > 0
-        if retry.to_tail:
-            self._line.new_place(ticket)
-        self._waiting.add(ticket)
-        if retry.delay_s > 0:
-            self._line.enter_later(ticket, self._clock() + retry.delay_s)
-        else:
-            self._line.enter(ticket)
-        self._pump()
-        while ticket.attempt is None:
-            if self._dead is not None:
-                raise ticket.history.copy_error(self._dead)
-            ticket.turn = asyncio.get_running_loop().create_future()
-            try:
-                await ticket.turn
-            except BaseException:
-                self._leave(ticket)
-                raise
-            ticket.turn = None
-        attempt, ticket.attempt = ticket.attempt, None
+    async def _wait_for_slot(self, call: QueuedCall, decision: Decision) -> Attempt:
+        """Wait for the back-off of a retry, then in the queue, without holding a slot."""
+        self._ledger.retries += call.history.attempts > 0 and self._end_error is None
+        self._waiting.add(call)
+        try:
+            if decision.delay_s:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(decision.delay_s):
+                        await self._ended.wait()
+            self._enqueue(call, to_tail=decision.to_tail)
+            self._pump()
+            while call.attempt is None and self._end_error is None:
+                call.wake = asyncio.get_running_loop().create_future()
+                await call.wake
+        except BaseException:
+            self._leave(call)
+            raise
+        if (attempt := call.attempt) is None:
+            self._leave(call)
+            raise call.history.copy_error(self._end_error or PoolUnusable("the pool has ended"))
+        call.wake = call.attempt = None
         return attempt
 
-    def _leave(self, ticket: Ticket) -> None:
-        """The task was cancelled while it waited, perhaps just after its turn had come."""
-        ticket.dismissed = True
-        self._waiting.discard(ticket)
-        attempt, ticket.attempt = ticket.attempt, None
+    def _enqueue(self, call: QueuedCall, *, to_tail: bool = False) -> None:
+        """Queue a call at its own place, or behind all others."""
+        if to_tail:
+            self._places += 1
+            call.place, call.ahead = self._places - call.ahead, 0.0
+        heappush(self._queue, (call.place, call))
+
+    def _leave(self, call: QueuedCall) -> None:
+        """Remove a call whose task was cancelled while it waited, perhaps with a slot already granted."""
+        call.left = True
+        self._waiting.discard(call)
+        attempt, call.attempt = call.attempt, None
         if attempt is not None:
-            self._gate.unsend(attempt, self._clock())
-            self._budget.settle(attempt.worst_usd, 0.0)
             self._release_followers(attempt)
+            self._limiter.withdraw(attempt, self._clock())
+            self._budget.settle(attempt.worst_usd, 0.0)
         self._pump()
 
     def _pump(self) -> None:
-        """Admit whoever may go, and come back when the next may."""
-        if self._closed or not self._waiting:
+        """Admit calls from the front of the queue, and set a timer if the next call has to wait."""
+        if self._end_error is not None or not self._waiting:
             return
-        # While anybody waits, a timer is set or something is under way whose end runs this again (rule 15).
         now = self._clock()
-        self._gate.resume(now)
-        self._put_back(self._warmth.overdue(now))
-        at = self._admit(now)
-        self._wake_at(min(at, self._line.next_at(), self._warmth.deadline()), now)
-
-    def _admit(self, now: float) -> float:
-        """Admit from the front until someone must wait; returns until when, as far as time can tell."""
-        while (ticket := self._line.first(now)) is not None:
-            if self._yields(ticket):
-                continue
-            request = ticket.request
-            # A conversation that goes on warms the cache for no other sample.
-            shared = request.cache and not request.goes_alone
-            role: Role = self._warmth.role(request.prompt_sha256, now) if shared else "go"
-            if role == "follow":
-                self._line.leave()
-                self._warmth.follow(request.prompt_sha256, ticket)
-                continue
-            warm = request.cache and self._warmth.is_warm(request.begun_sha256, now)
-            # What the first in line waited for when this last ran; None if the line was empty in the end.
-            at, self._held_by = self._gate.opens_at(request, now, warm=warm)
-            if at > now:
-                return at
-            worst_usd = self._ledger.worst_usd(request)
-            if not self._ask_budget(worst_usd):
-                return math.inf
-            self._line.leave()
-            attempt = self._gate.admit(self, request, now, warm=warm)
-            self._grant(ticket, attempt, worst_usd, leads=role == "lead")
-        self._held_by = None
-        return math.inf
-
-    def _yields(self, ticket: Ticket) -> bool:
-        """Whether the first in line went to the tail: its prompt is rejected again and again (rule 10)."""
-        if ticket.yielded or not self._gate.breaker.prompt_yields(ticket.request.prompt_sha256):
-            return False
-        ticket.yielded = True
-        self._line.leave()
-        self._line.new_place(ticket)
-        self._line.enter(ticket)
-        return True
-
-    def _grant(self, ticket: Ticket, attempt: Attempt, worst_usd: float, *, leads: bool) -> None:
-        # A ticket stands in the line, behind a leader, or has its attempt: never in two of these at once.
-        attempt.worst_usd = worst_usd
-        self._budget.reserve(worst_usd)
-        if leads:
-            attempt.leads = attempt.led = True
-            self._warmth.lead(attempt.request.prompt_sha256, attempt.sent_at)
-        ticket.attempt = attempt
-        self._waiting.discard(ticket)
-        if ticket.turn is not None:
-            ticket.turn.set_result(None)
-
-    def _wake_at(self, at: float, now: float) -> None:
+        self._limiter.resume(now)
+        at = now
+        while self._queue and at <= now:
+            call = self._queue[0][1]
+            if call.left or (call.wake is not None and call.wake.cancelled()):
+                heappop(self._queue)  # Its task was cancelled, and may not have run since.
+            else:
+                at = self._admit(call, now)
+        if at <= now:  # The queue is empty.
+            self._held_by, at = None, math.inf
         if self._timer is not None:
-            if self._timer_at <= at:
-                return  # it looks again early enough
             self._timer.cancel()
-            self._timer = None
-        if at < math.inf and self._waiting:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(_SHORTEST_TIMER_S, at - now), self._on_timer)
-            self._timer_at = at  # when `_timer` rings; without one it means nothing
-
-    def _on_timer(self) -> None:
         self._timer = None
-        self._pump()
+        if at < math.inf:
+            self._timer = asyncio.get_running_loop().call_later(max(_SHORTEST_TIMER_S, at - now), self._pump)
 
-    def _ask_budget(self, worst_usd: float) -> bool:
-        """Whether the budget admits the first in line (rule 14); if it never will, ends the pool."""
+    def _admit(self, call: QueuedCall, now: float) -> float:
+        """Take the first call out of the queue, or return when to try again (infinity: after an event)."""
+        request, cache = call.request, self._cache
+        if not call.yielded and self._retries.prompt_yields(request.prompt_sha256):
+            heappop(self._queue)
+            call.yielded = True
+            self._enqueue(call, to_tail=True)
+            return now
+        leads = False
+        if request.cache and not request.goes_alone:
+            if (followers := self._followers.get(request.prompt_sha256)) is not None:
+                heappop(self._queue)
+                followers.append(call)
+                return now
+            leads = cache.needs_leader(request.prompt_sha256, now)
+        if self._retries.probes and self._limiter.in_flight:
+            self._held_by = "outage"
+            return math.inf
+        warm = request.cache and cache.is_warm(request.begun_sha256, now)
+        at, self._held_by = self._limiter.ready_at(request, now, warm=warm)
+        if at > now:
+            return at
+        worst_usd = self._ledger.worst_usd(request)
         fit = self._budget.fits(worst_usd)
         if fit == "later":
             self._held_by = "budget"
             self._budget.wake_on_settlement(self._pump)
         elif fit == "never":
             self._end_pool(self._ledger.exhausted(worst_usd))
-        return fit == "now"
+        else:
+            heappop(self._queue)
+            self._grant(call, now, worst_usd, warm=warm, leads=leads)
+            return now
+        return math.inf
 
-    # --- how a request ends -----------------------------------------------------------------------------
+    def _grant(self, call: QueuedCall, now: float, worst_usd: float, *, warm: bool, leads: bool) -> None:
+        attempt = call.attempt = Attempt(call.request, now, self._record_limits, self._record_first_token)
+        self._limiter.admit(attempt, warm=warm)
+        self._budget.reserve(worst_usd)
+        attempt.worst_usd = worst_usd
+        if leads:
+            attempt.leads = attempt.led = True
+            self._followers[call.request.prompt_sha256] = []
+            late = partial(self._release_followers, attempt, late=True)
+            asyncio.get_running_loop().call_later(LEADER_S, late)
+        self._waiting.discard(call)
+        if call.wake is not None:
+            call.wake.set_result(None)
 
-    def _finish(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
-        answer, cost_usd = self._retries.finish(ticket.history, attempt, completion, self._clock())
-        self._warm(attempt)
-        if attempt.led:
-            self._warmth.learn(attempt.request.prompt_sha256, answer.usage)
-        self._end(attempt, cost_usd)
-        return answer
-
-    def _retry_or_give_up(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
-        """How to go on after a failed attempt, or None to give the call up."""
-        retry, cost_usd = self._retries.decide(ticket.history, attempt, error, self._clock())
-        self._end(attempt, cost_usd)
-        return retry
-
-    def _abandon(self, attempt: Attempt) -> None:
-        """The task was cancelled in flight, or the provider is broken."""
-        self._end(attempt, self._retries.abandon(attempt, self._clock()))
-
-    def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
-        """Free what it held; one whose cost is unknown counts at its worst."""
-        self._release_followers(attempt)
-        self._gate.release(attempt)
-        self._budget.settle(attempt.worst_usd, attempt.worst_usd if cost_usd is None else cost_usd)
+    def _record_limits(self, attempt: Attempt, limits: RateLimits) -> None:
+        self._limiter.record_limits(attempt, limits, self._clock())
         self._pump()
 
-    # --- the prompt cache (rule 13) -----------------------------------------------------------------------
+    def _record_first_token(self, attempt: Attempt) -> None:
+        self._accept(attempt)
+        self._pump()
 
-    def _warm(self, attempt: Attempt) -> None:
-        if attempt.request.cache:
-            self._put_back(self._warmth.warmed(attempt.request.prompt_sha256, attempt.sent_at))
-            attempt.leads = False
-            if attempt.request.earlier and attempt.request.goes_on:
-                self._warmth.warmed(attempt.request.sha256, attempt.sent_at)
+    def _accept(self, attempt: Attempt) -> None:
+        """Record that the provider accepted a request: its prompt is in the cache now."""
+        request = attempt.request
+        if not attempt.accepted:
+            self._retries.record_accepted(request.prompt_sha256)
+            self._limiter.record_accepted(attempt, self._clock())
+        if request.cache:
+            warm_until = attempt.sent_at + CACHE_LIFETIME_S
+            self._cache.record_warm(request.prompt_sha256, warm_until)
+            if request.earlier and request.goes_on:
+                self._cache.record_warm(request.sha256, warm_until)
+            self._release_followers(attempt)
 
-    def _release_followers(self, attempt: Attempt) -> None:
+    def _finish(self, call: QueuedCall, attempt: Attempt, completion: Completion) -> Completion:
+        """Learn from a complete answer, and return it with the usage and cost of the call."""
+        request = attempt.request
+        attempt.characters = max(attempt.characters, len(completion.text))
+        usage = self._estimator.plausible(completion.usage, request, attempt.characters) or completion.usage
+        self._accept(attempt)
+        self._retries.record_answer()
+        self._limiter.record_answer()
+        if (used := self._estimator.learn(request, usage)) is not None:
+            self._limiter.settle(attempt, used, self._clock())
+        if attempt.led and usage.cache_write_tokens == 0 and not usage.cached_tokens:
+            self._cache.record_uncacheable(request.prompt_sha256)
+        self._ledger.calls_ok += 1
+        self._end(call, attempt, usage)
+        return call.history.complete(completion, usage)
+
+    def _fail(self, call: QueuedCall, attempt: Attempt, error: ProviderError) -> Decision:
+        """Slow the pool down after an error if needed, and decide what becomes of the call."""
+        now, limiter = self._clock(), self._limiter
+        self._ledger.rate_limited += isinstance(error, RateLimited)
+        limiter.record_error(attempt, error, now)
+        decision = self._retries.decide(call.history, attempt, error, now, limiter.in_flight.values())
+        if decision.pause_s:
+            limiter.pause_for(decision.pause_s, str(error), now)
+        if decision.delay_s is None and not isinstance(error, PoolUnusable):
+            self._emit("gave_up", attempt, str(error))
+        elif decision.delay_s and isinstance(error, TransientError):
+            self._emit("retry", attempt, str(error), decision.delay_s)
+        if decision.end_pool is not None:
+            self._end_pool(decision.end_pool)
+        self._end(call, attempt, self._estimator.plausible(error.usage, call.request, attempt.characters))
+        return decision
+
+    def _end(self, call: QueuedCall, attempt: Attempt, usage: Usage | None) -> None:
+        """Bill an attempt and free everything that it holds. An unknown cost counts as the worst case."""
+        cost_usd: float | None = 0.0
+        if attempt.accepted or usage is not None:
+            cost_usd = self._ledger.bill(call.history, call.request, usage, attempt.characters, self._clock())
         if attempt.leads:
-            attempt.leads = False
             self._emit("leader_failed", attempt, "another request warms the cache")
-            self._put_back(self._warmth.failed(attempt.request.prompt_sha256))
+            self._release_followers(attempt)
+        self._limiter.release(attempt)
+        self._budget.settle(attempt.worst_usd, cost_usd)
+        self._pump()
 
-    def _put_back(self, tickets: list[Ticket]) -> None:
-        for ticket in tickets:
-            self._line.enter(ticket)
-
-    # --- the end of the pool (rule 12) ----------------------------------------------------------------------
+    def _release_followers(self, leader: Attempt, *, late: bool = False) -> None:
+        """Queue the calls that waited for a leader. If the leader is late, they need no other leader."""
+        if not leader.leads:
+            return
+        leader.leads = False
+        for call in self._followers.pop(leader.request.prompt_sha256):
+            self._enqueue(call)
+        if late:
+            self._cache.record_warm(leader.request.prompt_sha256, self._clock() + LEADER_S)
+            self._pump()
 
     def _end_pool(self, error: PoolUnusable, kind: EventKind = "pool_failed") -> None:
-        """Nothing is sent any more: everyone who waits is told at once."""
-        if self._dead is not None:
-            return
-        self._dead = error  # the first reason stays
-        self._emit(kind, None, str(error))
-        for ticket in self._waiting:
-            ticket.dismissed = True
-            if ticket.turn is not None and not ticket.turn.done():
-                ticket.turn.set_result(None)
-        self._waiting.clear()
+        """Send nothing more, and wake all waiting calls (rule 12). The first reason is kept."""
+        if self._end_error is None:
+            self._end_error = error
+            self._ended.set()
+            self._emit(kind, None, str(error))
+            for call in self._waiting:
+                if call.wake is not None and not call.wake.done():
+                    call.wake.set_result(None)
 
-    def _emit(
-        self, kind: EventKind, attempt: Attempt | None, detail: str, seconds: float | None = None
-    ) -> None:
+    def _emit(self, kind: EventKind, attempt: Attempt | None, detail: str, s: float | None = None) -> None:
         if self._on_event is not None:
-            key = None if attempt is None else attempt.request.key
-            self._on_event(
-                PoolEvent(kind=kind, model=self._settings.name, key=key, detail=detail, seconds=seconds)
-            )
+            key, model = attempt.request.key if attempt else None, self._settings.name
+            self._on_event(PoolEvent(kind=kind, model=model, key=key, detail=detail, seconds=s))

@@ -1,209 +1,311 @@
-"""Retry policy of one pool: which errors are retried, how often, and for how long (rules 7 to 12, 16)."""
+"""Retry policy of one pool: which errors are retried, how often, and when to give up (rules 10 to 12, 16)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.breaker import GIVE_UP_S
-from astra_async.asking.throttle.estimate import Demand
-from astra_async.asking.throttle.pause import LONGEST_BACKOFF_S
-from astra_async.asking.throttle.waiting import CUT_STREAMS
 from astra_async.errors import Overloaded, PoolUnusable, RateLimited, TransientError
 
 if TYPE_CHECKING:
+    import asyncio
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from astra_async.asking.throttle.budget import Ledger
-    from astra_async.asking.throttle.gate import Emit, Gate
-    from astra_async.asking.throttle.waiting import Attempt, CallHistory
+    from astra_async.asking.throttle.rates import Reservation
     from astra_async.errors import ProviderError
-    from astra_async.types import Completion, Usage
+    from astra_async.types import Completion, ModelRequest, RateLimits, Usage
 
+ATTEMPTS = 6
+CUT_STREAMS = 2  # attempts of a call whose stream broke after tokens were billed
 PROBES = 8  # The pauses between probes double from 2 s to 60 s: about four minutes in total.
+GIVE_UP_S = 1800.0
+LONGEST_BACKOFF_S = 60.0
 _FREE_RETRIES, _RETRIES_PER_SUCCESS = 10.0, 0.1
+_SIMILAR_ERRORS, _PROMPTS = 10, 3  # errors, and different prompts, before the whole pool is to blame
+_YIELD_AFTER = 5
 _REJECTED_WITHIN_S = 600.0  # Routers may take minutes to reject. Older requests may still be accepted.
-_NOTHING = Demand(0.0, 0.0)
 
 
 def backoff_s(failures: int, rng: random.Random) -> float:
-    """Return a delay with full jitter over min(60 s, 2^failures)."""
+    """Return a delay in seconds with full jitter over min(60 s, 2^failures)."""
     return rng.uniform(0.0, min(LONGEST_BACKOFF_S, 2.0 ** min(failures, 10)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retry:
-    """Decision to retry after `delay_s`, which holds no slot; `to_tail` moves the call to the queue's end."""
-
-    delay_s: float = 0.0
-    to_tail: bool = False
-
-
 @dataclass(slots=True)
+class RejectionStreak:
+    """Count and duration of consecutive rejections.
+
+    A gap longer than the longest pause begins a new streak, because nothing was sent meanwhile.
+    """
+
+    count: int = 0
+    since: float = math.inf
+    latest: float = -math.inf
+
+    def add(self, now: float) -> bool:
+        """Add a rejection. Return True if the rejections have lasted at least `GIVE_UP_S`."""
+        if now - self.latest > GIVE_UP_S + LONGEST_BACKOFF_S:
+            self.count, self.since = 0, now
+        self.count += 1
+        self.latest = now
+        return now - self.since >= GIVE_UP_S
+
+
+@dataclass(slots=True, kw_only=True)
+class CallHistory:
+    """Attempts, failures and cost of one call.
+
+    `cost_usd` is None if the price of an attempt is unknown. `cost_estimated` marks costs that include
+    tokens which the provider did not report.
+    """
+
+    attempts: int = 0
+    cost_usd: float | None = 0.0
+    cost_estimated: bool = False
+    failures: int = 0
+    cut_streams: int = 0
+    overloads: int = 0
+    rejections: RejectionStreak = field(default_factory=RejectionStreak)
+
+    def add_cost(self, cost_usd: float | None, *, estimated: bool = False) -> None:
+        """Add the cost of one attempt."""
+        self.cost_estimated |= estimated
+        known = cost_usd is not None and self.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (cost_usd or 0.0) if known else None
+
+    def complete(self, completion: Completion, usage: Usage) -> Completion:
+        """Return `completion` with the corrected usage and the cost of all attempts."""
+        return replace(
+            completion,
+            usage=usage,
+            attempts=self.attempts,
+            cost_usd=self.cost_usd,
+            cost_estimated=self.cost_estimated,
+        )
+
+    def annotate(self, error: ProviderError) -> None:
+        """Store the attempts and cost of the call in its final error."""
+        error.attempts = self.attempts
+        error.cost_usd = self.cost_usd
+        error.cost_estimated = self.cost_estimated
+
+    def copy_error(self, error: ProviderError) -> ProviderError:
+        """Return a copy of an error that ends several calls, with the cost of this call."""
+        copy = type(error)(str(error), status=error.status, code=error.code)
+        copy.__cause__ = error
+        self.annotate(copy)
+        return copy
+
+
+@dataclass(eq=False)
+class Attempt:
+    """One request in flight, and the CallWatch that its provider reports to."""
+
+    request: ModelRequest
+    sent_at: float  # on the pool's clock
+    on_limits: Callable[[Attempt, RateLimits], None]
+    on_first_token: Callable[[Attempt], None]
+    reserved: Sequence[Reservation] = field(default=(), init=False)
+    # Defaults below are class attributes, because creating an attempt is on the hot path.
+    number = 0  # counts the pool's attempts
+    epoch = 0  # number of rate limits before this request: only errors of the current epoch count
+    crowd = 0  # requests in flight when this one was sent, including this one
+    worst_usd = 0.0  # reserved of the budget
+    leads = False  # others wait for this request to warm the prompt cache
+    led = False  # others have waited
+    accepted = False  # the provider has accepted the request
+    refused = False  # the connection was lost because the provider limits connections
+    presumed = False  # counted as accepted, perhaps only because no rejection came, or over
+    characters = 0  # streamed so far
+
+    def limits(self, limits: RateLimits) -> None:
+        """Report the rate-limit headers of the response."""
+        self.on_limits(self, limits)
+
+    def first_token(self) -> None:
+        """Report that the answer has begun to stream."""
+        self.on_first_token(self)
+
+    def streamed(self, characters: int) -> None:
+        """Report more characters of the answer."""
+        self.characters += characters
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class QueuedCall:
+    """A call and its place in the queue."""
+
+    request: ModelRequest
+    history: CallHistory = field(default_factory=CallHistory)
+    place: float = 0.0  # kept over retries, unless the call is moved to the tail
+    ahead: float = 0.0  # places ahead of the tail at which the call is queued first
+    wake: asyncio.Future[None] | None = None  # awaited by the call's task while it waits
+    attempt: Attempt | None = None  # granted, but not used yet
+    yielded: bool = False  # moved to the tail once, because its prompt is rejected again and again
+    left: bool = False  # cancelled, or told that the pool has ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Decision about a failed attempt.
+
+    Attributes:
+        delay_s: seconds until the call is queued again; None to give it up. The delay holds no slot.
+        to_tail: queue the call behind all others.
+        pause_s: pause the whole pool for so many seconds; 0 for no pause.
+        end_pool: why no request of the pool can succeed, None if others may.
+    """
+
+    delay_s: float | None = None
+    to_tail: bool = False
+    pause_s: float = 0.0
+    end_pool: PoolUnusable | None = None
+
+
 class RetryPolicy:
-    """Retry policy and accounting of one pool; `end_pool` disables the pool."""
+    """Retry policy and circuit breaker of one pool.
 
-    name: str
-    gate: Gate
-    ledger: Ledger
-    emit: Emit
-    end_pool: Callable[[PoolUnusable], None]
-    rng: random.Random
-    # Invariant: transport retries never exceed 10 % of the successes plus ten, except from the queue's end.
-    retries_left: float = _FREE_RETRIES
+    Every conclusion about the pool needs errors of three prompts, because one prompt may be the cause.
+    Any response except an overload ends an outage, because routers report an overload when the server
+    behind them is down. A first token does not: a server that cuts every stream would bill each call twice.
 
-    def accept(self, attempt: Attempt, now: float) -> None:
-        """Record that the provider accepted the request."""
-        if not attempt.accepted:
-            self.gate.breaker.record_accepted(attempt.request.prompt_sha256)
-            self.gate.accepted(attempt, now)
+    Invariant: transport retries never exceed 10 % of the successes plus ten, except from the queue's end.
 
-    def finish(
-        self, call: CallHistory, attempt: Attempt, completion: Completion, now: float
-    ) -> tuple[Completion, float | None]:
-        """Return the completion with the cost of the call, and the cost of this attempt in US dollars."""
-        request, estimator, breaker = attempt.request, self.gate.estimator, self.gate.breaker
-        characters = max(attempt.characters, len(completion.text))
-        usage = estimator.believed(completion.usage, request, characters)
-        self.accept(attempt, now)
-        breaker.record_response()
-        breaker.record_accepted(request.prompt_sha256)
-        breaker.record_answer()
-        self.gate.record_success()
-        self.gate.settle(attempt, estimator.actual(usage), now)
-        estimator.learn(request, usage)
-        cost_usd, is_estimate = self.ledger.bill(request, usage, characters, now)
-        call.add_cost(cost_usd, estimated=is_estimate)
-        self.ledger.calls_ok += 1
-        self.retries_left += _RETRIES_PER_SUCCESS
-        return call.complete(completion, usage), cost_usd
+    Attributes:
+        probes: failed probes of an outage. While it is above 0, only one request may be in flight.
+    """
+
+    def __init__(self, model: str, rng: random.Random) -> None:
+        self._model = model
+        self._rng = rng
+        self._retries_left = _FREE_RETRIES
+        # Since the last accepted request, of all prompts and of each prompt (keys are prompt hashes).
+        self._rejections = RejectionStreak()
+        self._rejections_by_prompt: dict[str, RejectionStreak] = {}
+        self._rejected_prompts: set[str] = set()
+        # Since the last response.
+        self._failures: Counter[str] = Counter()
+        self.probes, self._outage_at = 0, math.inf
+        # Since the last complete answer.
+        self._failures_since_answer: Counter[str] = Counter()
+        self._likeness, self._refusals = "", Counter[str]()
+
+    def record_accepted(self, prompt_sha256: str) -> None:
+        """Record that the provider accepted a request: it ends the rejections, but not an outage."""
+        self._rejections_by_prompt.pop(prompt_sha256, None)
+        self._rejections = RejectionStreak()
+        self._rejected_prompts.clear()
+
+    def record_answer(self) -> None:
+        """Record a complete answer."""
+        self._end_outage()
+        self._failures_since_answer.clear()
+        self._refusals.clear()
+        self._retries_left += _RETRIES_PER_SUCCESS
+
+    def prompt_yields(self, prompt_sha256: str) -> bool:
+        """Return True if calls of this prompt must let other calls go first (rule 10)."""
+        streak = self._rejections_by_prompt.get(prompt_sha256)
+        return streak is not None and streak.count >= _YIELD_AFTER
 
     def decide(
-        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float
-    ) -> tuple[Retry | None, float | None]:
-        """Return how to retry a failed attempt, None to give up, and the cost of the attempt."""
-        began, usage = attempt.accepted or error.usage is not None, error.usage
-        if usage is not None:
-            usage = self.gate.estimator.believed(usage, attempt.request, attempt.characters)
-        cost_usd, is_estimate = self._bill(attempt, usage, now) if began else (0.0, False)
-        call.add_cost(cost_usd, estimated=is_estimate)
-        if not began and not isinstance(error, TransientError):
-            # The provider processed no tokens. OpenAI documents that the request itself still counts.
-            self.gate.settle(attempt, _NOTHING, now)
-        retry = self._dispatch(call, attempt, error, now)
-        if retry is None:
-            call.annotate(error)
-        return retry, cost_usd
-
-    def abandon(self, attempt: Attempt, now: float) -> float | None:
-        """Return the cost of a cancelled attempt: streamed output is billed."""
-        return self._bill(attempt, None, now)[0] if attempt.accepted else 0.0
-
-    def _bill(self, attempt: Attempt, usage: Usage | None, now: float) -> tuple[float | None, bool]:
-        return self.ledger.bill(attempt.request, usage, attempt.characters, now)
-
-    def _dispatch(
-        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float
-    ) -> Retry | None:
+        self,
+        call: CallHistory,
+        attempt: Attempt,
+        error: ProviderError,
+        now: float,
+        in_flight: Iterable[Attempt],
+    ) -> Decision:
+        """Record a failed attempt and decide what becomes of its call."""
+        # The pool pays a call twice at most: an error after the first token is billed, whatever it is.
+        call.cut_streams += attempt.accepted or bool(error.usage and error.usage.output_tokens)
         match error:
             case RateLimited() | Overloaded():
-                return self._retry_rejection(call, attempt, error, now)
+                answering = any(each.sent_at < now - _REJECTED_WITHIN_S for each in in_flight)
+                return self._decide_rejection(call, attempt, error, now, answering=answering)
             case TransientError():
-                return self._retry_failure(call, attempt, error, now)
+                if attempt.refused and not call.rejections.add(now):
+                    return Decision(delay_s=0.0)
+                return self._decide_failure(call, attempt, error, now)
             case PoolUnusable():
-                self.end_pool(error)
-                return None
+                return Decision(end_pool=error)
             case _:
-                self._refuse(attempt, error)
-                return None
+                return self._decide_refusal(attempt, error)
 
-    def _retry_rejection(
-        self, call: CallHistory, attempt: Attempt, error: RateLimited | Overloaded, now: float
-    ) -> Retry | None:
-        self._record_rejection(attempt, error, now)
-        wait_s, breaker = self.gate.paused_for_s(now), self.gate.breaker
-        if wait_s > GIVE_UP_S:
-            hours, why = wait_s / 3600, self.gate.pause.reason
-            text = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
-            self.end_pool(PoolUnusable(f"{self.name}: {text}"))
-            return Retry()  # The queue tells this call, like all waiting calls, that the pool has ended.
-        if breaker.rejects_all(now) and now - self.gate.oldest_sent_at() <= _REJECTED_WITHIN_S:
-            text = f"no request was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
-            self._give_up(
-                attempt, error, f"{text}; check quota and balance, or run the same command again later"
-            )
-            return None
+    def _decide_rejection(
+        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float, *, answering: bool
+    ) -> Decision:
+        """A rejection is retried until rejections have lasted for half an hour."""
+        prompt, overloaded = attempt.request.prompt_sha256, isinstance(error, Overloaded)
+        if not overloaded:
+            self._end_outage()
+        self._rejected_prompts.add(prompt)
+        of_prompt = self._rejections_by_prompt.setdefault(prompt, RejectionStreak())
+        prompt_too_long, all_too_long = of_prompt.add(now), self._rejections.add(now)
+        call_too_long = call.rejections.add(now)
+        if error.hint_s is not None and GIVE_UP_S < error.hint_s < math.inf:
+            wait = f"the provider asks to wait {error.hint_s / 3600:.1f} hours ({error})"
+            return Decision(delay_s=0.0, end_pool=self._unusable(wait, "run the same command again then"))
+        if all_too_long and len(self._rejected_prompts) >= _PROMPTS and not answering:
+            reason = f"no request was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
+            remedy = "check quota and balance, or run the same command again later"
+            return Decision(end_pool=self._unusable(reason, remedy, error))
+        # After half an hour a prompt's calls have one attempt each: otherwise each would wait as long anew.
+        hopeless = of_prompt.count >= _SIMILAR_ERRORS and prompt_too_long
+        if hopeless or call_too_long or call.cut_streams >= CUT_STREAMS:
+            return Decision()
+        delay_s = 0.0  # A rate limit, or an overload with a hint, pauses the whole pool instead.
+        if overloaded:
+            call.overloads += 1
+            delay_s = 0.0 if error.hint_s else backoff_s(call.overloads + 1, self._rng)
+        return Decision(delay_s=delay_s, to_tail=self.prompt_yields(prompt))
+
+    def _decide_failure(
+        self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float
+    ) -> Decision:
+        """A network error or a 5xx is retried up to six attempts, and two if tokens were billed."""
         prompt = attempt.request.prompt_sha256
-        call.cut_streams += _was_billed(attempt, error)
-        waits = call.add_rejection(now) and call.cut_streams < CUT_STREAMS
-        if not waits or breaker.prompt_is_rejected(prompt, now):
-            self._give_up(attempt, error)
-            return None
-        return Retry(delay_s=self._rejection_delay_s(call, error), to_tail=breaker.prompt_yields(prompt))
-
-    def _record_rejection(self, attempt: Attempt, error: RateLimited | Overloaded, now: float) -> None:
-        breaker, prompt = self.gate.breaker, attempt.request.prompt_sha256
-        if isinstance(error, RateLimited):
-            self.ledger.rate_limited += 1
-            self.emit("rate_limited", attempt, str(error), error.hint_s)
-            breaker.record_response()
-            breaker.record_rejection(prompt, now)
-            self.gate.rate_limited(attempt, error, now)
-        else:
-            self.emit("overloaded", attempt, str(error), error.hint_s)
-            breaker.record_rejection(prompt, now)
-            self.gate.overloaded(attempt, error, now)
-
-    def _rejection_delay_s(self, call: CallHistory, error: RateLimited | Overloaded) -> float:
-        """Return the delay of this call alone. A rate limit pauses the whole pool instead."""
-        if isinstance(error, RateLimited):
-            return 0.0
-        call.overloads += 1
-        return 0.0 if error.hint_s else backoff_s(call.overloads + 1, self.rng)
-
-    def _retry_failure(
-        self, call: CallHistory, attempt: Attempt, error: TransientError, now: float
-    ) -> Retry | None:
-        if error.status is None and self.gate.too_many_connections(attempt, now) and call.add_rejection(now):
-            return Retry()
-        if self._record_failure(attempt, error, now) > PROBES:
-            text = f"no request is answered any more, the latest error: {error}"
+        self._failures[prompt] += 1
+        self._failures_since_answer[prompt] += 1
+        outage = self._failures.total() >= _SIMILAR_ERRORS and len(self._failures) >= _PROMPTS
+        # Requests that were in flight when the outage began are not probes.
+        if outage and (self.probes == 0 or attempt.sent_at >= self._outage_at):
+            self.probes += 1
+            self._outage_at = now
+        pause_s = min(LONGEST_BACKOFF_S, 2.0**self.probes) if self.probes else 0.0
+        if self.probes > PROBES:
+            reason = f"no request is answered any more, the latest error: {error}"
             remedy = "check base_url and the network, then run the same command again"
-            self._give_up(attempt, error, f"{text}; {remedy}")
-            return None
-        retries = call.add_failure(billed=_was_billed(attempt, error))
-        if not retries or self.gate.breaker.prompt_breaks_servers(attempt.request.prompt_sha256):
-            self._give_up(attempt, error)
-            return None
-        to_tail = self.retries_left < 1
-        self.retries_left -= not to_tail
-        retry = Retry(delay_s=backoff_s(call.failures, self.rng), to_tail=to_tail)
-        self.emit("retry", attempt, str(error), retry.delay_s)
-        return retry
+            return Decision(pause_s=pause_s, end_pool=self._unusable(reason, remedy, error))
+        call.failures += 1
+        prompt_breaks_servers = self._failures_since_answer[prompt] >= _SIMILAR_ERRORS * ATTEMPTS
+        if call.failures >= ATTEMPTS or call.cut_streams >= CUT_STREAMS or prompt_breaks_servers:
+            return Decision(pause_s=pause_s)
+        to_tail = self._retries_left < 1
+        self._retries_left -= not to_tail
+        return Decision(delay_s=backoff_s(call.failures, self._rng), to_tail=to_tail, pause_s=pause_s)
 
-    def _record_failure(self, attempt: Attempt, error: TransientError, now: float) -> int:
-        """Record the failure, pause during an outage, and return the number of failed probes."""
-        self.gate.record_failure()
-        probes = self.gate.breaker.record_failure(attempt.request.prompt_sha256, attempt.sent_at, now)
-        if probes:
-            self.gate.pause_for(min(LONGEST_BACKOFF_S, 2.0**probes), str(error), now)
-        return probes
-
-    def _refuse(self, attempt: Attempt, error: ProviderError) -> None:
-        """Give up a request that the provider refused."""
-        self.gate.breaker.record_response()
-        self.gate.record_refusal()
-        every_request = self.gate.breaker.record_refusal(attempt.request.task, error)
+    def _decide_refusal(self, attempt: Attempt, error: ProviderError) -> Decision:
+        """A refusal is never retried. Ten equal refusals in a row end the pool (rule 12)."""
+        self._end_outage()
+        likeness = error.likeness or str(error)
+        if likeness != self._likeness:
+            self._likeness = likeness
+            self._refusals.clear()
+        self._refusals[attempt.request.task] += 1
+        shared_cause = error.meets_all or len(self._refusals) >= _PROMPTS
+        if not shared_cause or self._refusals.total() < _SIMILAR_ERRORS:
+            return Decision()
         remedy = "check the key and the model's settings, then run the same command again"
-        reason = f"every request is refused alike: {error}; {remedy}" if every_request else ""
-        self._give_up(attempt, error, reason)
+        return Decision(end_pool=self._unusable(f"every request is refused alike: {error}", remedy, error))
 
-    def _give_up(self, attempt: Attempt, error: ProviderError, pool_error: str = "") -> None:
-        self.emit("gave_up", attempt, str(error))
-        if pool_error:
-            self.end_pool(PoolUnusable(f"{self.name}: {pool_error}", status=error.status, code=error.code))
+    def _unusable(self, reason: str, remedy: str, error: ProviderError | None = None) -> PoolUnusable:
+        status, code = (error.status, error.code) if error else (None, None)
+        return PoolUnusable(f"{self._model}: {reason}; {remedy}", status=status, code=code)
 
-
-def _was_billed(attempt: Attempt, error: ProviderError) -> bool:
-    return attempt.accepted or bool(error.usage and error.usage.output_tokens)
+    def _end_outage(self) -> None:
+        self._failures.clear()
+        self.probes, self._outage_at = 0, math.inf

@@ -1,4 +1,4 @@
-"""What a pool shows of itself: a snapshot for the display, events for the record."""
+"""State and events of a model's pool, for the display and for events.jsonl."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from astra_async.asking.throttle.bucket import BucketState
-    from astra_async.types import AnswerKey
+    from astra_async.types.samples import AnswerKey
 
-# What each tells stands in `running.trouble.EVENTS`.
+# Described in `running.trouble.EVENTS`.
 EventKind = Literal[
     "rate_limited",
     "overloaded",
@@ -29,7 +28,7 @@ EventKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolEvent:
-    """Why something waited, was repeated or is missing; a line of events.jsonl."""
+    """Reason why requests of a model wait, are retried or are missing: a line of events.jsonl."""
 
     kind: EventKind
     model: str
@@ -40,7 +39,7 @@ class PoolEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchState:
-    """A batch that is with its provider: its id (empty while it is not known), `done` of `requests`."""
+    """Batch at a provider; its id is empty until the provider has confirmed it."""
 
     id: str
     state: str
@@ -50,13 +49,23 @@ class BatchState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolState:
-    """One pool at one moment.
+class BucketState:
+    """Limit per minute of requests or tokens; a negative level was sent in advance."""
 
-    `limit` is the concurrency limit L; `send_rate` the requests per second learned from rejections, None
-    while nothing was learned; `held_by` what the first call in line waits for; `dead` why no request can
-    succeed; `batches` what is with the provider where calls are sent as batches. Tokens and cost are sums
-    over all attempts; what a provider left out is estimated.
+    dimension: str
+    limit_per_minute: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """State of one pool. Tokens and cost cover all attempts and include estimates of unreported tokens.
+
+    Attributes:
+        held_by: what the first request in the queue waits for, None if nothing waits.
+        dead: why no request can succeed, None if requests can.
+        limit: the concurrency limit.
+        send_rate: requests per second learned from rejections, None while unknown.
     """
 
     model: str
