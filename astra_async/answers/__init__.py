@@ -2,6 +2,8 @@
 
 `parse_strictly` has linear stages only; `parse_leniently` adds json-repair and belongs into a helper
 process with a deadline. Both are pure, and what goes in and comes out can be pickled.
+A content that was parsed strictly (CDATA of well-formed XML, a string of valid JSON) is taken to the byte:
+repairs of contents are for all others only.
 The asked format counts wherever it gives a whole answer, whatever examples of the other one stand beside
 it. An answer wholly in the other format counts, too (repair `other_format`): what is measured is the code,
 and the repair in the record lets a user judge the format on its own.
@@ -239,6 +241,6 @@ def _solution(reading: Reading, repairs: Iterable[str]) -> Solution:
         clean_path, clean = without_surrogates(path), without_surrogates(content)
         if (clean_path, clean) != (path, content):
             names["surrogate"] = None
-        files[clean_path], more = repaired(clean_path, clean)
+        files[clean_path], more = (clean, ()) if path in reading.strict else repaired(clean_path, clean)
         names.update(dict.fromkeys(more))
     return Solution(files=files, repairs=tuple(names))

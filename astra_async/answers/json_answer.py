@@ -55,6 +55,7 @@ def read_json(text: str) -> Reading | None:
         return _merged(text, _parts(text)) or _read_last_block(text)
     found = Reading(certainty=EXACT, spans=[(0, len(text))])
     _shape(whole, text, found)
+    found.strict.update(found.files)
     return found if found.files else None
 
 
@@ -178,6 +179,8 @@ def _merged(text: str, parts: list[_Part]) -> Reading | None:
     for found in (part.found for part in sorted(parts, key=lambda part: part.begins_line)):
         for path, content in found.files.items() if found else ():
             merged.add(path, content)
+            if found and path in found.strict:
+                merged.strict.add(path)
         merged.note(*(found.repairs if found else ()))
     if len(parts) > 1:
         merged.note("several_blocks")
@@ -228,6 +231,8 @@ def _decoded(text: str, begin: int) -> tuple[Reading, int]:
         orjson.loads(source)
     except orjson.JSONDecodeError:
         found.note("control_characters")
+    else:
+        found.strict.update(found.files)
     return found, end
 
 
@@ -293,6 +298,7 @@ def _read_repaired(region: str) -> tuple[Reading, int] | None:
     except (ValueError, RecursionError):
         return None
     found.repairs = dict.fromkeys((*repairs, *found.repairs))
+    found.strict.clear()
     return found, end - shifts[bisect_right(shifts, (end, len(repaired))) - 1][1]
 
 
