@@ -70,6 +70,17 @@ def may_hold_json(text: str) -> bool:
     return False  # no repair can find what it does not hold
 
 
+def first_object(text: str, start: int) -> int:
+    """Where the first object stands that begins its line, or the text, and like an answer; or the end."""
+    for opening in OBJECT_START.finditer(text, start):
+        at = opening.start()
+        begins = _begins_line(text, at) or not text[start:at].strip()
+        if begins and _begins_like_an_answer(text, at):
+            return at
+        start = at
+    return len(text)
+
+
 def slow_repair(text: str) -> Reading | None:
     """The files with json-repair's reading of the object that nothing else could read.
 
@@ -208,9 +219,13 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _part(text: str, start: int, end: int, found: Reading | None) -> _Part:
-    begins_line = _LINE_OPENING.search(text[max(0, start - 200) : start]) is not None
+    begins_line = _begins_line(text, start)
     ends_line = _LINE_END.match(text, end) is not None
     return _Part(start=start, end=end, begins_line=begins_line, ends_line=ends_line, found=found)
+
+
+def _begins_line(text: str, start: int) -> bool:
+    return _LINE_OPENING.search(text[max(0, start - 200) : start]) is not None
 
 
 def _cost(failure: Exception, text: str, begin: int) -> int:
