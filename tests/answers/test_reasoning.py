@@ -110,7 +110,7 @@ def test_an_answer_that_was_cut_before_its_first_file_is_truncated(fmt: Format) 
 
 
 MARKED = (
-    "<think>\nif x:\n</think>\n[THINK]\n<|channel|>analysis<|message|>\nassistantfinal ◁think▷\n</reason>\n"
+    "<think>\nif x:\n</think>\n[THINK]\n<|channel|>analysis<|message|>\nassistantfinal ◁think▷</reason>\n"
 )
 
 
