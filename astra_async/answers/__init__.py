@@ -97,7 +97,7 @@ _MOST_ENDS = 3  # reasoning may name its own end
 def parse_strictly(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
     """Read an answer in linear time; None: only `parse_leniently` may help.
 
-    Measured: 1 ms for an honest answer of 16 KB, at most 0.5 s for a hostile one of 1 MB.
+    Measured: 1 ms for an honest answer of 16 KB, at most 1.5 s for a hostile one of 1 MB.
 
     A refusal, a content filter and an exceeded context are unusable whatever the text says; an answer cut
     by its length limit is `truncated` unless its root element or object is closed; a text without any file

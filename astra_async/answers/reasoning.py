@@ -9,6 +9,7 @@ Only marks before the first file of an answer count: a project may have `<think>
 
 from __future__ import annotations
 
+import heapq
 import re
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from astra_async.answers.json_answer import first_object
 from astra_async.answers.xml_search import first_element
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 # fmt: off
 _TAGS = (
@@ -40,35 +41,35 @@ _TOKENS = {
     r"<\|inner_prefix\|>": r"<\|inner_suffix\|>",                       # Apertus
     r"<\|think:start\|>": r"<\|think:end\|>",                           # Solar
     r"<\|content_thinking\|>": r"<\|end_message\|>",                    # Inkling
-    r"<\|message_model\|>|<\|content_text\|>": "",
+    r"<\|message_model\|>": "",
+    r"<\|content_text\|>": "",
     r"<\|channel>\s{0,20}\w{0,20}": r"<channel\|>",                     # Gemma
     # gpt-oss (harmony): of its channels only `final` is the answer.
     r"<\|start\|>assistant": "",
     r"<\|channel\|>\s{0,20}final[^<]{0,100}<\|message\|>": "",
     r"<\|channel\|>\s{0,20}(?:analysis|commentary)":
-        r"<\|(?:end|call|return)\|>|(?=<\|start\|>|<\|channel\|>\s{0,20}final)",
+        r"<\|(?:(?:end|call|return)\|>|start\|>assistant|channel\|>\s{0,20}final[^<]{0,100}<\|message\|>)",
 }
 # fmt: on
 _WRAPPERS = {rf"<{tag}>": rf"</{tag}>" for tag in _TAGS} | _TOKENS
 _CLOSINGS = [re.compile(closing, re.IGNORECASE) if closing else None for closing in _WRAPPERS.values()]
-# A tag within a line may be talked about: there only tokens count, which no model writes by chance.
-_LEADING = re.compile(r"\s*+(?:" + "|".join(f"({opening})" for opening in _WRAPPERS) + ")", re.IGNORECASE)
-_ANYWHERE = re.compile(
-    "|".join(
-        [rf"(?:^[ \t]{{0,40}}(<{tag}>)(?=[ \t]{{0,40}}$|[^\W\d_]|<))" for tag in _TAGS]
-        + [f"({opening})" for opening in _TOKENS]
-    ),
-    re.IGNORECASE | re.MULTILINE,
-)
+
+
+def _any_of(marks: Iterable[str]) -> re.Pattern[str]:
+    r"""Match any of the marks, each in a group. All begin with `<`, `\[` or `◁`, so that a search is fast."""
+    split = (re.fullmatch(r"(\\?.)(.*)", mark) for mark in marks)
+    options = (f"((?<={each[1]}){each[2]})" for each in split if each)
+    return re.compile(r"[<\[◁](?:" + "|".join(options) + ")", re.IGNORECASE)
+
+
+_OPENING = _any_of(_WRAPPERS)
 # Marks between reasoning and answer where nothing opens the reasoning: the server has cut that off.
-_ENDS = re.compile(
-    "|".join(
-        [closing for closing in _WRAPPERS.values() if closing]
-        # Harmony without its special tokens, and IBM Granite.
-        + ["assistantfinal", "Here(?: i|')s my response:"]
-    ),
-    re.IGNORECASE,
-)
+_END = _any_of(closing for closing in _WRAPPERS.values() if closing)
+# The same in words: harmony without its special tokens, IBM Granite, Ollama's command line.
+_END_IN_WORDS = re.compile(r"assistantfinal|Here(?: i|')s my response:|\.\.\.done thinking\.")
+_BLANKS = re.compile(r"\s*+")
+_LINE_BEGINS = re.compile(r"(?:\A|\n)[ \t]*\Z")
+_TAG_OPENS = re.compile(r"[ \t]*(?:\n|\Z)|[^\W\d_]|<")
 
 
 def without_reasoning(text: str) -> tuple[str, bool, bool]:
@@ -80,8 +81,8 @@ def without_reasoning(text: str) -> tuple[str, bool, bool]:
     """
     position, first = 0, -1
     pieces: list[str] = []
-    while (opening := _LEADING.match(text, position) or _ANYWHERE.search(text, position)) is not None:
-        if opening.start() > position:
+    while (opening := _next_opening(text, position)) is not None:
+        if text[position : opening.start()].strip():
             first = first if first >= position else _first_file(text, position)
             if opening.start() >= first:
                 break
@@ -94,9 +95,26 @@ def without_reasoning(text: str) -> tuple[str, bool, bool]:
     return "".join([*pieces, text[position:]]), bool(pieces), False
 
 
+def _next_opening(text: str, position: int) -> re.Match[str] | None:
+    """Find the next mark that opens reasoning or an answer.
+
+    A tag within a line may be talked about: it counts only where nothing stands before it, or where it begins
+    its line and no prose follows. Special tokens, which no model writes by chance, count everywhere.
+    """
+    blanks = _BLANKS.match(text, position)
+    leading = blanks.end() if blanks else position
+    for opening in _OPENING.finditer(text, position):
+        start = opening.start()
+        is_tag = (opening.lastindex or 0) <= len(_TAGS)
+        begins_line = _LINE_BEGINS.search(text[max(0, start - 40) : start]) is not None
+        if not is_tag or start == leading or (begins_line and _TAG_OPENS.match(text, opening.end())):
+            return opening
+    return None
+
+
 def ends_of_reasoning(text: str) -> Iterator[re.Match[str]]:
     """Find every mark that may stand between reasoning and answer."""
-    return _ENDS.finditer(text)
+    return heapq.merge(_END.finditer(text), _END_IN_WORDS.finditer(text), key=re.Match.start)
 
 
 def is_on_its_own(end: re.Match[str]) -> bool:

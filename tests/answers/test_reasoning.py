@@ -56,6 +56,9 @@ WRAPPED = [
     "draft<channel|>answer",
     "analysisdraftassistantfinalanswer",
     "Here is my thought process:\ndraft\nHere is my response:\nanswer",
+    "Thinking...\ndraft\n...done thinking.\n\nanswer",
+    "Let me analyze this. ◁think▷draft◁/think▷ Here it is:\n\nanswer",
+    "Okay. <think>draft</think>\n\nanswer",
 ]
 ANSWERS: dict[Format, str] = {
     "xml": "<solution>\n<file path='{0}'><![CDATA[{1}]]></file>\n</solution>",
@@ -63,7 +66,9 @@ ANSWERS: dict[Format, str] = {
 }
 # Openings, all of them without an end.
 OPEN = sorted({text.partition("draft")[0] for text in WRAPPED if text.partition("draft")[0].strip()})
-OPEN = [opening for opening in OPEN if opening not in {"analysis", "Here is my thought process:\n"}]
+# What may as well be prose opens nothing.
+PROSE = {"analysis", "Here is my thought process:\n", "Thinking...\n", "Okay. <think>"}
+OPEN = [opening for opening in OPEN if opening not in PROSE]
 
 
 def filled(text: str, fmt: Format) -> str:
