@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # fmt: off
 _TAGS = (
     "think", "thinking", "thought", "thoughts", "reason", "reasoning", "reflection", "analysis", "scratchpad",
+    "redacted_thinking", "antThinking", "inner_thoughts", "inner_monologue", "internal_monologue",
+    "thought_process", "chain_of_thought", "rationale", "deliberation", "reasoning_content",
     "seed:think", "mm:think", "longcat_think", "think:opensource",
     r"ifm\|think", r"ifm\|think_fast", r"ifm\|think_faster",
 )
@@ -32,12 +34,14 @@ _TOKENS = {
     r"\[unused16\]": r"\[unused17\]",                                   # Pangu
     r"<unused94>(?:thought)?": r"<unused95>",                           # MedGemma
     r"◁think▷": r"◁/think▷",                                            # Kimi
-    r"<\|open\|>think<\|sep\|>": r"<\|close\|>think<\|sep\|>",          # Kimi K3
+    r"<\|open\|>think<\|sep\|>": r"<\|(?:close\|>think|open\|>response)<\|sep\|>",  # Kimi K3
     r"<\|open\|>response<\|sep\|>": "",
-    r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",                 # OpenThoughts
+    r"<\|begin_of_thought\|>": r"<\|(?:end_of_thought|begin_of_solution)\|>",  # OpenThoughts
     r"<\|begin_of_solution\|>": "",
-    r"<\|START_THINKING\|>": r"<\|END_THINKING\|>",                     # Cohere
+    r"<\|START_THINKING\|>": r"<\|(?:END_THINKING|START_(?:RESPONSE|TEXT))\|>",  # Cohere
     r"<\|START_(?:RESPONSE|TEXT)\|>": "",
+    r"<\|thinking\|>": r"<\|/thinking\|>",
+    r"<\|reflect\|>": r"<\|/reflect\|>",
     r"<\|inner_prefix\|>": r"<\|inner_suffix\|>",                       # Apertus
     r"<\|think:start\|>": r"<\|think:end\|>",                           # Solar
     r"<\|content_thinking\|>": r"<\|end_message\|>",                    # Inkling
@@ -47,7 +51,7 @@ _TOKENS = {
     # gpt-oss (harmony): of its channels only `final` is the answer.
     r"<\|start\|>assistant": "",
     r"<\|channel\|>\s{0,20}final[^<]{0,100}<\|message\|>": "",
-    r"<\|channel\|>\s{0,20}(?:analysis|commentary)":
+    r"<\|channel\|>\s{0,20}(?!final)\w":
         r"<\|(?:(?:end|call|return)\|>|start\|>assistant|channel\|>\s{0,20}final[^<]{0,100}<\|message\|>)",
 }
 # fmt: on

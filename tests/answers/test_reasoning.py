@@ -42,6 +42,13 @@ WRAPPED = [
     "<|open|>think<|sep|>draft<|close|>think<|sep|><|open|>response<|sep|>answer<|close|>response<|sep|>",
     "<|content_thinking|>draft<|end_message|><|message_model|><|content_text|>answer<|end_message|>",
     "[unused16]draft[unused17]answer",
+    "<|thinking|>draft<|/thinking|>\n\nanswer",
+    "<think:opensource>draft</think:opensource>answer",
+    "<antThinking>draft</antThinking>\n\nanswer",
+    # The opening of the answer ends the reasoning, too.
+    "<|START_THINKING|>draft<|START_TEXT|>answer<|END_TEXT|>",
+    "<|open|>think<|sep|>draft<|open|>response<|sep|>answer",
+    "<|begin_of_thought|>draft<|begin_of_solution|>answer",
     "<|channel|>analysis<|message|>draft<|end|><|start|>assistant<|channel|>final<|message|>answer<|return|>",
     HARMONY,
     "<|channel|>analysis<|message|>draft<|start|>assistant<|channel|>final<|message|>answer",
