@@ -2,6 +2,8 @@
 
 `parse_strictly` has linear stages only; `parse_leniently` adds json-repair and belongs into a helper
 process with a deadline. Both are pure, and what goes in and comes out can be pickled.
+A content that was parsed strictly (CDATA of well-formed XML, a string of valid JSON) is taken to the byte:
+repairs of contents are for all others only.
 The asked format counts wherever it gives a whole answer, whatever examples of the other one stand beside
 it. An answer wholly in the other format counts, too (repair `other_format`): what is measured is the code,
 and the repair in the record lets a user judge the format on its own.
@@ -9,6 +11,7 @@ and the repair in the record lets a user judge the format on its own.
     xml_answer, xml_search      XML: strictly, then by plain searching
     json_answer, json_places    JSON: step by step; by the places of its paths
     json_shapes                 JSON's files, whatever shape they have
+    reasoning                   what stands in front of an answer and is no part of it
     reading, contents           what a reader found; a single file's content repaired
     lenient                     the slow repair in a process of its own
     agents_files                what an agent left in its project
@@ -16,7 +19,6 @@ and the repair in the record lets a user judge the format on its own.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ from astra_async.answers.agents_files import read_agents_files
 from astra_async.answers.contents import repaired
 from astra_async.answers.json_answer import OBJECT_START, may_hold_json, read_json, slow_repair
 from astra_async.answers.reading import EXACT
+from astra_async.answers.reasoning import ends_of_reasoning, is_on_its_own, without_reasoning
 from astra_async.answers.xml_answer import read_xml
 from astra_async.answers.xml_search import FILE_HEAD
 from astra_async.surrogates import without_surrogates
@@ -45,7 +48,7 @@ REPAIRS = {
     "no_finish_reason": "the stream ended in order, and the server did not say why the answer ended",
     "key_masked": "the server had put a key of ours into the answer; it is `***` there",
     "stray_data": "data between the stream's events that is none (such as ping) was passed over",
-    "thinking": "a <think> block before the answer was dropped",
+    "thinking": "reasoning before the answer, such as a <think> block, was dropped",
     "prose": "text around the answer was ignored",
     "fence": "a markdown fence round the answer or round a file's content was dropped",
     "other_format": "JSON was asked for and XML given, or the other way round",
@@ -88,19 +91,18 @@ ON_LOOP_CHARACTERS = 1_000_000
 MAX_CHARACTERS = 16_000_000
 MAX_SLOW_CHARACTERS = 256_000
 
-_THOUGHT = re.compile(r"\s{0,200}<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-_MOST_ENDS = 3  # a thought may name its own end
+_MOST_ENDS = 3  # reasoning may name its own end
 
 
 def parse_strictly(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
     """Read an answer in linear time; None: only `parse_leniently` may help.
 
-    Measured: 1 ms for an honest answer of 16 KB, at most 0.5 s for a hostile one of 1 MB.
+    Measured: 1 ms for an honest answer of 16 KB, at most 1.5 s for a hostile one of 1 MB.
 
     A refusal, a content filter and an exceeded context are unusable whatever the text says; an answer cut
     by its length limit is `truncated` unless its root element or object is closed; a text without any file
-    is a `format_error`. Texts over 1,000,000 characters are left to `parse_leniently`.
+    outside of its reasoning is a `format_error`. Texts over 1,000,000 characters are left to
+    `parse_leniently`.
     """
     verdict = _by_finish_reason(finish_reason)
     if verdict is not None or len(text) > ON_LOOP_CHARACTERS:
@@ -119,7 +121,7 @@ def parse_leniently(text: str, fmt: Format, finish_reason: FinishReason) -> Solu
     strict = _parse(text, fmt, finish_reason)
     if strict is not None:
         return strict
-    answer = _understood(text, fmt)
+    answer = _understood(text, fmt, finish_reason)
     found = slow_repair(answer.text) if len(answer.text) <= MAX_SLOW_CHARACTERS else None
     if found is not None:
         other = ("other_format",) if fmt == "xml" else ()
@@ -147,19 +149,26 @@ def _by_finish_reason(finish_reason: FinishReason) -> Unusable | None:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer's own text, what a reader found in it, and the repairs of both."""
+    """The answer's own text, what a reader found in it, and the repairs of both.
+
+    `is_open` if the text ends within reasoning: then the answer has not begun.
+    """
 
     text: str
     reading: Reading | None
-    repairs: tuple[str, ...]
+    repairs: tuple[str, ...] = ()
+    is_open: bool = False
 
 
 def _parse(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
-    answer = _understood(text, fmt)
+    answer = _understood(text, fmt, finish_reason)
     reading, repairs = answer.reading, answer.repairs
     if finish_reason == "length" and (reading is None or not reading.closed):
         reason = "the answer was cut by its length limit before its end"
         return Unusable(failure="truncated", reason=reason, repairs=repairs)
+    if answer.is_open:
+        reason = "the answer ends within its reasoning, and files of that are drafts"
+        return Unusable(failure="format_error", reason=reason, repairs=repairs)
     if reading is not None and reading.files:
         return _solution(reading, repairs)
     if answer.text and may_hold_json(answer.text):
@@ -168,27 +177,32 @@ def _parse(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Un
     return Unusable(failure="format_error", reason=reason, repairs=repairs)
 
 
-def _understood(text: str, fmt: Format) -> _Answer:
-    """The answer without marks of transport and thoughts.
+def _understood(text: str, fmt: Format, finish_reason: FinishReason) -> _Answer:
+    """The answer without marks of transport and reasoning.
 
-    A server may cut off how a thought begins. What stands before the end of one is dropped if the rest is
-    an answer by itself, and the answer as a whole does not hold that end (in a file about such thoughts).
+    A server may cut off how reasoning begins. What stands before the end of it is dropped if the rest is
+    an answer by itself, or was cut before it became one, and the answer as a whole does not hold that end
+    (in a file about reasoning).
     """
     text, repairs = _prepared(text)
-    answer = _read(text, fmt)
+    answer, was_removed = _answer(text, fmt)
     for _ in range(_MOST_ENDS):
         covers = answer.reading.covers if answer.reading else lambda _: False
-        ends = (end.end() for end in _END_OF_THOUGHT.finditer(answer.text) if not covers(end.start()))
-        end = next(ends, None)
-        if end is None or (rest := _read(answer.text[end:].strip(), fmt)).reading is None:
+        ends = (end for end in ends_of_reasoning(answer.text) if not covers(end.start()))
+        if answer.is_open or (end := next(ends, None)) is None:
             break
-        answer = rest
+        rest, _ = _answer(answer.text[end.end() :], fmt)
+        was_cut = finish_reason == "length" and is_on_its_own(end)
+        if rest.reading is None and not rest.is_open and not was_cut:
+            break
+        answer, was_removed = rest, True
+    if was_removed:
         repairs["thinking"] = None
     return replace(answer, repairs=(*repairs, *answer.repairs))
 
 
 def _prepared(text: str) -> tuple[str, dict[str, None]]:
-    """The text without byte-order mark, lone surrogates and a leading thought; its line ends are LF."""
+    """The text without byte-order mark and lone surrogates; its line ends are LF."""
     repairs: dict[str, None] = {}
     if text.lstrip().startswith("\ufeff"):
         text = text.lstrip().lstrip("\ufeff")
@@ -196,12 +210,14 @@ def _prepared(text: str) -> tuple[str, dict[str, None]]:
     scrubbed = without_surrogates(text)
     if scrubbed != text:
         repairs["surrogate"] = None
-    opening = _THOUGHT.match(scrubbed)
-    end = scrubbed.find(f"</{opening.group(1)}>") if opening else -1
-    if opening and end >= 0:
-        scrubbed = scrubbed[end + len(f"</{opening.group(1)}>") :]
-        repairs["thinking"] = None
-    return scrubbed.replace("\r\n", "\n").replace("\r", "\n").strip(), repairs
+    return scrubbed.replace("\r\n", "\n").replace("\r", "\n"), repairs
+
+
+def _answer(text: str, fmt: Format) -> tuple[_Answer, bool]:
+    """The answer behind reasoning that is marked as such, and whether there was any."""
+    rest, was_removed, is_open = without_reasoning(text)
+    answer = _read(rest.strip(), fmt)
+    return replace(answer, is_open=is_open, reading=None if is_open else answer.reading), was_removed
 
 
 def _read(text: str, fmt: Format) -> _Answer:
@@ -210,11 +226,11 @@ def _read(text: str, fmt: Format) -> _Answer:
     other: Format = "json" if fmt == "xml" else "xml"
     is_exact = asked is not None and asked.certainty == EXACT
     if asked and is_exact and not _STARTS[other].search(text, 0, asked.spans[-1][0]):
-        return _Answer(text, asked, ())
+        return _Answer(text, asked)
     another = _READERS[other](text)
     if another is not None and another.files and _is_better(another, asked):
         return _Answer(text, another, ("other_format",))
-    return _Answer(text, asked or another, ())
+    return _Answer(text, asked or another)
 
 
 def _is_better(other: Reading, asked: Reading | None) -> bool:
@@ -239,6 +255,6 @@ def _solution(reading: Reading, repairs: Iterable[str]) -> Solution:
         clean_path, clean = without_surrogates(path), without_surrogates(content)
         if (clean_path, clean) != (path, content):
             names["surrogate"] = None
-        files[clean_path], more = repaired(clean_path, clean)
+        files[clean_path], more = (clean, ()) if path in reading.strict else repaired(clean_path, clean)
         names.update(dict.fromkeys(more))
     return Solution(files=files, repairs=tuple(names))

@@ -1,5 +1,7 @@
 r"""Repairs the content of single files: a markdown fence round it, `\n` and `\t` written as two characters.
 
+Only contents that were not parsed strictly are repaired: `C:\Users\name` in valid JSON or CDATA is meant so.
+
 A backspace, which no source holds, was the `\b` of a regular expression that JSON took for its own escape.
 
 A file is taken for wrongly escaped only if it has no real line break and at least one `\n` that must

@@ -55,6 +55,7 @@ def read_json(text: str) -> Reading | None:
         return _merged(text, _parts(text)) or _read_last_block(text)
     found = Reading(certainty=EXACT, spans=[(0, len(text))])
     _shape(whole, text, found)
+    found.strict.update(found.files)
     return found if found.files else None
 
 
@@ -67,6 +68,17 @@ def may_hold_json(text: str) -> bool:
     except orjson.JSONDecodeError:
         return True
     return False  # no repair can find what it does not hold
+
+
+def first_object(text: str, start: int) -> int:
+    """Where the first object stands that begins its line, or the text, and like an answer; or the end."""
+    for opening in OBJECT_START.finditer(text, start):
+        at = opening.start()
+        begins = _begins_line(text, at) or not text[start:at].strip()
+        if begins and _begins_like_an_answer(text, at):
+            return at
+        start = at
+    return len(text)
 
 
 def slow_repair(text: str) -> Reading | None:
@@ -178,6 +190,8 @@ def _merged(text: str, parts: list[_Part]) -> Reading | None:
     for found in (part.found for part in sorted(parts, key=lambda part: part.begins_line)):
         for path, content in found.files.items() if found else ():
             merged.add(path, content)
+            if found and path in found.strict:
+                merged.strict.add(path)
         merged.note(*(found.repairs if found else ()))
     if len(parts) > 1:
         merged.note("several_blocks")
@@ -205,9 +219,13 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _part(text: str, start: int, end: int, found: Reading | None) -> _Part:
-    begins_line = _LINE_OPENING.search(text[max(0, start - 200) : start]) is not None
+    begins_line = _begins_line(text, start)
     ends_line = _LINE_END.match(text, end) is not None
     return _Part(start=start, end=end, begins_line=begins_line, ends_line=ends_line, found=found)
+
+
+def _begins_line(text: str, start: int) -> bool:
+    return _LINE_OPENING.search(text[max(0, start - 200) : start]) is not None
 
 
 def _cost(failure: Exception, text: str, begin: int) -> int:
@@ -228,6 +246,8 @@ def _decoded(text: str, begin: int) -> tuple[Reading, int]:
         orjson.loads(source)
     except orjson.JSONDecodeError:
         found.note("control_characters")
+    else:
+        found.strict.update(found.files)
     return found, end
 
 
@@ -293,6 +313,7 @@ def _read_repaired(region: str) -> tuple[Reading, int] | None:
     except (ValueError, RecursionError):
         return None
     found.repairs = dict.fromkeys((*repairs, *found.repairs))
+    found.strict.clear()
     return found, end - shifts[bisect_right(shifts, (end, len(repaired))) - 1][1]
 
 

@@ -23,7 +23,8 @@ class Reading:
     Without files it says that an answer begins there which this reader cannot read.
     `closed` is False when the root element or object has no end, or when there is none: an answer
     cut by its length limit is then truncated. `spans` are the places of the text that surely belong to the
-    answer, in order.
+    answer, in order. `strict` holds the paths whose content was parsed without a guess: no repair may
+    change it.
     """
 
     files: dict[str, str] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class Reading:
     closed: bool = True
     certainty: int = IN_SENTENCE
     spans: list[tuple[int, int]] = field(default_factory=list)
+    strict: set[str] = field(default_factory=set)
 
     def encloses(self, other: Reading) -> bool:
         """Whether the other one has read what stands within this one's files."""
@@ -46,6 +48,7 @@ class Reading:
         if path in self.files:
             self.note("duplicate_path")
             del self.files[path]
+            self.strict.discard(path)
         self.files[path] = content
         self.note(*repairs)
 

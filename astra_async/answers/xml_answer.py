@@ -132,6 +132,8 @@ def _add_element(element: _Element, path: str | None, found: Reading) -> bool:
     if not has_cdata and content:
         repairs.append("no_cdata")
     found.add(path.strip(), content, *repairs)
+    if has_cdata:
+        found.strict.add(path.strip())
     return True
 
 

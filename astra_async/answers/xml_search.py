@@ -72,7 +72,13 @@ class Root:
 
 def holds_files(text: str, start: int) -> bool:
     """Whether file elements stand behind this place that are more than a word in a sentence."""
-    return any(not _is_in_sentence(text, head) for head in FILE_HEAD.finditer(text, start))
+    return first_element(text, start) < len(text)
+
+
+def first_element(text: str, start: int) -> int:
+    """Where the first of those file elements stands, or the length of the text."""
+    heads = FILE_HEAD.finditer(text, start)
+    return next((head.start() for head in heads if not _is_in_sentence(text, head)), len(text))
 
 
 def search_files(text: str, root: Root | None, first_file: int) -> Reading | None:

@@ -101,6 +101,14 @@ def _string(text: str) -> str:
 # --- flaws that can be repaired -----------------------------------------------------------------------
 
 
+def _without_cdata(files: Files) -> str:
+    return _document(_element(path, text) for path, text in files.items())
+
+
+def _with_trailing_comma(files: Files) -> str:
+    return json(files).removesuffix("\n}") + ",\n}"
+
+
 def _json_raw_line_breaks(files: Files) -> str:
     lines = (f"{_string(path)}: {_string_with_breaks(content)}" for path, content in files.items())
     return "{\n" + ",\n".join(lines) + "\n}"
@@ -148,18 +156,18 @@ _JSON_STYLES: tuple[tuple[Write, int], ...] = (
 # The ways to get a format wrong, by their names.
 REPAIRABLE: Mapping[Format, Mapping[str, Write]] = {
     "xml": {
-        "unescaped": lambda files: _document(_element(path, text) for path, text in files.items()),
+        "unescaped": _without_cdata,
         "unclosed_root": lambda files: xml(files).removesuffix("</solution>"),
         "unclosed_file": lambda files: xml(files).removesuffix("</file>\n</solution>") + "\n</solution>",
         "windows": _windows(xml),
-        "literal_escapes": _with_literal_escapes(xml),
+        "literal_escapes": _with_literal_escapes(_without_cdata),
     },
     "json": {
         "raw_line_breaks": _json_raw_line_breaks,
-        "trailing_comma": lambda files: json(files).removesuffix("\n}") + ",\n}",
+        "trailing_comma": _with_trailing_comma,
         "unclosed_object": lambda files: json(files).removesuffix("\n}"),
         "windows": _windows(json),
-        "literal_escapes": _with_literal_escapes(json),
+        "literal_escapes": _with_literal_escapes(_with_trailing_comma),
     },
 }
 UNREADABLE: Mapping[Format, Mapping[str, Write]] = {

@@ -30,7 +30,14 @@ BatchFault = Literal[
     "expire",  # half of it is finished when it expires
     "missing",  # a fifth of its results are in no file
     "duplicates",  # every result is there twice
+    "tries",  # before every result stands a failure of the same request
     "vanish",  # its results cannot be had
+    "late",  # it has ended, with all counts, some looks before its files are named
+    "never",  # it has ended, with all counts, and its files are never named
+    "cut",  # its files are cut the first times that they are asked for
+    "short",  # its files lack a fifth of what its counts promise
+    "unknown",  # it and its files are unknown (404) the first times that they are asked for
+    "failing",  # they answer 503 the first times
 ]
 Denial = Literal["key", "quota"]  # the key is refused; the account is out of quota
 

@@ -1,10 +1,18 @@
-r"""When a file's content is repaired: fences round it, and `\n` written as two characters."""
+r"""When a file's content is repaired (fences round it, `\n` written as two characters), and when never."""
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
+from astra_async.answers import parse_solution
 from astra_async.answers.contents import repaired
+from astra_async.types import Solution
+
+if TYPE_CHECKING:
+    from astra_async.types import Format
 
 WRONGLY_ESCAPED = [
     ("const a = 1;\\nfoo(a);\\n", "const a = 1;\nfoo(a);\n"),
@@ -75,3 +83,59 @@ def test_fences_that_belong_to_the_file_stay(path: str, content: str) -> None:
 
 def test_a_backspace_is_the_word_boundary_of_a_regular_expression() -> None:
     assert repaired("a.js", "/\bsrc\b/;\n") == ("/\\bsrc\\b/;\n", ("backspace",))
+
+
+# Each of them would be repaired if it came in an answer that does not parse.
+MEANT_AS_WRITTEN = [
+    r"path = C:\Users\name\nest",
+    r"m=a\nb;\nc=d",
+    r"printf '%s\n' one\ttwo; echo done\n",
+    "```js\nfoo();\n```\n",
+    "~~~\n~~~",
+    "// one\\ntwo\n",
+]
+
+
+@pytest.mark.parametrize("content", MEANT_AS_WRITTEN)
+@pytest.mark.parametrize("around", ["{}", "Here it is:\n\n{}\n\nDone.", "```\n{}\n```"])
+@pytest.mark.parametrize("fmt", ["xml", "json"])
+def test_a_content_that_was_parsed_strictly_is_taken_to_the_byte(
+    fmt: Format, around: str, content: str
+) -> None:
+    answers = {
+        "xml": f'<solution><file path="a.conf"><![CDATA[{content}]]></file></solution>',
+        "json": json.dumps({"a.conf": content}),
+    }
+    solution = parse_solution(around.format(answers[fmt]), fmt)
+    assert isinstance(solution, Solution)
+    assert solution.files == {"a.conf": content}
+    assert not {"unescaped", "fence"} & set(solution.repairs) or around.startswith("```")
+
+
+def test_a_backspace_in_valid_json_is_one() -> None:
+    solution = parse_solution('{"a.txt": "a\\b"}', "json")
+    assert isinstance(solution, Solution)
+    assert solution.files == {"a.txt": "a\b"}
+
+
+@pytest.mark.parametrize(
+    ("fmt", "answer"),
+    [
+        ("xml", r"<solution><file path='a.js'>foo();\nbar();\n</file></solution>"),
+        ("xml", r"<solution><file path='a.js'><![CDATA[foo();\nbar();\n]]></solution>"),
+        ("json", r'{"a.js": "foo();\\nbar();\\n",}'),
+        ("json", '{"a.js": "foo();\\\\nbar();\\\\n\n"}'),
+    ],
+)
+def test_a_content_of_an_answer_that_does_not_parse_is_repaired(fmt: Format, answer: str) -> None:
+    solution = parse_solution(answer, fmt)
+    assert isinstance(solution, Solution)
+    assert solution.files["a.js"].startswith("foo();\nbar();\n")
+    assert "unescaped" in solution.repairs
+
+
+def test_of_two_objects_only_the_broken_one_is_repaired() -> None:
+    whole, broken = r'{"a.conf": "a\\nb;\\nc"}', r'{"b.js": "foo();\\nbar();",}'
+    solution = parse_solution(f"{whole}\n\n{broken}", "json")
+    assert isinstance(solution, Solution)
+    assert solution.files == {"a.conf": r"a\nb;\nc", "b.js": "foo();\nbar();"}

@@ -55,6 +55,9 @@ MARKS = (
         "<!--",
         "<think>",
         "</think>",
+        "[THINK]",
+        "<|channel|>analysis<|message|>",
+        "<|end|>",
         "\ufeff",
         "\ud800",
         "\x00",
@@ -85,9 +88,12 @@ NAMES = st.from_regex(
 XML_CHARACTERS = st.characters(
     exclude_categories=["Cs", "Cc"], include_characters="\t\n", exclude_characters="\ufffe\uffff"
 )
-XML_PIECES = st.sampled_from(["]]>", "<![CDATA[", "</file>", "&amp;", '"', "{", "\n"])
+XML_PIECES = st.sampled_from(["]]>", "<![CDATA[", "</file>", "&amp;", '"', "{", "\n", "\\n", "```\n"])
 XML_TEXT = st.lists(st.text(XML_CHARACTERS, max_size=5) | XML_PIECES, max_size=8).map("".join)
-JSON_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+JSON_PIECES = st.sampled_from(["\\n", "\b", "```\n", ";"])
+JSON_TEXT = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | JSON_PIECES, max_size=8
+).map("".join)
 
 
 def in_xml(files: Mapping[str, str]) -> str:
@@ -99,12 +105,7 @@ def in_xml(files: Mapping[str, str]) -> str:
     return "<solution>\n" + "\n".join(parts) + "\n</solution>"
 
 
-def needs_mending(text: str) -> bool:
-    """Contents that are repaired on purpose: a literal backslash n, a backspace, a fence round all."""
-    return "\\n" in text or "\b" in text or text.lstrip().startswith(("```", "~~~"))
-
-
-@given(st.dictionaries(NAMES, XML_TEXT.filter(lambda text: not needs_mending(text)), min_size=1, max_size=5))
+@given(st.dictionaries(NAMES, XML_TEXT, min_size=1, max_size=5))
 @settings(deadline=None)
 def test_files_rendered_in_xml_are_read_back_unrepaired(files: dict[str, str]) -> None:
     solution = parse_strictly(in_xml(files), "xml", "stop")
@@ -112,7 +113,7 @@ def test_files_rendered_in_xml_are_read_back_unrepaired(files: dict[str, str]) -
     assert (solution.files, solution.repairs) == (files, ())
 
 
-@given(st.dictionaries(NAMES, JSON_TEXT.filter(lambda text: not needs_mending(text)), min_size=1, max_size=5))
+@given(st.dictionaries(NAMES, JSON_TEXT, min_size=1, max_size=5))
 @settings(deadline=None)
 def test_files_rendered_in_json_are_read_back_unrepaired(files: dict[str, str]) -> None:
     solution = parse_strictly(json.dumps(files, indent=1), "json", "stop")
@@ -148,6 +149,14 @@ UNITS = {
     "line ends": "\\n;",
     "fences": "```\n",
     "thoughts": "<think>",
+    "thoughts in lines": "\nx\n<think>\n",
+    "ended thoughts": "<think>x</think>",
+    "ended thoughts in lines": "\nx\n<think>\nx</think>",
+    "thoughts of many kinds": "<think>x</think>[THINK]x[/THINK]◁think▷x◁/think▷",
+    "thoughts with files": '<think>x</think>\n\n{"a.js": "x"}\n',
+    "channels": "<|channel|>analysis<|message|>x<|end|>",
+    "open channels": "<|channel|>analysis<|message|>x",
+    "openings of answers": "<|start|>assistant",
     "blanks": " ",
     "lines": "\n",
     "tags": "<a>",

@@ -91,7 +91,7 @@ def test_results_that_are_in_no_file_are_missing_and_asked_for_by_the_next_comma
     tmp_path: Path,
 ) -> None:
     with Simulated(batch_faults=("missing",)) as server:
-        run = BatchRun(folder=tmp_path, server=server)
+        run = BatchRun(folder=tmp_path, server=server, settings={"batch_settled_s": 0.1})
         assert "has ended without a result of this request" in run.finish(1)
         assert server.created == 1
         run.finish()
@@ -101,7 +101,7 @@ def test_results_that_are_in_no_file_are_missing_and_asked_for_by_the_next_comma
 @pytest.mark.parametrize("spec", ["openai/steady", "anthropic/steady", "gemini/steady"])
 def test_results_that_are_gone_are_paid_for_again_only_by_somebodys_will(tmp_path: Path, spec: str) -> None:
     with simulated_for(spec, batch_faults=("vanish",)) as server:
-        run = BatchRun(folder=tmp_path, server=server, spec=spec)
+        run = BatchRun(folder=tmp_path, server=server, spec=spec, settings={"batch_settled_s": 0.1})
         said = run.finish(1)
         run.finish(1)
         assert server.created == 1

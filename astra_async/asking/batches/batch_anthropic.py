@@ -74,13 +74,14 @@ class AnthropicBatches(BatchInterface):
         state = str(batch.get("processing_status"))
         if has_ended and (canceled or expired):
             state = "canceled" if canceled else "expired"
-        results = batch.get("results_url")
-        if has_ended and not results:
+        results, succeeded = batch.get("results_url"), int(counts.get("succeeded", 0))
+        if has_ended and batch.get("archived_at"):
             raise Gone(f"batch {batch_id} is archived, and its results with it", status=410)
         return Standing(
             state=state,
             has_ended=has_ended,
-            done=int(counts.get("succeeded", 0)) + int(counts.get("errored", 0)),
+            done=succeeded + int(counts.get("errored", 0)),
+            succeeded=succeeded,
             results=(str(results),) if results else (),
             was_cancelled=bool(canceled or batch.get("cancel_initiated_at")),
             is_partial=bool(canceled or expired),
@@ -114,7 +115,10 @@ class AnthropicBatches(BatchInterface):
         name = str(batch["id"])
         if name not in self._first_ids:
             if not batch.get("results_url"):
-                raise Gone(f"batch {name}, which may be this one, is archived", status=410)
+                status = 410 if batch.get("archived_at") else 404
+                raise Gone(
+                    f"the results of batch {name}, which may be this one, are not there", status=status
+                )
             line = await self.control.first_line(self.own(batch["results_url"], "results"))
             self._first_ids[name] = str(orjson.loads(line)["custom_id"]) if line else ""
         return self._first_ids[name] in intent.requests

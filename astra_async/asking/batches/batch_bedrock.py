@@ -52,6 +52,7 @@ class BedrockBatches(BatchInterface):
 
     most_requests = 50_000
     most_bytes = 1_000_000_000
+    lifetime_h = 168
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         super().__init__(wire, control)

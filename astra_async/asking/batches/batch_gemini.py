@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _STATE = "BATCH_STATE_"
 _ENDED = frozenset({"succeeded", "failed", "cancelled", "expired"})
+_PARTIAL = frozenset({"cancelled", "expired"})  # these may bring no results at all
 _PAGE = "100"
 # google.rpc codes of a line's error, as HTTP says them.
 _HTTP_OF_RPC: Mapping[Any, int] = {3: 400, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
@@ -38,6 +39,7 @@ class GeminiBatches(BatchInterface):
 
     most_requests = 200_000
     most_bytes = 2_000_000_000
+    lifetime_h = 48
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         super().__init__(wire, control)
@@ -98,17 +100,23 @@ class GeminiBatches(BatchInterface):
         about = batch.get("metadata") or {}
         state = str(about.get("state") or "unknown").removeprefix(_STATE).lower()
         stats = about.get("batchStats") or {}
-        done = (stats.get(name) or 0 for name in ("successfulRequestCount", "failedRequestCount"))
-        file = (about.get("output") or batch.get("response") or {}).get("responsesFile")
+        # The interface spells whole numbers as text.
+        succeeded, failures = (
+            int(stats.get(f"{name}RequestCount") or 0) for name in ("successful", "failed")
+        )
+        output = about.get("output") or batch.get("response") or {}
+        file, inline = output.get("responsesFile"), output.get("inlinedResponses") or {}
         failed = state == "failed" and not file
         return Standing(
             state=state,
             has_ended=state in _ENDED,
-            done=sum(map(int, done)),  # the interface spells whole numbers as text
+            done=succeeded + failures,
+            succeeded=0 if state in _PARTIAL else succeeded,
             results=(str(file),) if file else (),
+            inline=tuple(map(_line, inline.get("inlinedResponses") or ())),
             failure=_why(batch) if failed else None,
             was_cancelled=state == "cancelled",
-            is_partial=state in {"expired", "cancelled"},
+            is_partial=state in _PARTIAL,
         )
 
     async def fetch(self, standing: Standing, path: Path) -> None:
@@ -129,6 +137,12 @@ class GeminiBatches(BatchInterface):
     async def cancel(self, batch_id: str) -> None:
         """It ends soon."""
         await self.control.ask("POST", below(self._root, f"{self._version}/{batch_id}:cancel"), {})
+
+
+def _line(inlined: Json) -> bytes:
+    """A result in the answer itself, as it would stand in a file."""
+    key = (inlined.get("metadata") or {}).get("key")
+    return orjson.dumps({"key": key, **{name: inlined.get(name) for name in ("response", "error")}})
 
 
 def _why(batch: Json) -> Failure:

@@ -49,16 +49,19 @@ _STREAMING = frozenset({"stream", "stream_options"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How a batch stands: `state` in the provider's word, `results` where they are to be had.
+    """State of a batch: `state` in the provider's word, `results` are the names of its files.
 
-    `failure` says why nothing of it was processed; `was_cancelled` that somebody wanted its end; `is_partial`
-    that requests without a result were not processed, and not charged.
+    `done` requests have a result; `succeeded` of them were charged, and their lines must come. `inline` are
+    results in the answer itself, as lines. `failure` says why nothing was processed; `was_cancelled` that
+    somebody wanted the end; `is_partial` that requests without a result were neither processed nor charged.
     """
 
     state: str
     has_ended: bool = False
     done: int = 0
+    succeeded: int = 0
     results: tuple[str, ...] = ()
+    inline: tuple[bytes, ...] = ()
     failure: Failure | None = None
     was_cancelled: bool = False
     is_partial: bool = False
@@ -72,15 +75,22 @@ class BatchOutcome:
     body: Json | None = None
     failure: Failure | None = None
 
+    @property
+    def is_result(self) -> bool:
+        """Whether the request was processed."""
+        return self.body is not None or self.failure is not None
+
 
 class BatchInterface:
     """One provider's batches, bound to one model: requests are lines of a file, over the models' session.
 
-    One batch may hold `most_requests` of `most_bytes`; `opening`, `between` and `closing` stand round them.
+    One batch may hold `most_requests` of `most_bytes`, with `opening`, `between` and `closing` round them. It
+    may bring results until `lifetime_h` hours after its creation.
     """
 
     most_requests: ClassVar[int]
     most_bytes: ClassVar[int]
+    lifetime_h: ClassVar[int] = 24
     opening: ClassVar[bytes] = b""
     between: ClassVar[bytes] = b"\n"
     closing: ClassVar[bytes] = b"\n"
@@ -201,7 +211,7 @@ class _Deaf:
 
 
 class Gone(RequestRejected):
-    """The provider knows no such batch or file (any more)."""
+    """The provider does not know a batch or a file: with status 404 it may be known later, with 410 never."""
 
 
 def is_certainly_none(error: ProviderError) -> bool:
@@ -216,10 +226,7 @@ def body_of(wire: WireFormat, request: ModelRequest) -> Json:
 
 
 class Control:
-    """Requests that manage batches, over the session that all models share; nothing is repeated here.
-
-    In `s3` lie files that are not uploaded to the provider itself.
-    """
+    """Requests that manage batches, over the shared session; `s3` holds files that are uploaded elsewhere."""
 
     def __init__(
         self, wire: WireFormat, session: aiohttp.ClientSession, *, s3: S3Settings, environ: Mapping[str, str]

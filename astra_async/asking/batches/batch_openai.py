@@ -89,13 +89,16 @@ class OpenAIBatches(BatchInterface):
         batch = await self.control.ask("GET", below(self._base, f"batches/{batch_id}"))
         state = str(batch.get("status"))
         counts = batch.get("request_counts") or {}
+        completed = int(counts.get("completed") or 0)
         files = tuple(filter(None, (batch.get("output_file_id"), batch.get("error_file_id"))))
         failed = state == "failed" and not files
         return Standing(
             state=state,
             has_ended=state in _ENDED,
-            done=int(counts.get("completed") or 0) + int(counts.get("failed") or 0),
+            done=completed + int(counts.get("failed") or 0),
+            succeeded=completed,
             results=files,
+            inline=tuple(map(orjson.dumps, batch.get("outputs") or ())),
             failure=_why(batch) if failed else None,
             was_cancelled=state in {"cancelling", "cancelled"},
             is_partial=state in {"expired", "cancelled"},
@@ -129,6 +132,8 @@ class OpenAIBatches(BatchInterface):
 
 class AzureBatches(OpenAIBatches):
     """Azure's, below `{endpoint}/openai/v1`; the deployment, of the kind GlobalBatch, is the body's model."""
+
+    lifetime_h = 168  # it aims at 24 hours and does not expire by itself
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         super().__init__(wire, control)

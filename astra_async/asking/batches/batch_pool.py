@@ -2,7 +2,7 @@
 
 It stands where the throttle's pool stands: `call` takes a request and returns its answer, a day later
 perhaps. While it is open one task submits what was gathered, and one for each batch follows it to its end
-(`batch_work`).
+(`batch_work`, on top of `batch_tasks`).
 
 Invariants: a create follows a synced intent and happens once for it; what an unfinished create has come to is
 looked up and not guessed; results are on disk before an answer of theirs goes to anybody.
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from astra_async.asking.batches.batch_calls import BatchCalls
 from astra_async.asking.batches.batch_interface import is_certainly_none
 from astra_async.asking.batches.batch_log import Intent, age_s, new_token
-from astra_async.asking.batches.batch_work import LATEST_S, BatchStopped, Work
+from astra_async.asking.batches.batch_tasks import LATEST_S, BatchStopped
+from astra_async.asking.batches.batch_work import Work
 from astra_async.asking.batches.request_files import outcome_at, outcomes, storage, write_requests
 from astra_async.asking.throttle import PoolState
 from astra_async.errors import ProviderError
@@ -129,7 +130,7 @@ class BatchPool(Work):
         for offset, length, outcome in outcomes(path, self.interface.read, self.odd(intent)):
             key = intent.requests.get(outcome.custom_id)
             if key is not None and outcome.body is not None and key not in self._answered:
-                stored[key] = path, offset, length
+                stored.setdefault(key, (path, offset, length))
 
     def _take_stored(self, call: Call) -> bool:
         """An answer that lies here is taken; whatever else lies here is asked for once more."""

@@ -1,192 +1,43 @@
-"""One pool's batches at work: what is waited for and how long; each batch is found, looked at, collected."""
+"""Each batch of one pool: found, looked at, collected, handed out."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from astra_async.asking.batches.batch_interface import Gone
 from astra_async.asking.batches.batch_log import age_s
-from astra_async.asking.batches.enqueued import Window, is_too_much
+from astra_async.asking.batches.batch_tasks import LATEST_S, PASSING, SOONEST_S, BatchTasks
+from astra_async.asking.batches.enqueued import is_too_much
 from astra_async.asking.batches.request_files import keep, outcomes, storage
-from astra_async.asking.throttle import PoolEvent
-from astra_async.errors import (
-    Overloaded,
-    PoolUnusable,
-    ProviderError,
-    RateLimited,
-    TransientError,
-    TruncatedStream,
-)
-from astra_async.tasks import cancel
+from astra_async.errors import PoolUnusable, ProviderError, TruncatedStream
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
-    from typing import Any
+    from collections.abc import Callable
+    from pathlib import Path
 
-    from astra_async.asking.batches.batch_calls import BatchCalls, Call
-    from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing
-    from astra_async.asking.batches.batch_log import BatchLog, Intent
-    from astra_async.types import ModelSettings
-    from astra_async.types.pools import EventKind
+    from astra_async.asking.batches.batch_calls import Call
+    from astra_async.asking.batches.batch_interface import BatchOutcome, Standing
+    from astra_async.asking.batches.batch_log import Intent
 
-_T = TypeVar("_T")
-PASSING = (RateLimited, Overloaded, TransientError)
-# Seconds between looks: at first, and at most.
-SOONEST_S, LATEST_S = 1.0, 120.0
-# What manages batches may fail for so long, or be refused; batches go on meanwhile.
-_PATIENCE_S, _REFUSALS_S = 86_400.0, 1_800.0
 _TRIES = 3  # of a request that the provider itself failed at; two where it was paid for
 _PAID_TRIES = 2
 _SHARE = 0.05  # of a batch's age: how long until it is looked at again
 
 
-class BatchStopped(Exception):  # noqa: N818 - no error
-    """The pool was told to stop: what is with the provider stays there."""
-
-
-class Work:
-    """What of a batch pool works by itself: its state, and the tasks that change it.
-
-    Attributes:
-        window: how much may be with the provider.
-        held_until: nothing is submitted before, monotonic seconds.
-        waits_for: what keeps gathered calls from being submitted, for the display.
-        changed: something has, that may let more be submitted.
-        dead: why nothing more can be submitted.
-    """
-
-    def __init__(
-        self,
-        settings: ModelSettings,
-        interface: BatchInterface,
-        log: BatchLog,
-        calls: BatchCalls,
-        on_event: Callable[[PoolEvent], None] | None,
-    ) -> None:
-        self.settings = settings
-        self.name = settings.name
-        self.interface = interface
-        self.log = log
-        self.calls = calls
-        self.window = Window(settings.batch_enqueued_tokens)
-        self.held_until = 0.0
-        self.waits_for = ""
-        self.changed = asyncio.Event()
-        self.stopping = asyncio.Event()
-        self.dead: BaseException | None = None
-        self._on_event = on_event
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def gather(self, call: Call) -> None:
-        """It waits for a batch to be put into, where there can be one."""
-        if self.dead is not None:
-            self.calls.fail(call, self.dead)
-        elif self.stopping.is_set():
-            self.calls.fail(call, self.stopped())
-        else:
-            self.calls.gather(call)
-            self.changed.set()
-
-    def fail_gathered(self, error: BaseException) -> None:
-        """Whatever is in no batch gets no answer."""
-        for call in [*self.calls.gathered.values()]:
-            self.calls.fail(call, error)
-
-    def die(self, error: BaseException) -> None:
-        """Nothing more is submitted; batches that are with the provider are followed all the same."""
-        if self.dead is None:
-            self.dead = error
-            self.emit(str(error), "pool_failed")
-        self.fail_gathered(error)
-
-    def stopped(self) -> PoolUnusable:
-        """What a call is told that a stop left without an answer."""
-        return PoolUnusable(f"{self.name}: stopped by the user; the same command resumes")
-
-    def start(
-        self, work: Coroutine[Any, Any, None], calls: Callable[[], Iterable[Call]], *, lasting: bool = False
-    ) -> None:
-        """A task of the pool; what ends it is told to its calls. Without a `lasting` one nothing goes on."""
-
-        async def guarded() -> None:
-            try:
-                await work
-            except BatchStopped:
-                self.tell(calls(), self.stopped())
-            except Exception as error:  # noqa: BLE001 - the boundary: each of its calls tells its own task
-                self.tell(calls(), error)
-                if lasting:
-                    self.die(error)
-
-        task = asyncio.create_task(guarded())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def tell(self, calls: Iterable[Call], error: BaseException) -> None:
-        """They get no answer, for this reason."""
-        for call in [*calls]:
-            self.calls.fail(call, error)
-        self.changed.set()
-
-    async def pause(self, seconds: float) -> None:
-        """Wait, unless told to stop. Raises Stopped."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.stopping.wait()
-        except TimeoutError:
-            return
-        raise BatchStopped
-
-    async def patiently(self, ask: Callable[[], Awaitable[_T]], *, refusals_s: float = _REFUSALS_S) -> _T:
-        """Ask until there is an answer: what manages batches costs nothing, and they go on meanwhile."""
-        began, fails = time.monotonic(), 0
-        while True:
-            try:
-                return await ask()
-            except Gone:
-                raise
-            except ProviderError as error:
-                fails += 1
-                most_s = _PATIENCE_S if isinstance(error, PASSING) else refusals_s
-                if time.monotonic() - began >= most_s:
-                    raise
-                if fails == 1:
-                    self.emit(f"asked again: {error}")
-                wait_s = error.hint_s or min(LATEST_S, SOONEST_S * 2 ** min(fails, 10))
-            await self.pause(wait_s)
-
-    async def until_changed(self, seconds: float) -> None:
-        """Wait until something has changed, or for so long. Raises Stopped."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.changed.wait()
-        self.changed.clear()
-        if self.stopping.is_set():
-            raise BatchStopped
+class Work(BatchTasks):
+    """What of a batch pool follows its batches, each from when it may exist to when its results are out."""
 
     def who(self, intent: Intent) -> str:
         """A batch's name in a message."""
-        return f"{self.name}: batch {intent.batch_id}"
+        return f"{self.name}: batch {intent.batch_id or intent.token}"
 
     def odd(self, intent: Intent) -> Callable[[str], None]:
         """What hears of lines of results that are none."""
         return lambda text: self.emit(f"{intent.batch_id}: {text}")
-
-    def emit(self, detail: str, kind: EventKind = "batch") -> None:
-        """Record what happens to a batch."""
-        if self._on_event is not None:
-            self._on_event(PoolEvent(kind=kind, model=self.name, detail=detail))
-
-    async def close(self) -> None:
-        """End what runs here; what is with the provider stays there."""
-        self.stopping.set()
-        await cancel(*self._tasks)
-        await self.interface.close()
-
-    # --- one batch, from when it may exist to when its results were handed out ----------------------------
 
     def follow(self, intent: Intent) -> None:
         """Follow a batch; its calls hear of its end."""
@@ -201,10 +52,11 @@ class Work:
             if standing.failure is not None:
                 await self.refused(intent, self.interface.control.meaning(standing.failure))
                 return
-            await self._collect(intent, standing)
+            standing, missing = await self._collected(intent, standing)
         except Gone as error:
-            raise ProviderError(self._gone(intent, error), status=error.status) from error
-        await self._hand_out(intent, standing, again=not was_ended)
+            why = f"the provider does not know it or its results ({error}): is it another account or project?"
+            raise ProviderError(self._on_hold(intent, why), status=error.status) from error
+        await self._hand_out(intent, standing, again=not was_ended, missing=missing)
 
     async def _nothing_came(self, intent: Intent) -> None:
         await self.log.note("refused", intent, detail="no batch came of it")
@@ -249,41 +101,94 @@ class Work:
                 return standing, standing.was_cancelled and not first.was_cancelled
             await self.pause(min(LATEST_S, max(SOONEST_S, _SHARE * age_s(intent))))
 
-    async def _collect(self, intent: Intent, standing: Standing) -> None:
-        """Its results, on disk under the name by which they are believed."""
-        path = self.log.results(intent)
+    async def _collected(self, intent: Intent, standing: Standing) -> tuple[Standing, int]:
+        """Fetch the results until all that its counts promise are there, for a bounded time.
+
+        A provider may say that a batch has ended before it names its files, or before they are whole.
+
+        Returns:
+            How the batch stands now, and how many results that were paid for are missing. If there are any,
+            the batch is not recorded as collected: its requests stay with the provider.
+        """
+        path, began, pause_s = self.log.results(intent), time.monotonic(), SOONEST_S
+        while True:
+            there, answered = await self._fetch(intent, standing, path)
+            # An end in order brings something: without a single result, the counts may be late as well.
+            least = 0 if standing.is_partial else 1
+            is_whole = there >= max(standing.done, least)
+            missing = 0 if is_whole else max(standing.succeeded, least) - answered
+            if missing <= 0 and (standing.is_partial or there == len(intent.requests)):
+                break
+            if time.monotonic() - began >= self.late_s:
+                break
+            if pause_s == SOONEST_S:
+                self.emit(f"{intent.batch_id}: {there} results are there and not all, looked for again")
+            await self.pause(pause_s)
+            pause_s = min(LATEST_S, 1.5 * pause_s)
+            standing = await self.patiently(lambda: self.interface.look(intent.batch_id))
+        if missing <= 0:
+            await self.log.note("collected", intent)
+            self._go_on_at_once()
+        return standing, max(0, missing)
+
+    async def _fetch(self, intent: Intent, standing: Standing, path: Path) -> tuple[int, int]:
+        """Bring the results to disk, and return how many requests have a result, and how many an answer."""
         draft = path.with_suffix(".draft")
 
         async def fetch() -> None:
             with storage(draft):
                 draft.parent.mkdir(mode=0o700, exist_ok=True)
-                draft.write_bytes(b"")
+                draft.write_bytes(b"".join(line + b"\n" for line in standing.inline))
                 await self.interface.fetch(standing, draft)
 
-        await self.patiently(fetch)
-        await asyncio.to_thread(keep, draft, path)
-        await self.log.note("collected", intent)
-        self._go_on_at_once()
+        def counted() -> tuple[int, int]:
+            there, answered = set(), set()
+            for _, _, outcome in outcomes(draft, self.interface.read, lambda _: None):
+                there |= {outcome.custom_id} if outcome.is_result else set()
+                answered |= {outcome.custom_id} if outcome.body is not None else set()
+            return len(there & intent.requests.keys()), len(answered & intent.requests.keys())
 
-    async def _hand_out(self, intent: Intent, standing: Standing, *, again: bool) -> None:
-        """Each call gets its result; the first answer to a request counts, whatever else is there."""
-        for _, _, outcome in outcomes(self.log.results(intent), self.interface.read, self.odd(intent)):
-            key = intent.requests.get(outcome.custom_id)
-            call = self.calls.waiting(key) if key else None
-            if call is not None and (outcome.body is not None or outcome.failure is not None):
-                self._resolve(call, outcome)
-                await asyncio.sleep(0)  # whoever waited records it before the next line is read
+        await self.patiently(fetch)
+        counts = await asyncio.to_thread(counted)
+        await asyncio.to_thread(keep, draft, path)
+        return counts
+
+    async def _hand_out(self, intent: Intent, standing: Standing, *, again: bool, missing: int) -> None:
+        """Each call gets its result: the first whole answer to a request counts, else its first failure.
+
+        While results are missing, only answers are taken: a request is in one open batch at most.
+        """
+        for is_wanted in (self._take_answer,) if missing else (self._take_answer, self._take_outcome):
+            if not self.calls.inside(intent):
+                break
+            for _, _, outcome in outcomes(self.log.results(intent), self.interface.read, self.odd(intent)):
+                key = intent.requests.get(outcome.custom_id)
+                call = self.calls.waiting(key) if key else None
+                if call is not None and outcome.is_result and is_wanted(call, outcome):
+                    await asyncio.sleep(0)  # whoever waited records it before the next line is read
         text = "has ended without a result of this request; the same command asks once more"
         if standing.is_partial:
             text = "was cancelled; the same command sends the rest again"
+        error = ProviderError(f"{self.who(intent)} {text}")
+        if missing:
+            error = ProviderError(self._on_hold(intent, f"{missing} results that it promises are missing"))
         for call in self.calls.inside(intent):
-            if standing.is_partial and again:
+            if standing.is_partial and again and not missing:
                 self.gather(call)
             else:
-                self.calls.fail(call, ProviderError(f"{self.who(intent)} {text}"))
+                self.calls.fail(call, error)
         self.changed.set()
 
-    def _resolve(self, call: Call, outcome: BatchOutcome) -> None:
+    def _take_answer(self, call: Call, outcome: BatchOutcome) -> bool:
+        """Give a call its answer, if the outcome is a whole one."""
+        if outcome.body is None:
+            return False
+        with suppress(ProviderError):
+            self.calls.succeed(call, self.interface.answer(self.settings, outcome))
+        return call.answer.done()
+
+    def _take_outcome(self, call: Call, outcome: BatchOutcome) -> bool:
+        """Give a call what has become of it, or send it again. Always True."""
         try:
             self.calls.succeed(call, self.interface.answer(self.settings, outcome))
         except ProviderError as error:
@@ -294,10 +199,11 @@ class Work:
             if isinstance(error, PASSING) and call.history.attempts < most:
                 self.calls.ledger.retries += 1
                 self.gather(call)
-                return
+                return True
             self.calls.fail(call, error)
             if isinstance(error, PoolUnusable):
                 self.die(error)
+        return True
 
     async def refused(self, intent: Intent, error: ProviderError) -> None:
         """Nothing of a batch was processed. What was only too much is sent again, in pieces that fit."""
@@ -317,10 +223,18 @@ class Work:
         for call in calls:
             self.gather(call)
 
-    def _gone(self, intent: Intent, error: ProviderError) -> str:
-        directory = self.log.folder.parent
+    def _on_hold(self, intent: Intent, why: str) -> str:
+        """Say what is wrong with a batch, and from when on it is safe to pay for its requests once more."""
+        over = datetime.fromisoformat(intent.at) + timedelta(hours=self.interface.lifetime_h)
+        when = f"{over:%Y-%m-%d %H:%M} UTC"
+        text = f"its time was over at {when}:"
+        if datetime.now(UTC) < over:
+            text = (
+                "its requests are not asked again while it may bring results: run the same command later. If"
+                f" results are still missing after {when},"
+            )
         return (
-            f"{self.who(intent)} or its results are unknown to the provider ({error}): is this the same"
-            f" account and project? `astra batches {directory} --forget {intent.token}` writes it off; its"
-            " requests are then asked and paid for once more"
+            f"{self.who(intent)}: {why}; {text}"
+            f" `astra batches {self.log.folder.parent} --forget {intent.token}` writes it off,"
+            " and its requests are asked and paid for once more"
         )

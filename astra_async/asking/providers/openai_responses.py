@@ -2,11 +2,14 @@
 
 The stream ends with exactly one of `response.completed`, `.incomplete`, `.failed` or `error`; the first
 three carry the whole response, whose text outranks the pieces. There is no seed.
+
+A message may have a `phase`: `commentary` is what a model says between its steps, `final_answer` the answer.
+Commentary is no part of the answer; an agent, which has asked for a dialogue, gets it all.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
 from astra_async.asking.providers.connection import below
@@ -32,6 +35,7 @@ _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _REASONING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 _NO_SUCH = "the Responses interface has no such parameter: unset it, or use openai/..."
 _CALLS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
+_ITEM = frozenset({"response.output_item.added", "response.output_item.done"})
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -42,6 +46,7 @@ class ResponsesReader(Reader):
         super().__init__()
         self._response: Json = {}
         self._items: list[Json] = []
+        self._commentary: set[Any] = set()  # ids and indexes of messages
 
     def feed(self, event: Json | None) -> None:
         """Take one event; unknown ones, and `[DONE]`, say nothing."""
@@ -49,15 +54,16 @@ class ResponsesReader(Reader):
             return
         kind = event.get("type")
         if kind == "response.output_text.delta":
-            self.transcript.add(event["delta"])
+            is_commentary = not self._commentary.isdisjoint({event.get("item_id"), event.get("output_index")})
+            (self.transcript.count if is_commentary else self.transcript.add)(event["delta"])
         elif kind in _TERMINAL:
             self._end(event["response"])
         elif kind in _REASONING or kind == "response.refusal.delta":
             self.transcript.begun = True
         elif kind in _CALLS:
             self.transcript.count(event["delta"])
-        elif kind == "response.output_item.done":
-            self._items.append(event["item"])
+        elif kind in _ITEM:
+            self._take(event)
         elif kind == "response.created":
             self._response = event["response"]
         elif kind == "error" or event.get("error"):
@@ -94,11 +100,24 @@ class ResponsesReader(Reader):
         self.reason = "completed"
         if response.get("status") == "incomplete":
             self.reason = (response.get("incomplete_details") or {}).get("reason") or "length"
-        text, refusal = _output(response)
+        messages = [item for item in response.get("output") or self._items if item.get("type") == "message"]
+        answers = [item for item in messages if self._is_answer(item)]
+        text, refusal = _text(answers, "output_text", "text"), _text(answers, "refusal", "refusal")
         if refusal:
             self.reason = "refusal"
-        if text or refusal:
+        if text or refusal or len(answers) < len(messages):
             self.transcript.restate(text or refusal)
+
+    def _take(self, event: Json) -> None:
+        """Take an item of the output that begins or is whole."""
+        item = event["item"]
+        if event["type"] == "response.output_item.done":
+            self._items.append(item)
+        elif not self._is_answer(item):
+            self._commentary |= {item.get("id"), event.get("output_index")} - {None}
+
+    def _is_answer(self, item: Json) -> bool:
+        return self.gathers or item.get("phase") in (None, "final_answer")
 
 
 class OpenAIResponses(WireFormat):
@@ -187,9 +206,7 @@ def _call(item: Json) -> ToolCall:
     return ToolCall(id=item["call_id"], name=item["name"], arguments=arguments)
 
 
-def _output(response: Json) -> tuple[str, str]:
-    """(text, refusal) of all messages; reasoning items are left out."""
-    messages = (item for item in response.get("output") or [] if item.get("type") == "message")
+def _text(messages: list[Json], kind: str, field: str) -> str:
+    """One field of all parts of a kind, joined."""
     parts = [part for item in messages for part in item.get("content") or []]
-    text = "".join(part["text"] for part in parts if part.get("type") == "output_text")
-    return text, "".join(part["refusal"] for part in parts if part.get("type") == "refusal")
+    return "".join(part[field] for part in parts if part.get("type") == kind)

@@ -55,8 +55,9 @@ class AnthropicBatchRoutes(BatchRoutes):
             raise self.not_found()
         if not batch.has_ended:
             return _WIRE.failure("bad_request", Detail(message="the batch has not ended"))
-        lines = batch.having("answered", "errored", "cancelled", "expired")
-        return web.Response(body=b"".join(map(_result, lines)), content_type="application/x-jsonl")
+        lines = batch.written("answered", "errored", "cancelled", "expired")
+        content = self.fetched(batch, b"".join(map(_result, lines)))
+        return web.Response(body=content, content_type="application/x-jsonl")
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
         """Where its results are is told once it has ended."""
@@ -74,7 +75,7 @@ class AnthropicBatchRoutes(BatchRoutes):
             "ended_at": batch.at(1) if ended else None,
             "archived_at": None,
             "cancel_initiated_at": batch.at(1) if batch.canceled_s else None,
-            "results_url": str(results) if ended else None,
+            "results_url": str(results) if batch.names_files else None,
         }
 
 

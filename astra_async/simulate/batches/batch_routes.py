@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import orjson
 from aiohttp import web
 
+from astra_async.simulate.batches.batch_store import SOME
 from astra_async.simulate.service import reset
 
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ class BatchRoutes:
 
     async def look(self, request: web.Request) -> web.Response:
         """One batch."""
-        return web.json_response(await self.shown(self.found(request), request))
+        batch = self.found(request)
+        batch.looks += 1
+        batch.looks_at_end += batch.has_ended
+        self._fail(batch, batch.looks)
+        return web.json_response(await self.shown(batch, request))
 
     async def cancel(self, request: web.Request) -> web.Response:
         """Cancel it."""
@@ -94,7 +99,25 @@ class BatchRoutes:
         name = request.match_info["name"]
         if name not in self.store.files:
             raise self.not_found()
-        return web.Response(body=self.store.files[name], content_type=self.file_type)
+        owners = (each for each in self.store.batches.values() if name in each.results.values())
+        content = self.fetched(next(owners, None), self.store.files[name])
+        return web.Response(body=content, content_type=self.file_type)
+
+    def fetched(self, batch: Batch | None, content: bytes) -> bytes:
+        """The content of a batch's file as one GET brings it."""
+        if batch is None:
+            return content
+        batch.fetches += 1
+        self._fail(batch, batch.fetches)
+        is_cut = batch.fault == "cut" and batch.fetches <= SOME
+        return content[: len(content) * 2 // 3] if is_cut else content
+
+    def _fail(self, batch: Batch, times: int) -> None:
+        """Some first times, where the batch has such a fault. Raises HTTPException."""
+        if times <= SOME and batch.fault == "unknown":
+            raise self.not_found()
+        if times <= SOME and batch.fault == "failing":
+            raise web.HTTPServiceUnavailable(text="upstream connect error")
 
     def not_found(self) -> web.HTTPNotFound:
         """There is no such batch or file."""

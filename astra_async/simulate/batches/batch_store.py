@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping  # noqa: TC003 - fields of dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +24,7 @@ Fate = Literal["answered", "errored", "expired", "cancelled"]
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _BROKEN = b'{"error":{"message":"The server had an error.","type":"server_error","code":null,"param":null}}'
 _VALIDATED = 0.2  # of the delay
+SOME = 2  # looks and fetches that a fault lasts
 
 
 @dataclass(slots=True)
@@ -52,12 +53,21 @@ class Batch:
     phase: Phase = "validating"
     why: str = ""
     canceled_s: float | None = None
+    looks: int = 0
+    looks_at_end: int = 0
+    fetches: int = 0
     results: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:
         """Whether nothing of it changes any more."""
         return self.phase in _ENDED
+
+    @property
+    def names_files(self) -> bool:
+        """Whether an answer says where its results are."""
+        has_looked_often = self.looks_at_end > SOME or self.fault != "late"
+        return self.has_ended and self.fault != "never" and has_looked_often
 
     def at(self, later_s: float = 0.0) -> str:
         """When it was created, or so much later, in ISO 8601."""
@@ -70,6 +80,16 @@ class Batch:
         if self.fault == "missing":
             lines = lines[: -max(1, len(lines) // 5)]
         return lines * 2 if self.fault == "duplicates" else lines
+
+    def written(self, *fates: Fate) -> list[BatchLine]:
+        """As `having`, as it stands in files."""
+        lines = self.having(*fates)
+        if self.fault == "short":
+            lines = lines[: -max(1, len(lines) // 5)]
+        if self.fault == "tries":
+            broken = [replace(line, fate="errored", status=500, body=_BROKEN) for line in lines]
+            lines = [each for pair in zip(broken, lines, strict=True) for each in pair]
+        return lines
 
 
 class BatchStore:

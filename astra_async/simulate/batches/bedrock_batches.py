@@ -105,7 +105,7 @@ class BedrockBatchRoutes(BatchRoutes):
         source = str(batch.about["inputDataConfig"]["s3InputDataConfig"]["s3Uri"])
         counts = {"totalRecordCount": len(batch.lines), "processedRecordCount": len(batch.having("answered"))}
         contents = {
-            f"{source.rpartition('/')[2]}.out": b"".join(map(_result, batch.having("answered", "errored"))),
+            f"{source.rpartition('/')[2]}.out": b"".join(map(_result, batch.written("answered", "errored"))),
             "manifest.json.out": orjson.dumps(counts),
         }
         async with self._client() as client:

@@ -112,9 +112,9 @@ class GeminiBatchRoutes(BatchRoutes):
         body: dict[str, Any] = {"name": f"batches/{batch.id}", "metadata": about, "done": batch.has_ended}
         if batch.phase == "failed":
             body["error"] = {"code": 3, "message": "The file is not valid.", "status": "INVALID_ARGUMENT"}
-        elif batch.phase in {"completed", "cancelled"}:
+        elif batch.names_files and batch.phase in {"completed", "cancelled"}:
             if not batch.results:
-                content = b"".join(map(_result, batch.having("answered", "errored")))
+                content = b"".join(map(_result, batch.written("answered", "errored")))
                 self.store.keep_results(batch, "batch-", {"file": content})
             about["output"] = {"responsesFile": f"files/{batch.results['file']}"}
         return body

@@ -115,11 +115,11 @@ class OpenAIBatchRoutes(BatchRoutes):
 
     def _files(self, batch: Batch) -> dict[str, str | None]:
         """Answers, whatever their status, and the rest in a file of its own; made once."""
-        if not batch.has_ended or batch.phase == "failed":
+        if not batch.names_files or batch.phase == "failed":
             return {"output_file_id": None, "error_file_id": None}
         if not batch.results:
-            out = b"".join(map(_answer, batch.having("answered")))
-            errors = b"".join(map(_error, batch.having("errored", "expired", "cancelled")))
+            out = b"".join(map(_either, batch.written("answered")))
+            errors = b"".join(map(_error, batch.written("errored", "expired", "cancelled")))
             contents = {"output_file_id": out, "error_file_id": errors}
             self.store.keep_results(batch, "file-", {name: each for name, each in contents.items() if each})
         return {name: batch.results.get(name) for name in ("output_file_id", "error_file_id")}
@@ -136,6 +136,10 @@ def _answer(line: BatchLine) -> bytes:
     response = {"status_code": line.status, "request_id": line.custom_id, "body": orjson.Fragment(line.body)}
     result = {"id": f"batch_req_{line.custom_id}", "custom_id": line.custom_id, "response": response}
     return orjson.dumps(result | {"error": None}) + b"\n"
+
+
+def _either(line: BatchLine) -> bytes:
+    return _answer(line) if line.fate == "answered" else _error(line)
 
 
 def _error(line: BatchLine) -> bytes:
