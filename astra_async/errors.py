@@ -115,6 +115,7 @@ class ProviderError(AstraError):
         cost_estimated: tokens that the provider did not tell are estimated in it.
         attempts: attempts made when the error left the pool.
         meets_all: it names what every request of the pool shares: all would meet it alike.
+        may_be_billed: the request timed out after it was sent, so the model may have worked on it.
         reply: the provider's own words, in one line; empty when no response arrived.
         likeness: equal for errors that say the same: status, code and sentence, without numbers and names of
             requests in it; empty when no response arrived.
@@ -135,6 +136,7 @@ class ProviderError(AstraError):
         self.hint_s = hint_s
         self.usage = usage
         self.meets_all = False
+        self.may_be_billed = False
         self.reply = ""
         self.likeness = ""
         self.cost_usd: float | None = None

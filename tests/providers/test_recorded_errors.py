@@ -119,3 +119,10 @@ def test_a_quoted_prompt_decides_nothing(status: int) -> None:
     error = classify(Failure(body=body, status=status), settings(MODEL))
     assert isinstance(error, ProviderError)
     assert not isinstance(error, PoolUnusable)
+
+
+@pytest.mark.parametrize(("status", "may_be"), [(504, True), (524, True), (500, False), (502, False)])
+def test_a_gateways_time_out_may_be_billed(status: int, *, may_be: bool) -> None:
+    error = classify(Failure(status=status, body="<html><title>x</title></html>"), settings(MODEL))
+    assert isinstance(error, ProviderError)
+    assert error.may_be_billed == may_be

@@ -138,6 +138,23 @@ def test_a_stream_cut_before_any_token_is_tried_six_times() -> None:
     assert one_call([TruncatedStream("cut") for _ in range(5)]).attempts == 6
 
 
+def test_a_request_that_timed_out_is_repeated_once_and_its_cost_is_estimated() -> None:
+    """A slow model was asked six times, and nothing of that was counted."""
+
+    def timed_out() -> TransientError:
+        error = TransientError("no byte for 300 s (timeout_s in [[models]])")
+        error.may_be_billed = True
+        return error
+
+    with pytest.raises(TransientError) as caught:
+        one_call([timed_out() for _ in range(6)])
+    assert caught.value.attempts == 2
+    assert (caught.value.cost_usd or 0) > 0
+    assert caught.value.cost_estimated
+    answered = one_call([timed_out()])
+    assert (answered.attempts, answered.cost_estimated) == (2, True)
+
+
 def test_rate_limits_are_waited_out_and_do_not_count_as_failures() -> None:
     completion = one_call([RateLimited("429", hint_s=7.0) for _ in range(20)])
     assert completion.attempts == 21

@@ -45,6 +45,9 @@ class Failure:
     hint_s: float | None = None
 
 
+_TIMED_OUT = (504, 524)  # behind a proxy, which had sent the request on
+
+
 def classify(
     failure: Failure, settings: ModelSettings, *, now: datetime | None = None
 ) -> ProviderError | FinishReason:
@@ -72,6 +75,7 @@ def classify(
     error.likeness = likeness(f"HTTP {status} {body.code or ''}", body.message)
     of_all = kind is RequestRejected and remedy != LOWER_MAX_TOKENS and meets_all(body, status, settings)
     error.meets_all = kind is PoolUnusable or of_all
+    error.may_be_billed = kind is TransientError and status in _TIMED_OUT
     return error
 
 

@@ -186,6 +186,7 @@ class Reception:
         """An error of ours about this attempt: one line that names the model."""
         error = kind(f"{self._settings.name}: {one_line(text)}", usage=self._billed())
         error.likeness = likeness(kind.__name__, text)
+        error.may_be_billed = self.patience.is_lost
         return error
 
     def _take(self, data: bytes) -> None:

@@ -77,6 +77,11 @@ class Estimator:
         tokens = round(bound) if prompt.tokens is None else prompt.tokens
         return Usage(input_tokens=tokens, output_tokens=request.max_tokens or self._max_tokens)
 
+    def typical(self, request: ModelRequest) -> Usage:
+        """Return the usage of a request whose answer was lost: input, and the 90th percentile of outputs."""
+        tokens = round(self._input(self._prompt(request)))
+        return Usage(input_tokens=tokens, output_tokens=round(self._output(request)))
+
     def fill(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage:
         """Return the usage, with missing counts estimated from bytes and characters."""
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:

@@ -1,10 +1,8 @@
 """Pool of requests to one model with one API key: queue, slots, retries, prompt-cache warming and accounts.
 
-Nothing polls: every change (a call arrives, a request ends, headers arrive, a timer fires) runs `_pump`. It
-admits calls from the front of the queue and sets one timer if the limiter makes the next call wait.
-
-Invariant: a slot, its reservations and its share of the budget are taken together in `_grant`, and given back
-together in `_end` or `_leave`, also if the call is cancelled.
+Nothing polls: every change (a call, an end, headers, a timer) runs `_pump`. It admits calls from the front of
+the queue and sets one timer if the limiter makes the next call wait.
+Invariant: `_grant` takes a slot, its reservations and its share of the budget; `_end` or `_leave` frees all.
 """
 
 from __future__ import annotations
@@ -87,13 +85,12 @@ class Pool:
     async def call(self, request: ModelRequest) -> Completion:
         """Return a complete answer, after as many attempts as it takes.
 
-        `attempts` and `cost_usd` of the completion, or of the error, cover all attempts. Tokens that a
-        provider does not report are estimated for attempts whose answer had begun.
+        `attempts` and `cost_usd` of the completion, or of the error, cover all attempts, estimated if needed.
 
         Raises:
             RequestRejected: this request can never succeed.
             PoolUnusable: no request of this pool can succeed; BudgetExhausted if the ceiling is reached.
-            ProviderError: given up after 6 attempts, 2 cut streams, or 30 minutes of rejections.
+            ProviderError: given up after 6 attempts, 2 that may be billed, or 30 minutes of rejections.
         """
         call, decision = QueuedCall(request=request), Decision(delay_s=0.0, to_tail=True)
         if request.goes_alone and request.cache and self._cache.is_warm(request.begun_sha256, self._clock()):
@@ -308,7 +305,10 @@ class Pool:
             self._emit("retry", attempt, str(error), decision.delay_s)
         if decision.end_pool is not None:
             self._end_pool(decision.end_pool)
-        self._end(call, attempt, self._estimator.plausible(error.usage, call.request, attempt.characters))
+        usage = self._estimator.plausible(error.usage, call.request, attempt.characters)
+        if error.may_be_billed and usage is None and not attempt.accepted:
+            usage, call.history.cost_estimated = self._estimator.typical(call.request), True
+        self._end(call, attempt, usage)
         return decision
 
     def _end(self, call: QueuedCall, attempt: Attempt, usage: Usage | None) -> None:

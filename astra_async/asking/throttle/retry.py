@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from astra_async.types import Completion, ModelRequest, RateLimits, Usage
 
 ATTEMPTS = 6
-CUT_STREAMS = 2  # attempts of a call whose stream broke after tokens were billed
+CUT_STREAMS = 2  # attempts of a call that were, or may have been, billed without an answer
 PROBES = 8  # The pauses between probes double from 2 s to 60 s: about four minutes in total.
 GIVE_UP_S = 1800.0
 LONGEST_BACKOFF_S = 60.0
@@ -220,8 +220,10 @@ class RetryPolicy:
         in_flight: Iterable[Attempt],
     ) -> Decision:
         """Record a failed attempt and decide what becomes of its call."""
-        # The pool pays a call twice at most: an error after the first token is billed, whatever it is.
-        call.cut_streams += attempt.accepted or bool(error.usage and error.usage.output_tokens)
+        # The pool pays a call twice at most: an error after the first token is billed, whatever it is, and a
+        # request that timed out may be.
+        billed = attempt.accepted or error.may_be_billed
+        call.cut_streams += billed or bool(error.usage and error.usage.output_tokens)
         match error:
             case RateLimited() | Overloaded():
                 answering = any(each.sent_at < now - _REJECTED_WITHIN_S for each in in_flight)
