@@ -92,7 +92,7 @@ async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> 
                 expectations=learned,
                 limits=config.limits,
                 repeat=repeat,
-                on_trial=_say_trial,
+                on_tried=_say_passed,
             )
             auditor = Auditor(sandbox=sandbox, limits=config.limits, expectations=learned)
 
@@ -143,9 +143,9 @@ def _faulty(config: RunConfig, problem_id: str) -> Sequence[Candidate]:
     ]
 
 
-def _say_trial(problem_id: str, trial: Repetitions) -> None:
-    passed = "/".join(map(str, trial.passed))
-    tell(f"{problem_id} {trial.name}: {passed} of {trial.total} ({statistics.median(trial.seconds):.1f} s)")
+def _say_passed(problem_id: str, each: Repetitions) -> None:
+    passed = "/".join(map(str, each.passed))
+    tell(f"{problem_id} {each.name}: {passed} of {each.total} ({statistics.median(each.seconds):.1f} s)")
 
 
 def _print(found: Sequence[Validation], covered: Mapping[str, int], console: Any) -> None:
@@ -156,16 +156,16 @@ def _print(found: Sequence[Validation], covered: Mapping[str, int], console: Any
         *("image MB", "verdict"),
     )
     for fitness in found:
-        trials = {trial.name: trial for trial in fitness.trials}
-        faulty = [trial for trial in fitness.trials if trial.expected_passed is not None]
-        seconds = [value for trial in fitness.trials for value in trial.seconds]
+        tried = {each.name: each for each in fitness.tried}
+        faulty = [each for each in fitness.tried if each.expected_passed is not None]
+        seconds = [value for each in fitness.tried for value in each.seconds]
         table.add_row(
             fitness.problem_id,
             str(fitness.total or "?"),
             str(covered.get(fitness.problem_id, "?")),
             fitness.learned_from,
-            _passed(trials.get("untouched")),
-            _passed(trials.get("reference")),
+            _passed(tried.get("untouched")),
+            _passed(tried.get("reference")),
             f"{sum(set(t.passed) == {t.expected_passed} for t in faulty)}/{len(faulty)}" if faulty else "-",
             f"{statistics.median(seconds):.1f}" if seconds else "-",
             f"{fitness.image_bytes / 1e6:,.0f}" if fitness.image_bytes else "-",
@@ -177,5 +177,5 @@ def _print(found: Sequence[Validation], covered: Mapping[str, int], console: Any
             console.print(f"{fitness.problem_id}: {line}", soft_wrap=True, markup=False)
 
 
-def _passed(trial: Repetitions | None) -> str:
-    return "-" if trial is None else "/".join(str(value) for value in dict.fromkeys(trial.passed))
+def _passed(each: Repetitions | None) -> str:
+    return "-" if each is None else "/".join(str(value) for value in dict.fromkeys(each.passed))

@@ -76,7 +76,7 @@ class Validation:
     image_bytes: int | None = None
     total: int | None = None
     learned_from: str = ""
-    trials: tuple[Repetitions, ...] = ()
+    tried: tuple[Repetitions, ...] = ()
     reasons: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -85,7 +85,7 @@ class Validation:
         """`fit`, `unverified` (no reference) or `unfit`."""
         if self.reasons:
             return "unfit"
-        return "fit" if any(trial.name == REFERENCE for trial in self.trials) else "unverified"
+        return "fit" if any(each.name == REFERENCE for each in self.tried) else "unverified"
 
 
 async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -109,7 +109,7 @@ class Validator:
     expectations: Expectations
     limits: Limits
     repeat: int
-    on_trial: Callable[[str, Repetitions], None] = lambda *_: None
+    on_tried: Callable[[str, Repetitions], None] = lambda *_: None
 
     async def check(self, prepared: Prepared, image: str, faulty: Sequence[Candidate] = ()) -> Validation:
         """Everything about one problem; what breaks is its own trouble. Raises EngineUnavailable."""
@@ -130,24 +130,24 @@ class Validator:
         candidates = [Candidate(name=UNTOUCHED, solution=None)]
         if prepared.reference is not None:
             candidates.append(Candidate(name=REFERENCE, solution=prepared.reference))
-        trials = []
+        tried = []
         for candidate in (*candidates, *faulty):
-            trial = await self._try(prepared, image, expected, candidate)
-            trials.append(trial)
-            self.on_trial(problem_id, trial)
-        reasons = [reason for trial in trials for reason in _reasons(trial)]
-        reasons += _count(trials[0] if prepared.reference is None else trials[1])
+            each = await self._try(prepared, image, expected, candidate)
+            tried.append(each)
+            self.on_tried(problem_id, each)
+        reasons = [reason for each in tried for reason in _reasons(each)]
+        reasons += _count(tried[0] if prepared.reference is None else tried[1])
         reasons += replaceable_tests(prepared.policy, expected.tests)
         return Validation(
             problem_id=problem_id,
             image=image,
             total=len(expected.tests),
             learned_from=expected.source,
-            trials=tuple(trials),
+            tried=tuple(tried),
             reasons=tuple(reasons),
             remarks=(
                 *([f"T is provisional: {expected.provisional}"] if expected.provisional else []),
-                *_near_the_limit(trials, limits_for(prepared, self.limits).timeout_s),
+                *_near_the_limit(tried, limits_for(prepared, self.limits).timeout_s),
             ),
         )
 
@@ -203,25 +203,25 @@ def _unexpected(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.name for test in extra if test.outcome in ("passed", "failed")))
 
 
-def _count(trial: Repetitions) -> list[str]:
+def _count(each: Repetitions) -> list[str]:
     """Where the tests that ran are not those that are expected.
 
     Shown by the reference, else by the untouched project, which need not get as far as all its tests.
     """
     reasons = []
-    if trial.unreported and trial.name == REFERENCE:
-        missing = some(trial.unreported, _NAMED, " | ")
-        reasons.append(f"{len(trial.unreported)} of {trial.total} expected tests never ran: {missing}")
-    if trial.unexpected:
-        count = trial.total + len(trial.unexpected) - len(trial.unreported)
-        others = some(trial.unexpected, _NAMED, " | ")
-        reasons.append(f"{count} tests ran and {trial.total} are expected; not expected: {others}")
+    if each.unreported and each.name == REFERENCE:
+        missing = some(each.unreported, _NAMED, " | ")
+        reasons.append(f"{len(each.unreported)} of {each.total} expected tests never ran: {missing}")
+    if each.unexpected:
+        count = each.total + len(each.unexpected) - len(each.unreported)
+        others = some(each.unexpected, _NAMED, " | ")
+        reasons.append(f"{count} tests ran and {each.total} are expected; not expected: {others}")
     return reasons
 
 
-def _near_the_limit(trials: Sequence[Repetitions], limit_s: float) -> tuple[str, ...]:
+def _near_the_limit(tried: Sequence[Repetitions], limit_s: float) -> tuple[str, ...]:
     """Where a busier machine would turn a pass into a time-out."""
-    slowest = max(trials, key=lambda trial: max(trial.seconds, default=0.0))
+    slowest = max(tried, key=lambda each: max(each.seconds, default=0.0))
     seconds = max(slowest.seconds, default=0.0)
     if seconds < _NEAR * limit_s or "timeout" in slowest.failures:
         return ()
@@ -232,19 +232,19 @@ def _near_the_limit(trials: Sequence[Repetitions], limit_s: float) -> tuple[str,
     return (remark,)
 
 
-def _reasons(trial: Repetitions) -> list[str]:
+def _reasons(each: Repetitions) -> list[str]:
     reasons = []
-    if trial.flaky:
-        reasons.append(f"{trial.name}: flaky tests: {' | '.join(trial.flaky)}")
-    low, high = min(trial.passed), max(trial.passed)
+    if each.flaky:
+        reasons.append(f"{each.name}: flaky tests: {' | '.join(each.flaky)}")
+    low, high = min(each.passed), max(each.passed)
     passed = str(low) if low == high else f"{low} to {high}"
-    if trial.name == REFERENCE:
-        if low < trial.total:
-            reasons.append(f"the reference passes {passed} of {trial.total}")
-        if trial.dropped:
-            reasons.append(f"the reference changes what an answer may not: {', '.join(trial.dropped)}")
-    elif trial.name == UNTOUCHED and high == trial.total:
-        reasons.append(f"the untouched project passes all {trial.total} tests already")
-    elif trial.expected_passed is not None and set(trial.passed) != {trial.expected_passed}:
-        reasons.append(f"{trial.name}: passes {passed} of {trial.total}, expected {trial.expected_passed}")
+    if each.name == REFERENCE:
+        if low < each.total:
+            reasons.append(f"the reference passes {passed} of {each.total}")
+        if each.dropped:
+            reasons.append(f"the reference changes what an answer may not: {', '.join(each.dropped)}")
+    elif each.name == UNTOUCHED and high == each.total:
+        reasons.append(f"the untouched project passes all {each.total} tests already")
+    elif each.expected_passed is not None and set(each.passed) != {each.expected_passed}:
+        reasons.append(f"{each.name}: passes {passed} of {each.total}, expected {each.expected_passed}")
     return reasons

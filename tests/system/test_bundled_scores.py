@@ -46,11 +46,11 @@ def test_every_known_answer_earns_its_known_score(tmp_path: Path, stack: str) ->
         answers = load_answers(problem_id)
         assert answers is not None
         assert record["verdict"] == "fit"
-        scores = {trial["name"]: trial["passed"] for trial in record["trials"]}
+        scores = {each["name"]: each["passed"] for each in record["tried"]}
         assert scores["reference"] == [answers.total]
         assert max(scores["untouched"]) <= answers.total / 5
         assert {each.name: [each.expected_passed] for each in answers.faulty}.items() <= scores.items()
-        for trial in record["trials"]:
+        for each in record["tried"]:
             check_messages(f"{problem_id} {trial['name']}", trial["failed"])
 
 

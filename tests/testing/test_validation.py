@@ -63,12 +63,12 @@ def check(
 def test_a_problem_whose_reference_passes_everything_is_fit(tmp_path: Path) -> None:
     found = check(tmp_path, CountingSandbox(), reference="4")
     assert (found.verdict, found.reasons, found.total, found.learned_from) == ("fit", (), 4, "reference")
-    assert [(trial.name, trial.passed) for trial in found.trials] == [
+    assert [(trial.name, trial.passed) for trial in found.tried] == [
         (UNTOUCHED, (1,)),
         (REFERENCE, (4,)),
         ("half", (2,)),
     ]
-    assert [trial.failures for trial in found.trials] == [("tests_failed",), (None,), ("tests_failed",)]
+    assert [trial.failures for trial in found.tried] == [("tests_failed",), (None,), ("tests_failed",)]
 
 
 def test_a_problem_without_a_reference_is_unverified(tmp_path: Path) -> None:
