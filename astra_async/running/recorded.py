@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, ExpectedTest, Prompt, Result
 
 
+_OF_FEW = ("agent", "unpriced_tier", "priced_usd")
 Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
 # Of further turns; there where a run was asked for some.
@@ -75,6 +76,8 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         attempts=known("attempts", (int,), 1),
         cost_usd=known("cost_usd", (int, float), None),
         cost_estimated=record.get("cost_estimated") is True,
+        unpriced_tier=known("unpriced_tier", (str,), ""),
+        priced_usd=known("priced_usd", (int, float), None),
         repairs=tuple(known("repairs", (list,), [])),
         via="batch" if record.get("via") == "batch" else None,
         agent=agent,
@@ -228,10 +231,10 @@ def stored_prompt(directory: Path, sha256: str) -> str | None:
 
 
 def completion_fields(completion: Completion) -> dict[str, Any]:
-    """An answer's fields as they are recorded: what belongs to agents only where one gave it."""
+    """An answer's fields as they are recorded: those of few answers only if they hold something."""
     recorded = fields_of(completion)
     of_single_calls = ("calls", "native")  # which calls.jsonl has
-    for name in (*of_single_calls, *(("agent",) if completion.agent is None else ())):
+    for name in (*of_single_calls, *(name for name in _OF_FEW if not recorded[name])):
         del recorded[name]
     return recorded
 

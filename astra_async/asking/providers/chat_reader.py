@@ -16,13 +16,12 @@ from astra_async.asking.providers.answer import (
     Reader,
     StreamFault,
     Transcript,
-    count,
     first_choice,
     label,
-    output_tokens,
     reason_name,
     text_of,
 )
+from astra_async.asking.providers.counts import count, merged, output_tokens
 from astra_async.asking.providers.deltas import merge
 from astra_async.asking.providers.request_fields import set_fields
 from astra_async.types import Usage
@@ -58,14 +57,15 @@ class ChatReader(Reader):
             self._choice(first_choice(choices) or {})
         else:
             self._other(event)
-        usage = event.get("usage")
-        if usage:
-            self.counts = usage
+        if usage := event.get("usage"):
+            self.counts = merged(self.counts, usage)
+        if tier := event.get("service_tier"):
+            self.tier = tier
         if not self.model:
             self.model = event.get("model")
 
     def usage(self) -> Usage:
-        """Tokens of the last chunk that told them; routers repeat a running count.
+        """Tokens of all chunks; routers repeat a running count.
 
         OpenAI's names, with DeepSeek's and Moonshot's for the cache; reasoning is part of the output (xAI and
         routers to Gemini count it beside the completion).

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
+from astra_async.asking.providers.answer import Json, Reader, StreamFault
 from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.counts import count
 from astra_async.asking.providers.openai_chat import (
     NEWER_MODELS,
     NO_THINKING,
@@ -86,7 +87,8 @@ class ResponsesReader(Reader):
         return {"object": "response", **self._response, "output": output}, calls
 
     def _end(self, response: Json) -> None:
-        self._response = response
+        self._response, self.tier = response, response.get("service_tier")
+        self.counts = response.get("usage") or {}
         if response.get("status") in {"failed", "cancelled"}:
             body = {"error": response.get("error") or {"message": "the response has failed"}}
             raise StreamFault(body, self.known_usage() if response.get("usage") else None)
