@@ -19,6 +19,7 @@ LAYERS = {
         *(
             "config",
             "options",
+            "model_options",
             "served",
             "metrics",
             "stats",
@@ -54,7 +55,7 @@ LAYERS = {
     "top": {"cli", "__main__", ""},
 }
 # Settings are resolved by what the providers know of their models, without any request.
-ALLOWED_UPWARD = {("config", "asking.providers")}
+ALLOWED_UPWARD = {("model_options", "asking.providers")}
 
 
 def modules() -> dict[str, Path]:
