@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from astra_async.errors import ConfigError
-from astra_async.model_options import chosen_models, with_addresses
+from astra_async.model_options import chosen_models, laid_over, with_addresses
 from astra_async.options import (
     BUNDLED,
     OTHER_VARIABLES,
@@ -100,7 +100,7 @@ def load_config(
     keep_secrets_in([given, toml])
     keep_secrets_of(environ)
     set_before = {name: value for name, value in recorded.items() if value is not None}
-    toml = _laid_over(set_before, toml)
+    toml = laid_over(set_before, toml)
     typed = Options(**_values(given, environ, toml, where))
     if not typed.out:
         raise ConfigError("no run directory: add --out DIR")
@@ -225,15 +225,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     for name in content:
         refuse_unknown(name, (*options(), *tables()), f"--config {path}")
     return content
-
-
-def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys of both, those of `above` first; tables are merged key by key."""
-    merged = {**below, **above}
-    for name, value in below.items():
-        if isinstance(value, dict) and isinstance(above.get(name), dict):
-            merged[name] = {**value, **above[name]}
-    return merged
 
 
 def _refuse_accidents(typed: Options, models: Iterable[ModelSettings]) -> None:

@@ -49,67 +49,6 @@ def test_base_url_and_max_in_flight_apply_to_every_model_of_the_command_line() -
     assert [(model.base_url, model.max_in_flight) for model in config.models] == [("http://x/v1", 7)]
 
 
-URLS = {
-    "OPENAI_BASE_URL": "https://router.example/v1",
-    "ANTHROPIC_BASE_URL": "https://claude.example",
-    "GOOGLE_GEMINI_BASE_URL": "https://gemini.example",
-    "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com",
-}
-
-
-@pytest.mark.parametrize(
-    ("spec", "variable"),
-    [
-        ("openai/gpt-4o", "OPENAI_BASE_URL"),
-        ("openai-responses/gpt-5", "OPENAI_BASE_URL"),
-        ("anthropic/claude-x", "ANTHROPIC_BASE_URL"),
-        ("gemini/gemini-x", "GOOGLE_GEMINI_BASE_URL"),
-        ("azure/mine", "AZURE_OPENAI_ENDPOINT"),
-        ("openai-compatible/qwen", None),
-        ("bedrock/amazon.nova-lite-v1:0", None),
-        ("simulated/steady", None),
-    ],
-)
-def test_the_variables_of_the_providers_own_clients_name_the_server(
-    tmp_path: Path, spec: str, variable: str | None
-) -> None:
-    config = load_config({**GIVEN, "model": (spec,)}, environ=URLS)
-    assert config.models[0].base_url == (URLS[variable] if variable else None)
-    told = (f"{spec}: requests go to {URLS[variable]} ({variable})",) if variable else ()
-    assert config.addresses == told
-    given = load_config({**GIVEN, "model": (spec,), "base_url": "http://x/v1"}, environ=URLS)
-    assert (given.models[0].base_url, given.addresses) == ("http://x/v1", ())
-    path = toml(tmp_path, f'[[models]]\nspec = "{spec}"\nbase_url = "http://y/v1"\n')
-    assert load_config(GIVEN | {"model": (spec,)}, path, environ=URLS).models[0].base_url == "http://y/v1"
-
-
-def test_an_older_variable_and_an_empty_one() -> None:
-    older = {"OPENAI_BASE_URL": " ", "OPENAI_API_BASE": "https://old.example/v1"}
-    assert load_config(GIVEN, environ=older).models[0].base_url == "https://old.example/v1"
-    newer = {"OPENAI_BASE_URL": "https://new.example/v1", "OPENAI_API_BASE": "https://old.example/v1"}
-    assert load_config(GIVEN, environ=newer).models[0].base_url == "https://new.example/v1"
-    assert load_config(GIVEN, environ={"OPENAI_BASE_URL": ""}).models[0].base_url is None
-
-
-def test_models_that_share_an_address_are_told_in_one_line_without_what_is_secret() -> None:
-    models = ("openai/gpt-4o", "openai-responses/gpt-5", "anthropic/claude-x")
-    url = "https://router.example/v1?key=PASS"
-    (line,) = load_config({**GIVEN, "model": models}, environ={"OPENAI_BASE_URL": url}).addresses
-    expected = (
-        "openai/gpt-4o, openai-responses/gpt-5: requests go to https://router.example/v1?key=*** (OPENAI_"
-    )
-    assert line.startswith(expected)
-    with pytest.raises(ConfigError, match="ANTHROPIC_BASE_URL=") as error:
-        load_config({**GIVEN, "model": models}, environ={"ANTHROPIC_BASE_URL": "https://me:PASS@host"})
-    assert "PASS" not in str(error.value)
-
-
-def test_an_address_of_the_environment_is_part_of_the_fingerprint() -> None:
-    parts = [model_part(load_config(GIVEN, environ=each).models[0], 0) for each in ({}, URLS)]
-    flag = model_part(load_config({**GIVEN, "base_url": URLS["OPENAI_BASE_URL"]}).models[0], 0)
-    assert parts[0] != parts[1] == flag
-
-
 def test_sandbox_limits_come_from_the_file(tmp_path: Path) -> None:
     path = toml(tmp_path, "[sandbox]\ntimeout_s = 12.5\nmemory_bytes = 1000000\n")
     limits = load_config(GIVEN, path).limits
