@@ -176,9 +176,10 @@ class Completion:
     `cost_usd` cover all attempts; `cost_usd` is None when no price is known. `cost_estimated` says that the
     provider left out tokens of an attempt, which were then estimated, or that no price is known for
     `unpriced_tier`, the service tier that served the request. `priced_usd` is the final attempt's cost by own
-    or listed prices if the provider reports a cost. `repairs` names what was
-    repaired before recording (`surrogate`). `native_finish_reason` is the provider's own word for the end,
-    empty if it gave none.
+    or listed prices if the provider reports a cost. `disbelieved_input_tokens` is the reported count; it is
+    recorded if `usage` leaves it out because it cannot be true. `repairs` names what was repaired before
+    recording (`surrogate`). `native_finish_reason` is the provider's own word for the end, empty if it gave
+    none. `reasoning` is kept of an answer without text: what arrived instead, up to 65,536 characters.
 
     Of an agent's call `calls` are those of tools, and `native` is the answer as an object of the interface
     that it came by: what a request without streaming would have got.
@@ -189,11 +190,13 @@ class Completion:
     usage: Usage
     returned_model: str
     native_finish_reason: str = ""
+    reasoning: str = ""
     ttft_s: float | None = None
     latency_s: float | None = None
     attempts: int = 1
     cost_usd: float | None = None
     cost_estimated: bool = False
+    disbelieved_input_tokens: int | None = None
     unpriced_tier: str = ""
     priced_usd: float | None = None
     repairs: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WRONG_SHAPE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
 _LABEL_CHARACTERS, _EXCERPT_CHARACTERS = 200, 80
 MAX_CHARACTERS = 32 * 1024 * 1024
+MAX_REASONING = 64 * 1024
 
 # Repairs, by the names that records know them by.
 INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
@@ -65,10 +66,12 @@ class Stray(Unreadable):
 
 
 class Transcript:
-    """The visible text so far. Reasoning is noticed, for the first-token time, and never kept."""
+    """The visible text so far, and the beginning of the reasoning, which explains an answer without text."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
+        self._reasoning: list[str] = []
+        self._reasoning_characters = 0
         self.characters = 0
         self.begun = False
 
@@ -94,6 +97,13 @@ class Transcript:
         if text:
             self.parts.pop()
 
+    def reason(self, text: Any = "") -> None:
+        """Notice a piece of reasoning, or of another part that is not visible; its text may be unknown."""
+        self.begun = True
+        if isinstance(text, str) and text and self._reasoning_characters < MAX_REASONING:
+            self._reasoning.append(text)
+            self._reasoning_characters += len(text)
+
     def restate(self, text: str) -> None:
         """As `add`, of the whole text, told once more: it outranks the pieces, and nothing new has come."""
         begun = self.begun
@@ -105,6 +115,10 @@ class Transcript:
     def text(self) -> str:
         """All visible text; may hold lone surrogates (see `repair`)."""
         return "".join(self.parts)
+
+    def reasoning(self) -> str:
+        """The first MAX_REASONING characters of reasoning; may hold lone surrogates."""
+        return "".join(self._reasoning)[:MAX_REASONING]
 
 
 class Reader:
@@ -252,6 +266,7 @@ class Reader:
             usage=self.known_usage(),
             returned_model=label(self.model),
             native_finish_reason=self.native_reason,
+            reasoning="" if text.strip() or calls else self.transcript.reasoning(),
             repairs=(NO_FINISH_REASON,) if self.reason is None else (),
             calls=calls,
             native=native,

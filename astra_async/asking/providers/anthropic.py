@@ -144,7 +144,7 @@ class MessageReader(Reader):
         if text and delta.get("type") in {"text_delta", "text"}:
             self.transcript.add(text)
         elif delta.get("type") in {"thinking_delta", "thinking"}:
-            self.transcript.begun = True
+            self.transcript.reason(delta.get("thinking"))
         elif self.gathers and delta.get("partial_json"):
             self.transcript.count(delta["partial_json"])
 

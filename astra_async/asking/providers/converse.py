@@ -88,7 +88,10 @@ class ConverseReader(Reader):
         if block.get("text"):
             self.transcript.add(block["text"])
         elif "reasoningContent" in block:
-            self.transcript.begun = True
+            reasoning = block["reasoningContent"]
+            self.transcript.reason(
+                reasoning.get("text") or (reasoning.get("reasoningText") or {}).get("text")
+            )
 
     def _served(self, metadata: Json) -> None:
         """The counts, and the tier: latency-optimized inference has a price of its own, too."""

@@ -123,7 +123,7 @@ class GeminiReader(Reader):
                 self._gather(part)
             text = part.get("text")
             if text and part.get("thought"):
-                self.transcript.begun = True
+                self.transcript.reason(text)
             elif text:
                 self.transcript.add(text)
         if not self._blocked:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from astra_async.types.agents import Message, ToolResult
 
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
-_REASONING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
+_BESIDE_TEXT = frozenset(
+    f"response.{kind}.delta" for kind in ("reasoning_summary_text", "reasoning_text", "refusal")
+)
 _NO_SUCH = "the Responses interface has no such parameter: unset it, or use openai/..."
 _CALLS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -53,8 +55,8 @@ class ResponsesReader(Reader):
             self.transcript.add(event["delta"])
         elif kind in _TERMINAL:
             self._end(event["response"])
-        elif kind in _REASONING or kind == "response.refusal.delta":
-            self.transcript.begun = True
+        elif kind in _BESIDE_TEXT:
+            self.transcript.reason(event.get("delta"))
         elif kind in _CALLS:
             self.transcript.count(event["delta"])
         elif kind == "response.output_item.done":

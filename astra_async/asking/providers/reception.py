@@ -232,7 +232,9 @@ class Reception:
         return replace(
             answer,
             text=text,
+            reasoning=mask_sent(without_surrogates(answer.reasoning)),
             usage=usage,
+            disbelieved_input_tokens=usage.input_tokens,
             unpriced_tier=unpriced_tier(settings, usage) if costs_by_price(settings, usage) else "",
             priced_usd=None if usage.reported_usd is None else priced_usd(settings, usage),
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
