@@ -10,13 +10,13 @@ import difflib
 import os
 import shlex
 import tomllib
-from collections import Counter
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from astra_async.errors import ConfigError
+from astra_async.model_options import chosen_models, laid_over, with_addresses
 from astra_async.options import (
     BUNDLED,
     OTHER_VARIABLES,
@@ -56,7 +56,7 @@ class RunConfig(SharedOptions):
 
     `problems` is a CSV path or BUNDLED; `leave_out` replaces the prompt's default rules when not None;
     `s3` and `simulation` hold the keys of their tables (`S3Settings`, `SimulationSettings`); `warnings` are
-    for whoever started it.
+    for whoever started it, as are `addresses`: servers that variables of the environment name.
     With `answers_only_from_record` (a regrade) no model is called; with `simulate_all` (a demo) every
     provider's calls go to the simulated server, each in its own wire format. `command` is what was typed.
     """
@@ -76,6 +76,7 @@ class RunConfig(SharedOptions):
     simulate_all: bool = False
     leave_out: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
 
@@ -99,7 +100,7 @@ def load_config(
     keep_secrets_in([given, toml])
     keep_secrets_of(environ)
     set_before = {name: value for name, value in recorded.items() if value is not None}
-    toml = _laid_over(set_before, toml)
+    toml = laid_over(set_before, toml)
     typed = Options(**_values(given, environ, toml, where))
     if not typed.out:
         raise ConfigError("no run directory: add --out DIR")
@@ -109,7 +110,8 @@ def load_config(
         if name not in {"models", "agents"} and name in toml
     }
     limits = Limits(**inside.get("sandbox", {}))
-    models = _models(typed, toml, where)
+    models = chosen_models(typed, _listed(toml, "models", where))
+    models, addresses = with_addresses(models, environ)
     _refuse_accidents(typed, models)
     agents = _agents(typed, toml, where)
     _refuse_batches(agents, models)
@@ -127,6 +129,7 @@ def load_config(
         simulation=inside.get("simulation", {}),
         leave_out=PromptSettings(**inside.get("prompt", {})).leave_out,
         warnings=warnings,
+        addresses=addresses,
         **{item.name: getattr(typed, item.name) for item in fields(SharedOptions)},
     )
 
@@ -224,15 +227,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return content
 
 
-def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys of both, those of `above` first; tables are merged key by key."""
-    merged = {**below, **above}
-    for name, value in below.items():
-        if isinstance(value, dict) and isinstance(above.get(name), dict):
-            merged[name] = {**value, **above[name]}
-    return merged
-
-
 def _refuse_accidents(typed: Options, models: Iterable[ModelSettings]) -> None:
     """Nobody pays for the bundled problems because a flag was forgotten."""
     paid = next((model.name for model in models if _may_cost(model)), None)
@@ -291,29 +285,3 @@ def _refuse_batches(agents: tuple[AgentSettings, ...], models: Iterable[ModelSet
             f"--agent {agents[0].name}: {batched} is asked by batches, for which no agent waits: leave out"
             " --batch, or batch = true of the model"
         )
-
-
-def _models(typed: Options, toml: Mapping[str, Any], where: str) -> tuple[ModelSettings, ...]:
-    known = [replace(_plain_model(values["spec"]), **values) for values in _listed(toml, "models", where)]
-    by_name = {model.name: model for model in known}
-    by_spec = {model.spec: model for model in reversed(known)}
-    chosen = [by_name.get(spec) or by_spec.get(spec) or _plain_model(spec) for spec in typed.model] or known
-    if not chosen:
-        raise ConfigError("no model: add --model PROVIDER/NAME, or [[models]] to the TOML file")
-    for name, count in Counter(model.name for model in chosen).items():
-        if count > 1:
-            raise ConfigError(f"two models are called {name!r}: give one a `name` of its own in TOML")
-    overrides = {
-        "base_url": typed.base_url,
-        "max_in_flight": typed.max_in_flight,
-        "batch": typed.batch or None,
-    }
-    changes: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
-    return tuple(replace(model, **changes) for model in chosen)
-
-
-def _plain_model(spec: str) -> ModelSettings:
-    from astra_async.asking.providers import parse_spec
-
-    provider, model = parse_spec(spec)
-    return ModelSettings(name=spec, spec=spec, provider=provider, model=model)

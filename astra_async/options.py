@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from annotated_types import Ge, Gt, Predicate
 
 from astra_async.types import AgentSettings, Declared, Limits, ModelSettings, S3Settings, Setting, declared
-from astra_async.types.declarations import Address, Positive, Whole, Word, is_cluster
+from astra_async.types.declarations import Address, Positive, Price, Whole, Word, is_cluster
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
@@ -105,6 +105,19 @@ class Options(SharedOptions):
         tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
     ] = ()
     base_url: Annotated[Address, Setting("Server of every model on this command line.", "URL")] = None
+    temperature: Annotated[float | None, Ge(0), Setting("Sampling temperature of every model.", "T")] = None
+    max_tokens: Annotated[Whole, Setting("Longest answer of every model, in tokens.", "N")] = None
+    reasoning_effort: Annotated[
+        Word, Setting("Of every model, as its provider spells it: low, medium, high ...", "EFFORT")
+    ] = None
+    model_setting: Annotated[
+        tuple[str, ...],
+        Setting(
+            "A key of [[models]], or a field of the request's body; may be repeated.", "KEY=VALUE", short="M"
+        ),
+    ] = ()
+    price_input: Annotated[Price, Setting("Price of every model, in USD per million tokens.", "USD")] = None
+    price_output: Annotated[Price, Setting("Price of every model, in USD per million tokens.", "USD")] = None
     max_in_flight: Annotated[Whole, Setting("Most calls at once for each model; 256 if not set.", "N")] = None
     sandboxes: Annotated[Whole, Setting("Containers at once; by cores and memory if not set.", "N")] = None
     batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
@@ -153,8 +166,9 @@ def tables() -> Mapping[str, type]:
 
 
 def flag_of(name: str) -> str:
-    """An option's flag."""
-    return f"--{name.replace('_', '-')}"
+    """An option's flag; the short one if it has one."""
+    short = options()[name].about.short if name in options() else ""
+    return f"-{short}" if short else f"--{name.replace('_', '-')}"
 
 
 def variable_of(name: str) -> str:

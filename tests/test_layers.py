@@ -19,6 +19,7 @@ LAYERS = {
         *(
             "config",
             "options",
+            "model_options",
             "served",
             "metrics",
             "stats",
@@ -52,7 +53,7 @@ OPTIONAL = (
     "running.agent_asking.",
 )
 # Settings are resolved by what the providers know of their models, without any request.
-ALLOWED_UPWARD = {("config", "asking.providers")}
+ALLOWED_UPWARD = {("model_options", "asking.providers")}
 
 
 def modules() -> dict[str, Path]:

@@ -327,10 +327,10 @@ class AgentCalls:
         else:
             self._spent.remove(completion.cost_usd)
         self.cost_estimated |= completion.cost_estimated
-        names = [each.name for each in fields(Usage)]
+        names = [each.name for each in fields(Usage) if each.name != "service_tier"]
         more = {name: value for name in names if (value := getattr(completion.usage, name)) is not None}
         sums = {name: (getattr(self.usage, name) or 0) + by * value for name, value in more.items()}
-        self.usage = replace(self.usage, **sums)
+        self.usage = replace(self.usage, **sums, service_tier=completion.usage.service_tier)
 
     def _begin(self) -> float:
         # `_since_s` means something while `_asking` is above 0: the moment at which it rose above it.

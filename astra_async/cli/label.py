@@ -45,8 +45,8 @@ def label(
         raise UsageError("no judge: add --judge PROVIDER/MODEL, or --draw N to label by hand")
     fixed = {**given, "model": (judge,), "out": str(directory), "problems": BUNDLED}
     config = load_config(fixed, config_file, environ=os.environ)
-    for warning in config.warnings:
-        tell(f"warning: {warning}")
+    for line in (*config.addresses, *(f"warning: {warning}" for warning in config.warnings)):
+        tell(line)
     return asyncio.run(_label(config))
 
 

@@ -81,8 +81,8 @@ def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
     if dry_run and not given["out"]:
         given["out"] = "dry-run"
     config = load_config(given, config_file, environ=os.environ)
-    for warning in config.warnings:
-        tell(f"warning: {warning}")
+    for line in (*config.addresses, *(f"warning: {warning}" for warning in config.warnings)):
+        tell(line)
     if dry_run:
         from astra_async.cli.dryrun import dry_run as plan_only
 

@@ -10,6 +10,7 @@ import click
 
 from astra_async.cli.console import open_console, say
 from astra_async.cli.display import Screen
+from astra_async.report.answer_warnings import warnings_of_run
 from astra_async.running.description import that_go_on
 from astra_async.running.ownership import owner_of
 from astra_async.running.progress import view_of_directory
@@ -33,7 +34,7 @@ def status(directory: Path) -> None:
     missing = missing or _of_a_next_round(run)
     say(f"{directory}: {_state(owner, missing)}")
     open_console().print(Screen(view, live=owner is not None))
-    for warning in missing_answers(directory):
+    for warning in (*missing_answers(directory), *warnings_of_run(directory)):
         say(f"warning: {warning}")
     if owner is None:
         for line in _next_steps(directory, run, view, missing):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.report import agent_tables, by_skill, deciding, formats, harness, provenance, replayed
 from astra_async.report import leaderboard as board
+from astra_async.report.answer_warnings import warnings_of_run
 from astra_async.report.audited import audit_tables
 from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
@@ -142,6 +143,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         simulated=any(run.settings.simulated for run in runs),
         warnings=(
             *(f"{run.directory}: {warning}" for run in runs for warning in run.warnings),
+            *(f"{run.directory}: {warning}" for run in runs for warning in warnings_of_run(run.directory)),
             *ignored,
             *left_out((pair.a, pair.b) for pair, _ in compared),
         ),

@@ -53,7 +53,8 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
         if config.budget_usd is not None and cost_usd(model, thousand) is None:
             raise ConfigError(
                 f"--budget-usd: no price is known for {model.name};"
-                " set price_input and price_output (USD per million tokens) for it under [[models]]"
+                " add --price-input and --price-output (USD per million tokens), or set price_input and"
+                " price_output for it under [[models]]"
             )
 
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
+from astra_async.log import fields_of
+from astra_async.report.answer_warnings import AnswerWarnings, answered, asked_models
 from astra_async.running.description import (
     feedback_modes,
     grading_parts,
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
     from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.model_pools import AnyPool
     from astra_async.running.plan import Plan
-    from astra_async.types import Problem, Result, RunSandbox
+    from astra_async.types import AnswerKey, Completion, Problem, Result, RunSandbox
 
     Say = Callable[[str], None]
 
@@ -245,7 +247,23 @@ async def _setup(opening: RunOpening, plan: Plan, pools: Mapping[str, AnyPool], 
             ended=opening.recorded.ended,
             recorded_only=config.answers_only_from_record,
         ),
+        on_answer=partial(_warn, _answer_warnings(plan, config), opening.say),
     )
+
+
+def _answer_warnings(plan: Plan, config: RunConfig) -> AnswerWarnings:
+    prompts = [prompt for item in plan.prepared.values() for prompt in item.prompts.values()]
+    sizes = {prompt.sha256: len(prompt.text.encode("utf-8", "replace")) for prompt in prompts}
+    return AnswerWarnings(asked_models(map(fields_of, config.models)), sizes)
+
+
+def _warn(
+    found: AnswerWarnings, say: Say, key: AnswerKey, completion: Completion, prompt_sha256: str
+) -> None:
+    """Say what a new answer tells about its model's server, each kind of warning once."""
+    found.add(answered(key.model, completion, prompt_sha256))
+    for line in found.new(key.model):
+        say(f"warning: {line}")
 
 
 def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | None) -> Runner:

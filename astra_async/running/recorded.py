@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, ExpectedTest, Prompt, Result
 
 
+_OF_FEW = ("agent", "unpriced_tier", "priced_usd", "reasoning", "disbelieved_input_tokens")
 Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
 # Of further turns; there where a run was asked for some.
@@ -70,11 +71,14 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         usage=Usage(**{item.name: usage.get(item.name) for item in fields(Usage)}),
         returned_model=known("returned_model", (str,), ""),
         native_finish_reason=known("native_finish_reason", (str,), ""),
+        reasoning=known("reasoning", (str,), ""),
         ttft_s=known("ttft_s", (int, float), None),
         latency_s=known("latency_s", (int, float, type(None)), 0.0),
         attempts=known("attempts", (int,), 1),
         cost_usd=known("cost_usd", (int, float), None),
         cost_estimated=record.get("cost_estimated") is True,
+        unpriced_tier=known("unpriced_tier", (str,), ""),
+        priced_usd=known("priced_usd", (int, float), None),
         repairs=tuple(known("repairs", (list,), [])),
         via="batch" if record.get("via") == "batch" else None,
         agent=agent,
@@ -228,10 +232,12 @@ def stored_prompt(directory: Path, sha256: str) -> str | None:
 
 
 def completion_fields(completion: Completion) -> dict[str, Any]:
-    """An answer's fields as they are recorded: what belongs to agents only where one gave it."""
+    """An answer's fields as they are recorded: those of few answers only if they hold something."""
     recorded = fields_of(completion)
+    if completion.usage.input_tokens is not None:
+        recorded["disbelieved_input_tokens"] = None
     of_single_calls = ("calls", "native")  # which calls.jsonl has
-    for name in (*of_single_calls, *(("agent",) if completion.agent is None else ())):
+    for name in (*of_single_calls, *(name for name in _OF_FEW if not recorded[name])):
         del recorded[name]
     return recorded
 

@@ -29,7 +29,7 @@ from astra_async.testing.verdict import Submission
 from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable, is_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
@@ -64,12 +64,16 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a sample is asked and graded with; without `grading` answers are only recorded."""
+    """What a sample is asked and graded with; without `grading` answers are only recorded.
+
+    `on_answer` hears of each first answer once it is recorded.
+    """
 
     directory: RunDirectory
     asking: Asking
     grading: Grading | None = None
     turns: TurnPlan = field(default_factory=TurnPlan)
+    on_answer: Callable[[AnswerKey, Completion, str], None] = lambda *_: None
 
 
 async def run_sample(key: AnswerKey, prepared: Prepared, setup: Setup, passage: Passage) -> Result | None:
@@ -125,6 +129,8 @@ async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
         completion = await pool.call(request)
     answer = _recordable(completion)
     setup.directory.record_completion(key, answer, prompt.sha256, started_at, feedback=feedback)
+    if not key.turn:
+        setup.on_answer(key, answer, prompt.sha256)
 
 
 async def grade_sample(

@@ -173,10 +173,13 @@ class Completion:
     """One finished answer, whatever it says. `latency_s` and `ttft_s` are the final attempt's.
 
     `via` is "batch" for one that came out of a batch: it has neither of these times. `attempts` and
-    `cost_usd` cover all attempts; `cost_usd` is None when no price is known, and `cost_estimated` says that
-    the provider left out tokens of an attempt, which were then estimated. `repairs` names what was
-    repaired before recording (`surrogate`). `native_finish_reason` is the provider's own word for the end,
-    empty if it gave none.
+    `cost_usd` cover all attempts; `cost_usd` is None when no price is known. `cost_estimated` says that the
+    provider left out tokens of an attempt, which were then estimated, or that no price is known for
+    `unpriced_tier`, the service tier that served the request. `priced_usd` is the final attempt's cost by own
+    or listed prices if the provider reports a cost. `disbelieved_input_tokens` is the reported count; it is
+    recorded if `usage` leaves it out because it cannot be true. `repairs` names what was repaired before
+    recording (`surrogate`). `native_finish_reason` is the provider's own word for the end, empty if it gave
+    none. `reasoning` is kept of an answer without text: what arrived instead, up to 65,536 characters.
 
     Of an agent's call `calls` are those of tools, and `native` is the answer as an object of the interface
     that it came by: what a request without streaming would have got.
@@ -187,16 +190,24 @@ class Completion:
     usage: Usage
     returned_model: str
     native_finish_reason: str = ""
+    reasoning: str = ""
     ttft_s: float | None = None
     latency_s: float | None = None
     attempts: int = 1
     cost_usd: float | None = None
     cost_estimated: bool = False
+    disbelieved_input_tokens: int | None = None
+    unpriced_tier: str = ""
+    priced_usd: float | None = None
     repairs: tuple[str, ...] = ()
     via: Literal["batch"] | None = None
     agent: AgentWork | None = None  # of what an agent left: all of its calls together
     calls: tuple[ToolCall, ...] = ()
     native: Any = None
+
+    def __post_init__(self) -> None:
+        if self.unpriced_tier:  # Invariant: a cost at the price of another tier is an estimate.
+            object.__setattr__(self, "cost_estimated", True)
 
 
 # A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.

@@ -46,12 +46,14 @@ _NOUNS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 class Setting:
     """What people read of a field: `help` says what it is, `metavar` names its value in the help.
 
-    `asked` marks what a model is asked with, and belongs to the fingerprint of a run.
+    `asked` marks what a model is asked with, and belongs to the fingerprint of a run. `short` is the
+    letter of an option that has no long flag.
     """
 
     help: str
     metavar: str = ""
     asked: bool = False
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

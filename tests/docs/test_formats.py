@@ -139,7 +139,8 @@ def test_every_field_of_an_answer_and_of_run_json_is_described(tmp_path: Path) -
         directory.extend(parts, run_description(config, {}), 1)
         directory.save()
     recorded = orjson.loads((tmp_path / "completions.jsonl").read_bytes())
-    assert first_cells("completions.jsonl") == recorded.keys() | {"agent"}
+    of_few = {"agent", "unpriced_tier", "priced_usd", "reasoning", "disbelieved_input_tokens"}
+    assert first_cells("completions.jsonl") == recorded.keys() | of_few
     assert first_cells("run.json") == orjson.loads((tmp_path / "run.json").read_bytes()).keys()
 
 

@@ -323,7 +323,7 @@ def test_counts_are_read_where_routers_put_them(usage: dict[str, int], read: Usa
 
 
 def test_geminis_total_holds_the_thinking_that_it_does_not_count_apart() -> None:
-    counts = {"promptTokenCount": 20, "candidatesTokenCount": 198, "totalTokenCount": 623}
+    counts = {"promptTokenCount": 120, "candidatesTokenCount": 198, "totalTokenCount": 723}
     stream = sse(*GEMINI_EVENTS[:-1], gemini_chunk(finish="STOP", usageMetadata=counts))
     assert answered("gemini/x", stream).usage.output_tokens == 603
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from provider_calls import settings
 
 from astra_async.asking.providers import PROVIDERS, parse_spec
-from astra_async.asking.providers.models import bytes_per_token, cost_usd, key_for, resolve
+from astra_async.asking.providers.models import bytes_per_token, cost_usd, key_for, resolve, unpriced_tier
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
 
@@ -155,12 +156,22 @@ def test_tokens_are_estimated_as_a_real_tokenizer_counts_them() -> None:
     assert bytes_per_token(settings("bedrock/eu.anthropic.claude-x")) < bytes_per_token(settings("gemini/g"))
 
 
-@pytest.mark.parametrize("asked", [{"service_tier": "flex"}, {"extra_body": {"serviceTier": "priority"}},
-                                   {"extra_body": {"service_tier": {"type": "Flex"}}}])  # fmt: skip
-def test_listed_prices_are_of_no_other_service_tier(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("asked", [{"service_tier": "scale"}, {"extra_body": {"serviceTier": "scale"}},
+                                   {"extra_body": {"service_tier": {"type": "Scale"}}}])  # fmt: skip
+def test_a_service_tier_that_is_not_listed_has_no_price(asked: dict[str, Any]) -> None:
     own = {"price_input": 1.0, "price_output": 2.0}
     assert cost_usd(settings("openai/gpt-5", **asked), USAGE) is None
     assert cost_usd(settings("openai/gpt-5", **asked, **own), USAGE) == pytest.approx(1.2)
     standard = cost_usd(settings("openai/gpt-5"), USAGE)
     assert standard is not None
     assert cost_usd(settings("openai/gpt-5", service_tier="default"), USAGE) == standard
+
+
+@pytest.mark.parametrize(("tier", "times"), [("flex", 0.5), ("priority", 2.0), ("fast", 2.0), ("auto", 1.0)])
+def test_a_listed_service_tier_has_its_own_price(tier: str, times: float) -> None:
+    standard = cost_usd(settings("openai/gpt-5"), USAGE)
+    assert standard is not None
+    assert cost_usd(settings("openai/gpt-5", service_tier=tier), USAGE) == pytest.approx(times * standard)
+    served = replace(USAGE, service_tier=tier)
+    assert cost_usd(settings("openai/gpt-5"), served) == pytest.approx(times * standard)
+    assert unpriced_tier(settings("openai/gpt-5"), served) == ""

@@ -51,7 +51,7 @@ def test_every_known_answer_earns_its_known_score(tmp_path: Path, stack: str) ->
         assert max(scores["untouched"]) <= answers.total / 5
         assert {each.name: [each.expected_passed] for each in answers.faulty}.items() <= scores.items()
         for each in record["tried"]:
-            check_messages(f"{problem_id} {trial['name']}", trial["failed"])
+            check_messages(f"{problem_id} {each['name']}", each["failed"])
 
 
 def check_messages(where: str, failed: list[dict[str, str]]) -> None:

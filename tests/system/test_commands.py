@@ -136,6 +136,12 @@ def test_a_dry_run_refuses_what_a_run_refuses_except_for_a_missing_key(
     assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
 
 
+def test_the_first_line_names_an_address_of_the_environment(tmp_path: Path) -> None:
+    words = ("run", "--problems", "bundled", "--only", "product-api", "--model", "openai/gpt-4o", "--dry-run")
+    done = astra(*words, cwd=tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert done.stderr.startswith("openai/gpt-4o: requests go to http://127.0.0.1:9/v1 (OPENAI_BASE_URL)\n")
+
+
 def test_a_dry_run_says_which_prompts_a_context_cannot_hold(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text('[[models]]\nspec = "simulated/steady"\ncontext_length = 4000\n')
     words = ("run", "--only", "product-api", "--dry-run", "--config", "small.toml")

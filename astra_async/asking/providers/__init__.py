@@ -25,6 +25,7 @@ class Known(NamedTuple):
     `made_by` is module.Class in this package, a WireFormat, loaded when it is asked. Without a
     `key_variable` no key is looked for. `credentials` are variables, any one of which has what a provider
     without a key wants.
+    `address_variables` may name another server, first come first served, as in the provider's own SDKs.
     `speaks` is the interface of agents that it takes as it is.
     `batches` is module.Class in asking.batches, where it has some; `halves`: they cost half for sure.
     """
@@ -36,6 +37,7 @@ class Known(NamedTuple):
     batches: str = ""
     halves: bool = False
     credentials: tuple[str, ...] = ()
+    address_variables: tuple[str, ...] = ()
 
     @property
     def caches_prompts(self) -> bool:
@@ -44,23 +46,57 @@ class Known(NamedTuple):
 
 
 _FILES, _CLAUDE_FILES = "batch_openai.OpenAIBatches", "batch_anthropic.AnthropicBatches"
+# With `/v1` at the end, as openai's `_client.py` takes it; the older name is that of openai before 1.0.
+_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")  # whose credentials `aws` finds
 PROVIDERS: Mapping[str, Known] = {
-    "openai": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", "openai", "chat", _FILES, halves=True),
+    "openai": Known(
+        "openai_chat.OpenAIChat",
+        "OPENAI_API_KEY",
+        "openai",
+        "chat",
+        _FILES,
+        halves=True,
+        address_variables=_OPENAI,
+    ),
     "openai-responses": Known(
-        "openai_responses.OpenAIResponses", "OPENAI_API_KEY", "openai", "responses", _FILES, halves=True
+        "openai_responses.OpenAIResponses",
+        "OPENAI_API_KEY",
+        "openai",
+        "responses",
+        _FILES,
+        halves=True,
+        address_variables=_OPENAI,
     ),
     "anthropic": Known(
-        "anthropic.Anthropic", "ANTHROPIC_API_KEY", "anthropic", "messages", _CLAUDE_FILES, halves=True
+        "anthropic.Anthropic",
+        "ANTHROPIC_API_KEY",
+        "anthropic",
+        "messages",
+        _CLAUDE_FILES,
+        halves=True,
+        address_variables=("ANTHROPIC_BASE_URL",),
     ),
     "gemini": Known(
-        "gemini.Gemini", "GEMINI_API_KEY", "google", "gemini", "batch_gemini.GeminiBatches", halves=True
+        "gemini.Gemini",
+        "GEMINI_API_KEY",
+        "google",
+        "gemini",
+        "batch_gemini.GeminiBatches",
+        halves=True,
+        address_variables=("GOOGLE_GEMINI_BASE_URL",),
     ),
     "bedrock": Known(
         "bedrock.Bedrock", prices="aws", batches="batch_bedrock.BedrockBatches", credentials=_AWS
     ),
     "azure": Known(
-        "openai_chat.Azure", "AZURE_OPENAI_API_KEY", "azure", "chat", "batch_openai.AzureBatches", halves=True
+        "openai_chat.Azure",
+        "AZURE_OPENAI_API_KEY",
+        "azure",
+        "chat",
+        "batch_openai.AzureBatches",
+        halves=True,
+        address_variables=("AZURE_OPENAI_ENDPOINT",),
     ),
     "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", speaks="chat", batches=_FILES),
     "simulated": Known("openai_chat.OpenAIChat", speaks="chat", batches=_FILES),

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
+from astra_async.asking.providers.counts import known
 from astra_async.redaction import one_line
 from astra_async.surrogates import without_surrogates
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from astra_async.types import FinishReason
     from astra_async.types.agents import ToolCall
 
 # What readers raise that meet a foreign shape: they index freely.
 WRONG_SHAPE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
-_MOST_TOKENS = 10**12
 _LABEL_CHARACTERS, _EXCERPT_CHARACTERS = 200, 80
 MAX_CHARACTERS = 32 * 1024 * 1024
+MAX_REASONING = 64 * 1024
 
 # Repairs, by the names that records know them by.
 INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
@@ -66,10 +66,12 @@ class Stray(Unreadable):
 
 
 class Transcript:
-    """The visible text so far. Reasoning is noticed, for the first-token time, and never kept."""
+    """The visible text so far, and the beginning of the reasoning, which explains an answer without text."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
+        self._reasoning: list[str] = []
+        self._reasoning_characters = 0
         self.characters = 0
         self.begun = False
 
@@ -95,6 +97,13 @@ class Transcript:
         if text:
             self.parts.pop()
 
+    def reason(self, text: Any = "") -> None:
+        """Notice a piece of reasoning, or of another part that is not visible; its text may be unknown."""
+        self.begun = True
+        if isinstance(text, str) and text and self._reasoning_characters < MAX_REASONING:
+            self._reasoning.append(text)
+            self._reasoning_characters += len(text)
+
     def restate(self, text: str) -> None:
         """As `add`, of the whole text, told once more: it outranks the pieces, and nothing new has come."""
         begun = self.begun
@@ -106,6 +115,10 @@ class Transcript:
     def text(self) -> str:
         """All visible text; may hold lone surrogates (see `repair`)."""
         return "".join(self.parts)
+
+    def reasoning(self) -> str:
+        """The first MAX_REASONING characters of reasoning; may hold lone surrogates."""
+        return "".join(self._reasoning)[:MAX_REASONING]
 
 
 class Reader:
@@ -127,6 +140,7 @@ class Reader:
         settled: the reason and the counts have come, and since then no content.
         counts: tokens, under the provider's names.
         model: who has answered, as the provider says.
+        tier: the service tier that served the request, as the provider says.
         gathers: the whole answer is kept for `gathered`: an agent has asked.
         missing: what the stream lacks if it ends now; empty if that is its end mark.
     """
@@ -165,6 +179,7 @@ class Reader:
         self.reason: str | None = None
         self.counts: Any = {}
         self.model: Any = ""
+        self.tier: Any = None
         self.gathers = False
         self.missing = self.native_reason = self._made = ""
 
@@ -225,8 +240,7 @@ class Reader:
     def known_usage(self) -> Usage:
         """`usage`, or nothing where the counts have an unknown shape: an answer outlives them."""
         try:
-            usage = self.usage()
-            return Usage(**{each.name: count(getattr(usage, each.name)) for each in fields(Usage)})
+            return known(self.usage(), self.counts, self.tier)
         except WRONG_SHAPE:
             return Usage()
 
@@ -252,6 +266,7 @@ class Reader:
             usage=self.known_usage(),
             returned_model=label(self.model),
             native_finish_reason=self.native_reason,
+            reasoning="" if text.strip() or calls else self.transcript.reasoning(),
             repairs=(NO_FINISH_REASON,) if self.reason is None else (),
             calls=calls,
             native=native,
@@ -300,30 +315,6 @@ def repair(text: str) -> tuple[str, tuple[str, ...]]:
 def text_of(arguments: Any) -> str:
     """A call's arguments as JSON text, where they are not text already."""
     return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-
-
-def uncached(counts: Iterable[object], thinking: object = None) -> Usage:
-    """A usage of input that no cache held, what it read, what was written to it, and output."""
-    fresh, read, written, output = map(count, counts)
-    return Usage(
-        input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
-        cached_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=output,
-        reasoning_tokens=count(thinking),
-    )
-
-
-def count(value: object) -> int | None:
-    """A token count as providers should send it: a whole number that can be one; anything else is None."""
-    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
-
-
-def output_tokens(total: int | None, inputs: int | None, output: int | None) -> int | None:
-    """All tokens of the output: routers leave thinking out of it, and count it in the total only."""
-    if total is None or inputs is None or total <= inputs + (output or 0):
-        return output
-    return total - inputs
 
 
 def reason_name(reason: str | None) -> str | None:

@@ -8,14 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import (
-    Json,
-    Reader,
-    StreamFault,
-    text_of,
-    uncached,
-)
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of
 from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.counts import count, merged, uncached
 from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import (
@@ -26,18 +21,21 @@ from astra_async.asking.providers.request_fields import (
     tools_of,
 )
 from astra_async.errors import ConfigError
+from astra_async.types import Usage
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import ModelRequest, ModelSettings, RateLimits, Usage
+    from astra_async.types import ModelRequest, ModelSettings, RateLimits
     from astra_async.types.agents import Message, ToolResult
 
 BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
 DEFAULT_API_VERSION = "2023-06-01"
 _LEAST_BUDGET = 1024
+# Tokens of input: neither read from the prompt cache nor written to it, read, written.
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _PLACES = {"partial_json": "input", "citation": "citations"}  # where deltas of other names belong in a block
 
 
@@ -76,10 +74,25 @@ class MessageReader(Reader):
             raise StreamFault(event)
 
     def usage(self) -> Usage:
-        """Tokens so far: the counts of `message_delta` are cumulative."""
-        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+        """Tokens that are billed: those of all iterations if the request took several.
+
+        A refusal before any output is free (Claude Platform release notes of 2 June 2026).
+        """
+        if self.reason == "refusal" and not self.transcript.begun:
+            return Usage(input_tokens=0, output_tokens=0)
+        names = (*_INPUT, "output_tokens")
+        iterations = self.counts.get("iterations") or []
+        # The top level leaves out compaction and advisors. An entry of a model that refused is free.
+        fell_back = any(each.get("type") == "fallback_message" for each in iterations)
+        billed = [each for each in iterations if not (fell_back and _is_free(each))] or [self.counts]
+        sums = [
+            None
+            if all(each.get(name) is None for each in billed)
+            else sum(each.get(name) or 0 for each in billed)
+            for name in names
+        ]
         details = self.counts.get("output_tokens_details") or {}
-        return uncached(map(self.counts.get, names), details.get("thinking_tokens"))
+        return uncached(sums, details.get("thinking_tokens"))
 
     def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """The message with its blocks; the input of a call that was cut off stays text."""
@@ -131,12 +144,25 @@ class MessageReader(Reader):
         if text and delta.get("type") in {"text_delta", "text"}:
             self.transcript.add(text)
         elif delta.get("type") in {"thinking_delta", "thinking"}:
-            self.transcript.begun = True
+            self.transcript.reason(delta.get("thinking"))
         elif self.gathers and delta.get("partial_json"):
             self.transcript.count(delta["partial_json"])
 
     def _count(self, usage: Json | None) -> None:
-        self.counts.update({name: value for name, value in (usage or {}).items() if value is not None})
+        """Counts are cumulative: those of the input change together, if they are not fewer than before."""
+        usage = usage or {}
+        if sum(count(usage.get(name)) or 0 for name in _INPUT) < sum(
+            count(self.counts.get(name)) or 0 for name in _INPUT
+        ):
+            usage = {name: value for name, value in usage.items() if name not in _INPUT}
+        replaced = {name: value for name, value in usage.items() if name in _INPUT and value is not None}
+        self.counts = {**merged(self.counts, usage), **replaced}
+        self.tier = "fast" if self.counts.get("speed") == "fast" else self.counts.get("service_tier")
+
+
+def _is_free(iteration: Json) -> bool:
+    """Return True for the attempt of a model that refused before any output."""
+    return iteration.get("type") == "message" and not iteration.get("output_tokens")
 
 
 class Anthropic(WireFormat):

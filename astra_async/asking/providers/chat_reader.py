@@ -16,13 +16,12 @@ from astra_async.asking.providers.answer import (
     Reader,
     StreamFault,
     Transcript,
-    count,
     first_choice,
     label,
-    output_tokens,
     reason_name,
     text_of,
 )
+from astra_async.asking.providers.counts import count, merged, output_tokens
 from astra_async.asking.providers.deltas import merge
 from astra_async.asking.providers.request_fields import set_fields
 from astra_async.types import Usage
@@ -58,14 +57,15 @@ class ChatReader(Reader):
             self._choice(first_choice(choices) or {})
         else:
             self._other(event)
-        usage = event.get("usage")
-        if usage:
-            self.counts = usage
+        if usage := event.get("usage"):
+            self.counts = merged(self.counts, usage)
+        if tier := event.get("service_tier"):
+            self.tier = tier
         if not self.model:
             self.model = event.get("model")
 
     def usage(self) -> Usage:
-        """Tokens of the last chunk that told them; routers repeat a running count.
+        """Tokens of all chunks; routers repeat a running count.
 
         OpenAI's names, with DeepSeek's and Moonshot's for the cache; reasoning is part of the output (xAI and
         routers to Gemini count it beside the completion).
@@ -123,7 +123,7 @@ class ChatReader(Reader):
                 self._gather(message, whole=not delta)
             content = message.get("content")
             if content:
-                text = content if type(content) is str else _text_of_parts(content)
+                text = content if type(content) is str else self._text_of_parts(content)
                 self._in_pieces = self._in_pieces or bool(delta)
                 if delta or not (self._in_pieces and text):
                     self.transcript.add(text)
@@ -132,11 +132,23 @@ class ChatReader(Reader):
             elif message.get("refusal"):
                 self._refusal.add(message["refusal"])
                 self.transcript.begun = True
-            elif message.get("reasoning_content") or message.get("reasoning"):
-                self.transcript.begun = True
+            elif reasoning := message.get("reasoning_content") or message.get("reasoning"):
+                self.transcript.reason(reasoning)
+            elif message.get("tool_calls") and not self.gathers:
+                self.transcript.reason(_swallowed(message["tool_calls"]))
         finish = choice.get("finish_reason")
         if finish:
             self._end(finish, choice)
+
+    def _text_of_parts(self, content: Any) -> str:
+        """Mistral's list of parts; those that are thinking are not text."""
+        for part in content:
+            if part.get("type") == "thinking":
+                said = part.get("thinking")
+                self.transcript.reason(
+                    "".join(each["text"] for each in said) if isinstance(said, list) else said
+                )
+        return "".join(part["text"] for part in content if part.get("type") == "text")
 
     def _end(self, finish: str, choice: Json) -> None:
         if reason_name(finish) in _BROKEN_OFF:
@@ -166,11 +178,12 @@ def _call(call: Json) -> ToolCall:
     return ToolCall(id=call["id"], name=function.get("name") or "", arguments=text_of(arguments))
 
 
+def _swallowed(calls: Any) -> str:
+    """The text that a server's tool parser made a call of, although no tool was offered."""
+    pieces = (call.get("function") or {} for call in calls)
+    return "".join(f"{piece.get('name') or ''}{piece.get('arguments') or ''}" for piece in pieces)
+
+
 def _detail(usage: Json, group: str, name: str) -> int | None:
     details: Any = usage.get(group)
     return count(details.get(name)) if isinstance(details, dict) else None
-
-
-def _text_of_parts(content: Any) -> str:
-    """Mistral's list of parts; those that are thinking are not text."""
-    return "".join(part["text"] for part in content if part.get("type") == "text")

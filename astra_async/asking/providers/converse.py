@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of, uncached
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of
+from astra_async.asking.providers.counts import merged, uncached
 from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.types.agents import ToolCall
 
@@ -42,14 +43,14 @@ class ConverseReader(Reader):
         elif "messageStop" in event:
             self.reason = event["messageStop"]["stopReason"]
         elif "metadata" in event:
-            self.counts = event["metadata"].get("usage") or {}
+            self._served(event["metadata"])
         elif "output" in event:
             blocks = event["output"]["message"]["content"]
             self._blocks = dict(enumerate(blocks))
             for block in blocks:
                 self._block(block)
             self.reason = event["stopReason"]
-            self.counts = event.get("usage") or {}
+            self._served(event)
         elif "error" in event:
             raise StreamFault(event)
         else:
@@ -87,7 +88,16 @@ class ConverseReader(Reader):
         if block.get("text"):
             self.transcript.add(block["text"])
         elif "reasoningContent" in block:
-            self.transcript.begun = True
+            reasoning = block["reasoningContent"]
+            self.transcript.reason(
+                reasoning.get("text") or (reasoning.get("reasoningText") or {}).get("text")
+            )
+
+    def _served(self, metadata: Json) -> None:
+        """The counts, and the tier: latency-optimized inference has a price of its own, too."""
+        self.counts = merged(self.counts, metadata.get("usage") or {})
+        is_optimized = metadata.get("performanceConfig") == {"latency": "optimized"}
+        self.tier = "optimized" if is_optimized else metadata.get("serviceTier")
 
     def _exception(self, event: Json) -> None:
         for name, body in event.items():

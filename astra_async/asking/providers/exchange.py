@@ -105,6 +105,7 @@ class HttpProvider:
             raise Cut from error
         try:
             reception.patience.listen_to(response.content)
+            reception.headers = response.headers
             refusal = await self._refusal(response, reception)
             return await self._receive(response, reception) if refusal is None else refusal
         finally:

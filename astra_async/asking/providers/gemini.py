@@ -14,13 +14,12 @@ from astra_async.asking.providers.answer import (
     Json,
     Reader,
     StreamFault,
-    count,
     first_choice,
     label,
-    output_tokens,
     text_of,
 )
 from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.counts import count, merged, output_tokens
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
     WireFormat,
@@ -75,11 +74,12 @@ class GeminiReader(Reader):
             self._candidate(first_choice(candidates) or {})
         elif blocked := (event.get("promptFeedback") or {}).get("blockReason"):
             self._blocked, self.reason = True, f"content_filter: {label(blocked)}"
-        self.counts = event.get("usageMetadata") or self.counts
+        self.counts = merged(self.counts, event.get("usageMetadata") or {})
+        self.tier = self.counts.get("serviceTier") or self.counts.get("trafficType")
         self.model = self.model or event.get("modelVersion")
 
     def usage(self) -> Usage:
-        """Tokens of the last chunk that told them."""
+        """Tokens of all chunks: the counts are cumulative."""
         usage = self.counts
         inputs = count(usage.get("promptTokenCount"))
         visible, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
@@ -125,7 +125,7 @@ class GeminiReader(Reader):
                 self._gather(part)
             text = part.get("text")
             if text and part.get("thought"):
-                self.transcript.begun = True
+                self.transcript.reason(text)
             elif text:
                 self.transcript.add(text)
         if not self._blocked:

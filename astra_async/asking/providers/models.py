@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.connection import address
+from astra_async.asking.providers.counts import tier_name
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_sent
 from astra_async.transport import is_local
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
     from astra_async.types import ModelSettings, Usage
 
-# What the lists of prices are for; other tiers (flex, priority ...) cost half, or twice as much.
-_LISTED_TIERS = frozenset({"auto", "default", "on_demand", "standard", "standard_only"})
+# Service tiers that have a model's plain price (`batch`: times `batch_share`). Others (flex, priority ...)
+# cost half or twice as much; the list has them under these names.
+_LISTED_TIERS = frozenset({"auto", "batch", "default", "on_demand", "standard", "standard_only"})
+_TIER_NAMES = ("service_tier", "speed")
 _BYTES_PER_TOKEN = 4.2
 _CLAUDE_BYTES_PER_TOKEN = 3.4
 # First match counts. Sources: the providers' model pages.
@@ -102,15 +105,28 @@ def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
 
     Own prices count when `price_input` and `price_output` are both set; input that was read from the cache
     then costs `price_cached_input`, what was written to it `price_cache_write`; without them `price_input`.
-    Listed prices are those of the standard service tier: that of another tier is unknown.
+    Without own prices the cost is what the provider reports, else the listed price of the service tier that
+    served the call; if that tier has no price, the price of the tier that was asked for.
     """
+    return priced_usd(settings, usage) if costs_by_price(settings, usage) else usage.reported_usd
+
+
+def costs_by_price(settings: ModelSettings, usage: Usage) -> bool:
+    """Return True unless the cost that the provider reports is taken: own prices outrank it."""
+    return usage.reported_usd is None or _has_own_prices(settings)
+
+
+def priced_usd(settings: ModelSettings, usage: Usage) -> float | None:
+    """US dollars for one call by own or listed prices, whatever the provider reports."""
     total, output = usage.input_tokens, usage.output_tokens
     if total is None or output is None:
         return None
     read = min(usage.cached_tokens or 0, total)
     written = min(usage.cache_write_tokens or 0, total - read)
     if settings.price_input is None or settings.price_output is None:
-        listed_usd = _listed_price(settings, total, read, written, output)
+        counts = {"input_tokens": total, "cache_read_tokens": read, "cache_write_tokens": written}
+        tier = _asked_tier(settings) if unpriced_tier(settings, usage) else usage.service_tier
+        listed_usd = _listed_usd(settings, {**counts, "output_tokens": output}, tier or _asked_tier(settings))
         return None if listed_usd is None else listed_usd * batch_share(settings)
     read_usd, written_usd = settings.price_cached_input, settings.price_cache_write
     parts = (
@@ -122,6 +138,20 @@ def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
     return sum(tokens * usd for tokens, usd in parts) / 1e6 * batch_share(settings)
 
 
+def unpriced_tier(settings: ModelSettings, usage: Usage) -> str:
+    """The service tier that served a call, if no price is known for it; else nothing.
+
+    Own prices are those of the tier that is asked for.
+    """
+    served, asked = usage.service_tier, _asked_tier(settings)
+    if served is None or served == asked or (served in _LISTED_TIERS and asked in _LISTED_TIERS):
+        return ""
+    if _has_own_prices(settings):
+        return served
+    listed = _listed(settings)
+    return served if listed and not _is_listed(listed[1], served) else ""
+
+
 def bytes_per_token(settings: ModelSettings) -> float:
     """UTF-8 bytes of prompts and code to one token, for estimates before anything was counted.
 
@@ -131,30 +161,44 @@ def bytes_per_token(settings: ModelSettings) -> float:
     return _CLAUDE_BYTES_PER_TOKEN if "claude" in settings.model.lower() else _BYTES_PER_TOKEN
 
 
-def _listed_price(settings: ModelSettings, total: int, read: int, written: int, output: int) -> float | None:
+def _has_own_prices(settings: ModelSettings) -> bool:
+    return settings.price_input is not None and settings.price_output is not None
+
+
+def _listed_usd(settings: ModelSettings, counts: dict[str, int], tier: str) -> float | None:
     listed = _listed(settings)
-    if listed is None or _tier(settings) not in _LISTED_TIERS:
+    if listed is None or not _is_listed(listed[1], tier):
         return None
     from datetime import UTC, datetime
 
     from genai_prices import Usage as PricedUsage
 
     provider, model = listed
-    usage = PricedUsage(
-        input_tokens=total, cache_read_tokens=read, cache_write_tokens=written, output_tokens=output
-    )
     try:
-        price = model.calc_price(usage, provider, genai_request_timestamp=datetime.now(UTC))
+        price = model.calc_price(
+            PricedUsage(**counts),
+            provider,
+            genai_request_timestamp=datetime.now(UTC),
+            price_context={} if tier in _LISTED_TIERS else dict.fromkeys(_TIER_NAMES, tier),
+        )
     except ValueError:  # the library has no price for one of these counts
         return None
     return float(price.total_price)
 
 
-def _tier(settings: ModelSettings) -> str:
+def _is_listed(model: Any, tier: str) -> bool:
+    """Return True if the list has a price for a model's service tier."""
+    names = [variant.when.get(name) for variant in model.price_variants or () for name in _TIER_NAMES]
+    return tier in _LISTED_TIERS or tier in names
+
+
+def _asked_tier(settings: ModelSettings) -> str:
     """The service tier that is asked for, as a setting or in a body's own field."""
     extra = settings.extra_body
-    tier = settings.service_tier or extra.get("service_tier") or extra.get("serviceTier") or "default"
-    return str(tier.get("type") if isinstance(tier, dict) else tier).lower()
+    tier = (
+        settings.service_tier or extra.get("service_tier") or extra.get("serviceTier") or extra.get("speed")
+    )
+    return tier_name(tier) or "default"
 
 
 def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
+from astra_async.asking.providers.answer import Json, Reader, StreamFault
 from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.counts import count
 from astra_async.asking.providers.openai_chat import (
     NEWER_MODELS,
     NO_THINKING,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from astra_async.types.agents import Message, ToolResult
 
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
-_REASONING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
+_BESIDE_TEXT = frozenset(
+    f"response.{kind}.delta" for kind in ("reasoning_summary_text", "reasoning_text", "refusal")
+)
 _NO_SUCH = "the Responses interface has no such parameter: unset it, or use openai/..."
 _CALLS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
 _ITEM = frozenset({"response.output_item.added", "response.output_item.done"})
@@ -58,8 +61,8 @@ class ResponsesReader(Reader):
             (self.transcript.count if is_commentary else self.transcript.add)(event["delta"])
         elif kind in _TERMINAL:
             self._end(event["response"])
-        elif kind in _REASONING or kind == "response.refusal.delta":
-            self.transcript.begun = True
+        elif kind in _BESIDE_TEXT:
+            self.transcript.reason(event.get("delta"))
         elif kind in _CALLS:
             self.transcript.count(event["delta"])
         elif kind in _ITEM:
@@ -92,7 +95,8 @@ class ResponsesReader(Reader):
         return {"object": "response", **self._response, "output": output}, calls
 
     def _end(self, response: Json) -> None:
-        self._response = response
+        self._response, self.tier = response, response.get("service_tier")
+        self.counts = response.get("usage") or {}
         if response.get("status") in {"failed", "cancelled"}:
             body = {"error": response.get("error") or {"message": "the response has failed"}}
             raise StreamFault(body, self.known_usage() if response.get("usage") else None)

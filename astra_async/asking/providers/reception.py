@@ -27,7 +27,9 @@ from astra_async.asking.providers.answer import (
     label,
     repair,
 )
+from astra_async.asking.providers.counts import with_headers
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
+from astra_async.asking.providers.models import costs_by_price, priced_usd, unpriced_tier
 from astra_async.asking.providers.patience import Patience
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
@@ -36,7 +38,7 @@ from astra_async.surrogates import without_surrogates
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.types import CallWatch, ModelSettings
@@ -57,6 +59,7 @@ class Reception:
 
     Attributes:
         heard: an event has come that a reader could take.
+        headers: of the response, which may report cost and service tier.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Reception:
         self.reader = reader
         self.patience = Patience(silence_s=settings.timeout_s)
         self.heard = False
+        self.headers: Mapping[str, str] = {}
         self._settings = settings
         self._in_usual_words = in_usual_words
         self._started_s = time.monotonic()
@@ -225,9 +229,15 @@ class Reception:
         native, masked = _without_keys(answer.native)
         calls = (replace(call, arguments=mask_sent(call.arguments)) for call in answer.calls)
         repairs += () if text == whole and not masked else (KEY_MASKED,)
+        usage, settings = with_headers(answer.usage, self.headers), self._settings
         return replace(
             answer,
             text=text,
+            reasoning=mask_sent(without_surrogates(answer.reasoning)),
+            usage=usage,
+            disbelieved_input_tokens=usage.input_tokens,
+            unpriced_tier=unpriced_tier(settings, usage) if costs_by_price(settings, usage) else "",
+            priced_usd=None if usage.reported_usd is None else priced_usd(settings, usage),
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
             latency_s=time.monotonic() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),

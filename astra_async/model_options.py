@@ -1,0 +1,144 @@
+"""The models of a run: those of the command line or the TOML file, with what options say of all of them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from astra_async.errors import ConfigError
+from astra_async.listing import told_once
+from astra_async.redaction import keep_secrets_in, keep_secrets_in_url, public_url
+from astra_async.types import ModelSettings, Text, checked_value, declared
+from astra_async.types.declarations import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from astra_async.options import Options
+    from astra_async.types import Declared
+
+
+# Options that set the field of every model that has their name.
+_OF_ALL = (
+    *("base_url", "max_in_flight", "temperature", "max_tokens", "reasoning_effort"),
+    *("price_input", "price_output"),
+)
+_ALIKE = 0.75  # from there on a key is a misspelt setting and no field of a provider
+
+
+def chosen_models(typed: Options, tables: Sequence[Mapping[str, Any]]) -> tuple[ModelSettings, ...]:
+    """Return the models that `--model` names, else those of the TOML file's `tables`, with what options set.
+
+    Raises ConfigError: there is none, two have one name, or an option's value breaks its rule.
+    """
+    known = [replace(_plain_model(values["spec"]), **values) for values in tables]
+    by_name = {model.name: model for model in known}
+    by_spec = {model.spec: model for model in reversed(known)}
+    chosen = [by_name.get(spec) or by_spec.get(spec) or _plain_model(spec) for spec in typed.model] or known
+    if not chosen:
+        raise ConfigError("no model: add --model PROVIDER/NAME, or [[models]] to the TOML file")
+    changes = {name: getattr(typed, name) for name in _OF_ALL} | {"batch": typed.batch or None}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    changes |= model_settings(typed.model_setting)
+    models = tuple(replace(model, **_added(model, changes)) for model in chosen)
+    for name, count in Counter(model.name for model in models).items():
+        if count > 1:
+            raise ConfigError(f"two models are called {name!r}: give one a `name` of its own in TOML")
+    return models
+
+
+def model_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Parse `-M KEY=VALUE` as lines of a `[[models]]` table, whose rules hold.
+
+    A dotted key is one of a table (`extra_headers.X-Title=mine`). A key that is none of the settings is a
+    field of the request's body (`extra_body`). A value that is no TOML is text. Raises ConfigError.
+    """
+    known = {item.name: item for item in declared(ModelSettings) if item.name != "spec"}
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        name, where = key.strip(), f"-M {shown(key)}"
+        if not (equals and name and text.strip()):
+            raise ConfigError(f"-M {shown(pair)}: write it as KEY=VALUE, such as top_p=0.9")
+        first = name.partition(".")[0].strip()
+        if first not in known:
+            if close := difflib.get_close_matches(first, [*known, "spec"], n=1, cutoff=_ALIKE):
+                hint = f"did you mean `{close[0]}`?" if close[0] != first else "name models with --model"
+                raise ConfigError(f"{where}: {hint} A field of the provider's own is extra_body.{first}")
+            name, first = f"extra_body.{name}", "extra_body"
+        table = _table_of(name, text.strip(), known[first])
+        keep_secrets_in(table)
+        item, value = known[first], table[first]
+        checked = checked_value(item, value, f"{where}={shown(text)}")
+        found[first] = laid_over(found.get(first, {}), checked) if item.is_table else checked
+    return found
+
+
+def _added(model: ModelSettings, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What changes of one model: tables are laid over its own, other values replace them."""
+    return {
+        name: laid_over(getattr(model, name), value) if isinstance(value, Mapping) else value
+        for name, value in changes.items()
+    }
+
+
+def _table_of(key: str, text: str, item: Declared) -> dict[str, Any]:
+    """Parse a line of TOML; a setting that is neither a table nor a list is text, as the value of a flag."""
+    if not (item.is_table or item.several):
+        return {key: Text(text)}
+    for value in (text, json.dumps(text)):
+        with suppress(tomllib.TOMLDecodeError):
+            table = tomllib.loads(f"{key} = {value}")
+            return {
+                name: [each] if item.several and isinstance(each, str) else each
+                for name, each in table.items()
+            }
+    raise ConfigError(f'-M {shown(key)}: write the key as in TOML, such as extra_body.min_p or "a b"')
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two tables key by key; `above` outranks."""
+    merged = {**below, **above}
+    for name, value in below.items():
+        if isinstance(value, Mapping) and isinstance(above.get(name), Mapping):
+            merged[name] = laid_over(value, above[name])
+    return merged
+
+
+def with_addresses(
+    models: Sequence[ModelSettings], environ: Mapping[str, str]
+) -> tuple[tuple[ModelSettings, ...], tuple[str, ...]]:
+    """Fill in the addresses that the variables of the providers' own SDKs name.
+
+    Flags and TOML outrank them, and a variable is for its own provider's models only. Returns the models and
+    a line for each address. Raises ConfigError: a variable holds no address.
+    """
+    from astra_async.asking.providers import PROVIDERS
+
+    (address,) = (item for item in declared(ModelSettings) if item.name == "base_url")
+    found, told = [], []
+    for model in models:
+        variables = PROVIDERS[model.provider].address_variables
+        name = next((name for name in variables if environ.get(name, "").strip()), "")
+        if name and model.base_url is None and model.endpoint is None:
+            url = environ[name].strip()
+            checked_value(address, url, f"{name}={shown(url)}")
+            keep_secrets_in_url(url)
+            told.append((model.name, f"requests go to {public_url(url)} ({name})"))
+            found.append(replace(model, base_url=url))
+        else:
+            found.append(model)
+    return tuple(found), tuple(told_once(told))
+
+
+def _plain_model(spec: str) -> ModelSettings:
+    from astra_async.asking.providers import parse_spec
+
+    provider, model = parse_spec(spec)
+    return ModelSettings(name=spec, spec=spec, provider=provider, model=model)
