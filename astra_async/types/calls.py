@@ -205,10 +205,6 @@ class Completion:
     calls: tuple[ToolCall, ...] = ()
     native: Any = None
 
-    def __post_init__(self) -> None:
-        if self.unpriced_tier:  # Invariant: a cost at the price of another tier is an estimate.
-            object.__setattr__(self, "cost_estimated", True)
-
 
 # A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.
 LONGEST_RESET_S = 90.0

@@ -16,6 +16,7 @@ from wire_server import Reply, named, serving, sse
 from astra_async.asking.providers import open_provider
 from astra_async.asking.providers.models import cost_usd
 from astra_async.asking.throttle import Pool
+from astra_async.asking.throttle.retry import CallHistory
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
@@ -250,4 +251,5 @@ def test_all_iterations_of_a_request_are_billed(
 
 def test_an_estimated_cost_stays_one() -> None:
     answer = Completion(text="", finish_reason="stop", usage=Usage(), returned_model="", unpriced_tier="x")
-    assert replace(answer, cost_estimated=False).cost_estimated
+    assert CallHistory().complete(answer, Usage()).cost_estimated
+    assert not CallHistory().complete(replace(answer, unpriced_tier=""), Usage()).cost_estimated

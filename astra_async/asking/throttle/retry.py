@@ -77,13 +77,16 @@ class CallHistory:
         self.cost_usd = (self.cost_usd or 0.0) + (cost_usd or 0.0) if known else None
 
     def complete(self, completion: Completion, usage: Usage) -> Completion:
-        """Return `completion` with the corrected usage and the cost of all attempts."""
+        """Return `completion` with the corrected usage and the cost of all attempts.
+
+        A cost at the price of another tier than the served one is an estimate.
+        """
         return replace(
             completion,
             usage=usage,
             attempts=self.attempts,
             cost_usd=self.cost_usd,
-            cost_estimated=self.cost_estimated,
+            cost_estimated=self.cost_estimated or bool(completion.unpriced_tier),
         )
 
     def annotate(self, error: ProviderError) -> None:
