@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from astra_async.languages.dotnet.lookup import NamespaceLookup
 from astra_async.languages.language import (
     BUILD,
     RUNNER,
@@ -81,7 +82,8 @@ _TEST_PROJECT = (
     # Such a name is also that of a component in other languages: `src/pages/SpeedTest/`.
     rf"|{_SOURCES_ONLY}(?:^|/)[^/]*(?:[.][A-Z]\w*|[a-z0-9])Tests?/"
 )
-_ATTRIBUTE = r"(?:(?:Skippable)?(?:Fact|Theory)|Test(?:Case(?:Source)?|Fixture|Class)?|(?:Data)?TestMethod)(?:Attribute)?\b"
+_TEST = r"Test(?:Case(?:Source)?|Fixture|Class)?|(?:Data)?TestMethod"
+_ATTRIBUTE = rf"(?:(?:Skippable)?(?:Fact|Theory)|{_TEST})(?:Attribute)?\b"
 
 DOTNET = Language(
     name="dotnet",
@@ -114,6 +116,7 @@ DOTNET = Language(
         ),
         alone=re.compile(_TEST_PROJECT),
     ),
+    lookup=NamespaceLookup,
     loaded="word",
     unbuilt=r"error (?:CS|FS|BC|MSB|NETSDK)\d|Build FAILED",
     compiled=r"\.(?:nupkg|dll|exe)$",
