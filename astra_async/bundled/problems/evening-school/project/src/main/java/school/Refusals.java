@@ -1,0 +1,5 @@
+package school;
+
+/** The responses for errors. */
+public class Refusals {
+}

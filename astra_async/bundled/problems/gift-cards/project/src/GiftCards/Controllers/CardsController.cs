@@ -1,0 +1,10 @@
+using Microsoft.AspNetCore.Mvc;
+
+namespace GiftCards.Controllers
+{
+    [ApiController]
+    [Route("cards")]
+    public class CardsController : ControllerBase
+    {
+    }
+}
