@@ -22,6 +22,9 @@ Role = Literal["user", "assistant"]
 Thinking = Literal["adaptive", "off"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 DEFAULT_MAX_TOKENS = 32_768  # where the model allows it
+# Ends of a generation that failed at its provider, beside `malformed...` of Gemini and Bedrock: Gemini's
+# (the first three) and vLLM's.
+_BROKEN = frozenset({"unexpected_tool_call", "too_many_tool_calls", "image_recitation", "repetition"})
 Asked = partial(Setting, asked=True)
 
 
@@ -204,6 +207,12 @@ class Completion:
     agent: AgentWork | None = None  # of what an agent left: all of its calls together
     calls: tuple[ToolCall, ...] = ()
     native: Any = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the provider says that its own generation failed: such a request is repeated once."""
+        reason = self.native_finish_reason.lower()
+        return self.finish_reason == "other" and (reason.startswith("malformed") or reason in _BROKEN)
 
 
 # A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.

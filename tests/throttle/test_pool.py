@@ -138,6 +138,17 @@ def test_a_stream_cut_before_any_token_is_tried_six_times() -> None:
     assert one_call([TruncatedStream("cut") for _ in range(5)]).attempts == 6
 
 
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "malformed_model_output", "repetition"])
+def test_a_generation_that_failed_at_its_provider_is_repeated_once(reason: str) -> None:
+    broken = replace(answer(), finish_reason="other", native_finish_reason=reason)
+    mended = one_call([broken])
+    assert (mended.attempts, mended.finish_reason, mended.cost_usd) == (2, "stop", 220.0)
+    kept = one_call([broken, broken, broken])
+    assert (kept.attempts, kept.native_finish_reason, kept.cost_usd) == (2, reason, 220.0)
+    unknown = one_call([replace(broken, native_finish_reason="new_word")])
+    assert unknown.attempts == 1
+
+
 def test_a_request_that_timed_out_is_repeated_once_and_its_cost_is_estimated() -> None:
     """A slow model was asked six times, and nothing of that was counted."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from astra_async.asking.throttle.concurrency import Concurrency, EnforcedLimit, Pause, Reopening
 from astra_async.asking.throttle.estimate import Demand
@@ -183,6 +183,18 @@ class Limiter:
     def record_answer(self) -> None:
         """Record a complete answer."""
         self.concurrency.record_outcome(failed=False)
+
+    def state(self, now: float) -> dict[str, Any]:
+        """Return the limiter's fields of `PoolState`."""
+        paused_for_s = max(0.0, self.pause.until - now)
+        return {
+            "in_flight": len(self.in_flight),
+            "limit": int(self.concurrency.limit),
+            "buckets": tuple(bucket.state(now) for bucket in self.buckets.values()),
+            "send_rate": self.send_rate.per_second,
+            "paused_for_s": paused_for_s,
+            "pause_reason": self.pause.reason if paused_for_s else "",
+        }
 
     def record_error(self, attempt: Attempt, error: ProviderError, now: float) -> None:
         """Slow down after an error. Mark connections that were refused because too many are open."""

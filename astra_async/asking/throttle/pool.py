@@ -87,6 +87,8 @@ class Pool:
 
         `attempts` and `cost_usd` of the completion, or of the error, cover all attempts, estimated if needed.
 
+        A generation that failed at the provider is repeated once, and then returned as it is.
+
         Raises:
             RequestRejected: this request can never succeed.
             PoolUnusable: no request of this pool can succeed; BudgetExhausted if the ceiling is reached.
@@ -109,7 +111,10 @@ class Pool:
                 self._end(call, attempt, None)
                 raise
             else:
-                return self._finish(call, attempt, completion)
+                answer = self._finish(call, attempt, completion)
+                if not answer.is_broken or call.history.attempts > 1:
+                    return answer
+                decision = Decision(delay_s=0.0)
 
     def stop(self) -> None:
         """Send nothing more: waiting calls end at once, requests in flight come to their end."""
@@ -119,20 +124,14 @@ class Pool:
     @property
     def state(self) -> PoolState:
         """The current state of the pool."""
-        now, limiter, ledger = self._clock(), self._limiter, self._ledger
-        paused_for_s = max(0.0, limiter.pause.until - now)
+        now = self._clock()
         return PoolState(
             model=self._settings.name,
-            in_flight=len(limiter.in_flight),
             waiting=len(self._waiting),
-            limit=int(limiter.concurrency.limit),
-            buckets=tuple(bucket.state(now) for bucket in limiter.buckets.values()),
-            send_rate=limiter.send_rate.per_second,
             held_by=self._held_by if self._waiting else None,
-            paused_for_s=paused_for_s,
-            pause_reason=limiter.pause.reason if paused_for_s else "",
-            **ledger.sums(),
-            tokens_per_minute=ledger.tokens_per_minute(now),
+            **self._limiter.state(now),
+            **self._ledger.sums(),
+            tokens_per_minute=self._ledger.tokens_per_minute(now),
             dead=None if self._end_error is None else str(self._end_error),
         )
 
