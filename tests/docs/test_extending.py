@@ -36,7 +36,10 @@ from astra_async.types import (
 from made_runs import Made, made_problems, write_run
 
 DOCS = Path(__file__).parents[2] / "docs" / "development"
-PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("extending.md", "extending-tests.md"))
+PAGE = "".join(
+    (DOCS / name).read_text(encoding="utf-8")
+    for name in ("extending.md", "extending-tests.md", "extending-tables.md")
+)
 EXAMPLES = dict(re.findall(r"^## (.+?)\n.*?```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLACES = sorted(set(re.findall(r"`((?:astra_async|tests)/[\w/.]+)`", PAGE)))
 
