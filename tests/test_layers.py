@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "astra_async"
-DESIGN = ROOT.parent / "docs" / "design.md"
+DESIGN = ROOT.parent / "docs" / "development" / "design.md"
 ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
 # From the bottom up: a module may import its own layer and those below. The longest prefix decides.

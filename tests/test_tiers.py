@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROOT = Path(__file__).parents[1]
-PROMISES = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("promises*.md"))
+PROMISES = "".join(
+    page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "development").glob("promises*.md")
+)
 
 
 @pytest.fixture(scope="module")

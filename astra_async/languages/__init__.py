@@ -1,7 +1,7 @@
 """The languages: what is known about each stands in its own folder, and nowhere else.
 
 `LANGUAGES` is the registry. Rules that are the same for all stand in the packages that ask it: `overlay`,
-`images`, `testing`. How one is added: docs/extending.md.
+`images`, `testing`. How one is added: docs/development/extending.md.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Plan:
     caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:
-        """The model's samples in the order they are asked (docs/decisions.md: passes of blocks)."""
+        """The model's samples in passes of blocks (docs/development/decisions.md)."""
         for problem_id, sample in passes(self.problem_ids, self.samples, self.blocks.get(model, 1)):
             for fmt in self.formats:
                 yield SampleKey(model, fmt, problem_id, sample)
@@ -172,7 +172,7 @@ async def in_order(
 
 
 def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
-    """How many consecutive samples of a problem are asked together (docs/decisions.md, passes of blocks).
+    """Return the block size: consecutive samples of a problem in a pass (docs/development/decisions.md).
 
     One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
     lifetime at the rate we may expect, two at least: a write without a read costs more than none.

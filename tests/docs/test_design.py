@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("design", "decisions", "throttle"))
+PAGE = "".join(
+    (ROOT / "docs" / "development" / f"{name}.md").read_text() for name in ("design", "decisions", "throttle")
+)
 BUNDLED = ROOT / "astra_async" / "bundled" / "problems"
 SOURCES = [
     path
@@ -45,7 +47,7 @@ def test_every_package_is_on_the_page() -> None:
 
 
 def test_every_page_that_code_cites_stands_in_the_repository() -> None:
-    pages = {page.name for page in (*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"))}
+    pages = {page.name for page in (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"))}
     pages |= {"report.md", "statement.md"}  # written by a run, part of a bundled problem
     missing = {
         (path.relative_to(ROOT).as_posix(), name)

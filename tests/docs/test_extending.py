@@ -35,8 +35,11 @@ from astra_async.types import (
 )
 from made_runs import Made, made_problems, write_run
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("extending.md", "extending-tests.md"))
+DOCS = Path(__file__).parents[2] / "docs" / "development"
+PAGE = "".join(
+    (DOCS / name).read_text(encoding="utf-8")
+    for name in ("extending.md", "extending-tests.md", "extending-tables.md")
+)
 EXAMPLES = dict(re.findall(r"^## (.+?)\n.*?```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLACES = sorted(set(re.findall(r"`((?:astra_async|tests)/[\w/.]+)`", PAGE)))
 
@@ -44,7 +47,7 @@ PLACES = sorted(set(re.findall(r"`((?:astra_async|tests)/[\w/.]+)`", PAGE)))
 def example(title: str) -> dict[str, Any]:
     """What the example of a section defines."""
     defined: dict[str, Any] = {}
-    exec(compile(EXAMPLES[title], f"docs/extending.md ({title})", "exec"), defined)
+    exec(compile(EXAMPLES[title], f"docs/development/extending.md ({title})", "exec"), defined)
     return defined
 
 

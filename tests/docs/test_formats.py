@@ -171,7 +171,12 @@ def test_the_manifest_that_is_shown_is_read_without_a_warning() -> None:
     assert read_install_command(shown.encode()) == "npm install"
 
 
-@pytest.mark.parametrize("path", [*DOCS.glob("*.md"), *ROOT.glob("*.md")], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*DOCS.rglob("*.md"), *ROOT.glob("*.md")], ids=lambda path: path.name)
 def test_links_between_pages_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-        assert (path.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", path.read_text(encoding="utf-8")):
+        page = path.parent / target if target else path
+        assert page.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert anchor in anchors, f"{target}#{anchor}"

@@ -105,12 +105,3 @@ def test_the_readmes_commands_work_in_its_order(tmp_path: Path, server: str) -> 
     assert "sk-not-a-real-key" not in done.stdout + done.stderr
     written = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
     assert not [path for path in written if b"sk-not-a-real-key" in path.read_bytes()]
-
-
-def test_the_map_names_what_exists() -> None:
-    table = README.partition("## The map")[2].partition("## ")[0]
-    for name in re.findall(r"`([a-z_/]+(?:\.py)?)`", table):
-        inside = (ROOT / "astra_async").rglob(name.rstrip("/").rpartition("/")[2])
-        assert (ROOT / name).exists() or any(path.as_posix().endswith(name.rstrip("/")) for path in inside), (
-            name
-        )

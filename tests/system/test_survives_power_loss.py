@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [needs_compiler, pytest.mark.alone]
 SAMPLES = 80
-PROMISED_S = 1.0  # what a power loss may cost; docs/promises.md
+PROMISED_S = 1.0  # what a power loss may cost; docs/development/promises.md
 
 
 @pytest.mark.parametrize("after_s", [0.3, 0.9])
