@@ -18,7 +18,7 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
-from astra_async.asking.providers.encodings import DamagedEncoding, UnknownEncoding, pieces_of
+from astra_async.asking.providers.connection import DamagedEncoding, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_body import parse_body
 from astra_async.asking.providers.error_meaning import Failure, classify
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S

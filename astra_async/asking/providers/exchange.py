@@ -16,7 +16,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
-from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding, pieces_of
+from astra_async.asking.providers.connection import DamagedEncoding, Decoder, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_body import parse_body
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.error_rules import PROXY_WANTS_CREDENTIALS
