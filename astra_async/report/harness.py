@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Key = tuple[Any, ...]  # model, format, problem, sample; None stands for all
 
 _DETAIL_CHARACTERS = 300
+_UNRECOGNIZED = ": unrecognized:"  # in the message of such an error (`asking.providers.error_meaning`)
 _MISSING = ("_error", "budget", "pool_failed")  # ends of the kinds that leave samples missing
 _MOST_NAMED = 200  # missing samples named one by one; all of them are in runs.csv
 _NOT_TRIED = ("not tried", "the run has not come to it yet")
@@ -44,6 +45,7 @@ class Events:
     costs: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     reasons: dict[Key, tuple[str, str]] = field(default_factory=dict)
     lost: dict[Key, str] = field(default_factory=dict)
+    unrecognized: int = 0
     last: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -53,6 +55,7 @@ class Events:
         self.counts[which] += 1
         self.costs[which] += _usd(record.get("cost_usd"))
         self.last[which] = detail
+        self.unrecognized += _UNRECOGNIZED in detail
         if kind.endswith(_MISSING):
             key = tuple(map(record.get, ("model", "format", "problem_id", "sample")))
             with suppress(TypeError):  # a list or an object names no sample
@@ -108,7 +111,12 @@ def event_counts(events: dict[str, Events]) -> Table:
         Column("count", "Times", "count", of=counts.get),
         Column("cost_usd", "Cost $", "usd", help=spent, of=lambda which: costs[which] or None),
     )
-    notes = ("From events.jsonl: repeats and waits cost time, never score.",) if counts else ()
+    notes = ["From events.jsonl: repeats and waits cost time, never score."] if counts else []
+    if unrecognized := sum(each.unrecognized for each in events.values()):
+        notes.append(
+            f"{unrecognized} errors of providers were not recognized; events.jsonl has their text after the"
+            f" word{_UNRECOGNIZED.strip(':')}. Please report it, without names and keys."
+        )
     return Table.of("events", "Events", columns, sorted(counts), notes=notes)
 
 

@@ -10,6 +10,7 @@ import pytest
 import scipy
 from rich.console import Console
 
+from astra_async.report.harness import Events, event_counts
 from astra_async.report.table import NOTHING
 from astra_async.report.tables import build_report
 from astra_async.report.text import print_report
@@ -220,3 +221,13 @@ def proportion(count: int, of: int) -> tuple[float, float]:
         scipy.stats.beta.ppf(0.975, count + 0.6, of - count),
     )
     return float(ends[0]), float(ends[1])
+
+
+def test_errors_that_no_rule_knows_are_counted_and_asked_for() -> None:
+    events = Events()
+    said = {"kind": "provider_error", "model": "m", "detail": "m: HTTP 418: unrecognized: {'a': 'teapot'}"}
+    for each in (said, said, {"kind": "retry", "model": "m", "detail": "m: HTTP 500"}):
+        events.add(each)
+    notes = event_counts({"run": events}).notes
+    assert any(note.startswith("2 errors of providers were not recognized") for note in notes)
+    assert len(event_counts({"run": Events()}).notes) == 0
