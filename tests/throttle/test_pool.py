@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -136,6 +137,19 @@ def test_a_stream_cut_after_tokens_is_tried_twice_in_all() -> None:
 
 def test_a_stream_cut_before_any_token_is_tried_six_times() -> None:
     assert one_call([TruncatedStream("cut") for _ in range(5)]).attempts == 6
+
+
+@pytest.mark.parametrize(("by_agent", "attempts"), [(False, 2), (True, 4)])
+def test_overloads_in_mid_stream_do_not_end_an_agents_work(attempts: int, *, by_agent: bool) -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(*[Overloaded("overloaded_error in mid-stream") for _ in range(3)])
+        provider.streams_first = True
+        asked = replace(request(), native=NativeBody(fields={}, headers={})) if by_agent else request()
+        with nullcontext() if by_agent else pytest.raises(Overloaded):
+            await pool_of(provider, loop).call(asked)
+        assert len(provider.sent) == attempts
+
+    run(main)
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "malformed_model_output", "repetition"])

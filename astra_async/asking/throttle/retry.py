@@ -260,7 +260,9 @@ class RetryPolicy:
             return Decision(end_pool=self._unusable(reason, remedy, error))
         # After half an hour a prompt's calls have one attempt each: otherwise each would wait as long anew.
         hopeless = of_prompt.count >= _SIMILAR_ERRORS and prompt_too_long
-        if hopeless or call_too_long or call.cut_streams >= CUT_STREAMS:
+        # Half of an agent's work costs more than a call that is paid for again.
+        most_cut = ATTEMPTS if attempt.request.by_agent else CUT_STREAMS
+        if hopeless or call_too_long or call.cut_streams >= most_cut:
             return Decision()
         delay_s = 0.0  # A rate limit, or an overload with a hint, pauses the whole pool instead.
         if overloaded:
