@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import socket
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -13,7 +16,7 @@ from gateway_clients import URL, behind
 from scripted import Scripted, answered, call
 
 from astra_async.agents.gateway import interface as interfaces
-from astra_async.agents.gateway.gateway_server import INTERFACES
+from astra_async.agents.gateway.gateway_server import INTERFACES, Gateway
 from astra_async.asking.providers import open_provider
 from astra_async.errors import RateLimited, RequestRejected
 from astra_async.types import Completion, ModelRequest, ModelSettings, SampleKey
@@ -21,7 +24,6 @@ from astra_async.types.agents import AgentLimits, Dialogue, Message, Tool, ToolC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
     import aiohttp
     from gateway_clients import Behind
@@ -497,3 +499,23 @@ def test_a_translated_call_of_a_custom_tool_keeps_its_kind(tmp_path: Path) -> No
             assert "local_shell" in there.calls.removed
 
     asyncio.run(run())
+
+
+def test_a_killed_gateways_folder_is_removed_and_a_living_ones_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp" if len(str(tmp_path)) > 60 else str(tmp_path))
+    dead = Path(tempfile.mkdtemp(prefix="astra-gateway-"))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(dead / "model.sock"))
+
+    async def run() -> None:
+        living = Gateway()
+        await living.start()
+        await Gateway().close()
+        found.update(living=living.socket.exists(), dead=dead.exists())  # noqa: ASYNC240 - no other task
+        await living.close()
+
+    found: dict[str, bool] = {}
+    asyncio.run(run())
+    assert found == {"living": True, "dead": False}

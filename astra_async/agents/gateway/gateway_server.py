@@ -10,8 +10,10 @@ provider's words, and the agent goes on.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import shutil
+import socket
 import tempfile
 import time
 from contextlib import contextmanager, suppress
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 * 1024**2
 _WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # a client without a stream is kept by blanks before the JSON
+_FOLDER, _SOCKET = "astra-gateway-", "model.sock"
 _LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
 _BYTES_PER_TOKEN = 3.2
 _EVENTS = "text/event-stream"
@@ -72,6 +75,18 @@ class _Request:
         return self.interface.stream(whole, self.body) if self.streams else orjson.dumps(whole)
 
 
+def _remove_dead(parent: Path) -> None:
+    """Remove the folders of this user's gateways that were killed: nothing listens at their sockets."""
+    for folder in parent.glob(f"{_FOLDER}*"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+            if folder.stat().st_uid != os.getuid():
+                continue
+            try:
+                client.connect(str(folder / _SOCKET))
+            except ConnectionRefusedError:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 class Gateway:
     """The server; `start` before, `close` after.
 
@@ -82,8 +97,9 @@ class Gateway:
     def __init__(self) -> None:
         self._calls: dict[str, AgentCalls] = {}  # by the key of their sample's agent
         short = len(tempfile.gettempdir()) < _LONGEST_FOLDER
-        folder = tempfile.mkdtemp(prefix="astra-gateway-", dir=None if short else "/tmp")  # noqa: S108 - mode 0700
-        self.socket = Path(folder, "model.sock")
+        parent = tempfile.gettempdir() if short else "/tmp"  # noqa: S108 - the folder has mode 0700
+        _remove_dead(Path(parent))
+        self.socket = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=parent), _SOCKET)
         self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1)
         self._asking: set[asyncio.Task[Step]] = set()
 
