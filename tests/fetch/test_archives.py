@@ -428,6 +428,11 @@ def test_unusual_compressions_are_refused(tmp_path: Path, method: int) -> None:
         (b"<html>404</html>", "HTML page"),
         (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "XML document"),
         (b"Rar!\x1a\x07", "neither a .zip nor"),
+        (
+            b"--- a/calc.py\n+++ b/calc.py\n",
+            "it is a diff; apply it to a copy of the project",
+        ),
+        (b"diff --git a/calc.py b/calc.py\n", "it is a diff"),
         (b"PK\x05\x06" + bytes(18), "holds no files"),
         (b"\x1f\x8bgarbage", "broken"),
     ],

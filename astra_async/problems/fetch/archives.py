@@ -90,6 +90,8 @@ def _what_it_is(head: bytes) -> str:
         return "it is an HTML page and not an archive: an error or a login page in its place"
     if start.startswith(b"<"):
         return "it is an XML document and not an archive: an error message of a storage service in its place"
+    if start.startswith((b"diff ", b"--- ", b"index ")):
+        return "it is a diff; apply it to a copy of the project (patch -p1 <FILE) and give that folder"
     return "neither a .zip nor a .tar.gz"
 
 
