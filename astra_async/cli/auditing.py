@@ -14,7 +14,7 @@ from astra_async.cli.console import say, tell
 from astra_async.errors import UsageError
 from astra_async.running.directory import opened_run
 from astra_async.running.problem_set import data_config
-from astra_async.types.records import require_run
+from astra_async.types.run_record import require_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

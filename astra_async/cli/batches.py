@@ -15,7 +15,7 @@ from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, ProviderError, UsageError
 from astra_async.types import ModelSettings, S3Settings
-from astra_async.types.records import read_run, require_run
+from astra_async.types.run_record import read_run, require_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

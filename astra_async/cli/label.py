@@ -16,7 +16,7 @@ from astra_async.cli.signals import Stopper
 from astra_async.config import load_config
 from astra_async.errors import UsageError
 from astra_async.options import BUNDLED
-from astra_async.types.records import read_run, require_run
+from astra_async.types.run_record import read_run, require_run
 
 if TYPE_CHECKING:
     from astra_async.config import RunConfig

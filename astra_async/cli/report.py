@@ -9,7 +9,7 @@ import click
 
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
-from astra_async.types.records import read_run, require_run
+from astra_async.types.run_record import read_run, require_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,8 @@ from astra_async.cli.console import json_option, say, takes_standard_output, tel
 from astra_async.errors import UsageError
 from astra_async.log import scan
 from astra_async.types import ANSWER_FORMATS, SampleKey, Solution
-from astra_async.types.records import Flaw, read_key, read_named, read_run, require_run
+from astra_async.types.records import Flaw, read_key, read_named
+from astra_async.types.run_record import read_run, require_run
 from astra_async.view.texts import ANSWERS, RESULTS, read_texts
 
 if TYPE_CHECKING:

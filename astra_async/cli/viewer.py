@@ -17,7 +17,7 @@ import click
 
 from astra_async.cli.console import say
 from astra_async.cli.signals import Stopper
-from astra_async.types.records import require_run
+from astra_async.types.run_record import require_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

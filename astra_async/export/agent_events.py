@@ -12,7 +12,7 @@ from astra_async.agents.transcript import interface_of, steps_of
 from astra_async.export.lines import usage_of
 from astra_async.running.recorded import CALLS_NAME
 from astra_async.types import SampleKey
-from astra_async.types.records import read_run
+from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -25,7 +25,7 @@ from astra_async.files import write_atomically
 from astra_async.report.entries import entries_of
 from astra_async.report.leaderboard import leaderboard
 from astra_async.report.table import records
-from astra_async.types.records import read_run
+from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

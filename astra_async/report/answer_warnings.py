@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from astra_async.listing import some
-from astra_async.types.records import read_run
+from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

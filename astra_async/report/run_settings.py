@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ConflictError, UsageError
 from astra_async.fingerprint import fingerprint
-from astra_async.types.records import newer_version, read_run
+from astra_async.types.run_record import newer_version, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -56,15 +56,8 @@ from astra_async.running.recorded import (
     outputs_at,
     result_fields,
 )
-from astra_async.types.records import (
-    SCHEMA,
-    check_answer,
-    check_result,
-    check_turn,
-    is_output_of,
-    newer_version,
-    read_run,
-)
+from astra_async.types.records import SCHEMA, check_answer, check_result, check_turn, is_output_of
+from astra_async.types.run_record import newer_version, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

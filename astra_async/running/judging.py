@@ -34,7 +34,8 @@ from astra_async.running.model_pools import (
 from astra_async.running.problem_set import cache_root
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
 from astra_async.types import ModelRequest, SampleKey
-from astra_async.types.records import check_result, is_output_of, read_record, read_run, require_run
+from astra_async.types.records import check_result, is_output_of, read_record
+from astra_async.types.run_record import read_run, require_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence

@@ -17,7 +17,8 @@ from astra_async.listing import some
 from astra_async.running.description import missing_cells
 from astra_async.running.recorded import Spent, believed, named, readable, spent
 from astra_async.types import Trouble
-from astra_async.types.records import Flaw, read_key, read_run
+from astra_async.types.records import Flaw, read_key
+from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from zlib import crc32
@@ -17,7 +16,7 @@ from zlib import crc32
 import msgspec
 import orjson
 
-from astra_async.errors import ConflictError, UsageError
+from astra_async.errors import ConflictError
 from astra_async.surrogates import without_surrogates
 from astra_async.types.calls import FinishReason
 from astra_async.types.declarations import is_agent_name
@@ -105,7 +104,7 @@ def read_key(record: Mapping[str, Any]) -> SampleKey:
     if type(model) is not str or type(problem_id) is not str or not is_format(fmt):
         raise Flaw("it names no sample (model, format, problem_id, sample)")
     if type(sample) is not int or sample < 0:
-        raise Flaw(f"sample is {_shown(sample)}, not a number from 0")
+        raise Flaw(f"sample is {shown_value(sample)}, not a number from 0")
     return SampleKey(model, fmt, problem_id, sample)
 
 
@@ -155,7 +154,7 @@ def read_turn_key(record: Mapping[str, Any]) -> TurnKey:
     """The turn of a sample that a line of turns.jsonl or turn_results.jsonl is about. Raises Flaw."""
     turn = record.get("turn")
     if type(turn) is not int or turn < 1:
-        raise Flaw(f"turn is {_shown(turn)}, not a number from 1")
+        raise Flaw(f"turn is {shown_value(turn)}, not a number from 1")
     return TurnKey(*read_key(record), turn)
 
 
@@ -163,7 +162,7 @@ def check_schema(record: Mapping[str, Any], where: str) -> None:
     """Refuse what another version wrote in another way. Raises ConflictError."""
     if record.get("schema") != SCHEMA:
         raise ConflictError(
-            f"{where}: schema {_shown(record.get('schema'))}, this version reads {SCHEMA};"
+            f"{where}: schema {shown_value(record.get('schema'))}, this version reads {SCHEMA};"
             " use the version that wrote it, or a new directory"
         )
 
@@ -240,7 +239,7 @@ def _check_verdict(result: Result, outcomes: Outcomes) -> None:
     if (result.failure is None) != (passed == total) or (passed and result.status == "no_solution"):
         raise Flaw(
             f"{passed} of {total} passed, and yet status is {result.status!r} and failure"
-            f" {_shown(result.failure)}"
+            f" {shown_value(result.failure)}"
         )
     if result.tests:
         counted = outcomes.passed.bit_count()
@@ -257,7 +256,7 @@ def check_answer(record: Mapping[str, Any]) -> None:
     if type(record.get("text")) is not str:
         raise Flaw("it holds no text")
     if record.get("finish_reason") not in _FINISHES:
-        raise Flaw(f"finish_reason is {_shown(record.get('finish_reason'))}")
+        raise Flaw(f"finish_reason is {shown_value(record.get('finish_reason'))}")
 
 
 def is_output_of(output: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
@@ -277,71 +276,8 @@ def check_turn(record: Mapping[str, Any]) -> None:
         raise Flaw("it holds no feedback")
 
 
-def read_run(path: Path) -> dict[str, Any]:
-    """The content of a run.json. Raises FileNotFoundError or ConflictError."""
-    try:
-        run = read_record(path.read_bytes())
-    except FileNotFoundError:
-        raise
-    except (OSError, Flaw) as error:
-        raise ConflictError(f"{path}: {error}; restore it from a copy") from error
-    check_schema(run, str(path))
-    for name, wrong in _wrong_fields(run):
-        raise ConflictError(f"{path}: {name} is {_shown(wrong)}; restore it from a copy")
-    return run
-
-
-def require_run(directory: Path) -> None:
-    """Raise UsageError for a directory that no run has written in."""
-    if not (directory / "run.json").exists():
-        raise UsageError(f"{directory}: no run.json there; give the directory that `astra run --out` wrote")
-
-
-def newer_version(run: Mapping[str, Any], version: str) -> tuple[str, ...]:
-    """A warning if a newer version than this one has written in the directory."""
-    written = run.get("versions", {}).get("astra_async")
-    if isinstance(written, str) and _numbers(written) > _numbers(version):
-        text = f"run.json: written by astra_async {written}, and this is {version}"
-        return (f"{text}: what is new in it is not read; better use that version",)
-    return ()
-
-
-def missing_answers(directory: Path) -> tuple[str, ...]:
-    """A warning if the run directory has results and has lost the file with their answers."""
-    results, answers = directory / "results.jsonl", directory / "completions.jsonl"
-    if answers.exists() or not results.exists() or not results.stat().st_size:
-        return ()
-    return (f"{answers}: not there, so answers cannot be shown or graded again; restore it from a copy",)
-
-
-def _wrong_fields(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Names and values of the fields that cannot be used."""
-    fits = {
-        "run_id": isinstance(run.get("run_id"), str),
-        "samples": "samples" not in run or (type(run["samples"]) is int and run["samples"] > 0),
-        "formats": _is_list_of(run.get("formats", []), is_format),
-        "models": _is_list_of(
-            run.get("models", []), lambda each: isinstance(each, dict) and isinstance(each.get("name"), str)
-        ),
-        "turns": "turns" not in run or (type(run["turns"]) is int and run["turns"] >= 0),
-        "feedback": isinstance(run.get("feedback", {}), dict),
-        "versions": isinstance(run.get("versions", {}), dict),
-    }
-    for name in ("problems", "parts", "fingerprints"):
-        table = run.get(name, {})
-        fits[name] = isinstance(table, dict) and all(isinstance(each, dict) for each in table.values())
-    return [(name, run.get(name)) for name, is_fit in fits.items() if not is_fit]
-
-
-def _is_list_of(value: Any, fits: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str | dict) and fits(each) for each in value)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])
-
-
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A value of a record, short enough for a message."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - one line, whatever it holds
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from astra_async.errors import ConflictError
 from astra_async.files import read_at
 from astra_async.running.recorded import stored_prompt
-from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record, read_run
+from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record
+from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -15,7 +15,7 @@ from astra_async.log import encode
 from astra_async.report.load import load_run
 from astra_async.running.directory import RunDirectory
 from astra_async.types import Completion, NamedOutcome, Result, SampleKey, Usage
-from astra_async.types.records import read_run
+from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
