@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -67,8 +68,12 @@ def await_running_tests(run: Run) -> None:
 
 def executing(run: Run) -> list[str]:
     """Containers that do more than wait for their tests."""
-    running = run.containers(running_only=True)
-    return [each for each in running if run.docker("inspect", "-f", "{{len .ExecIDs}}", each) != ["0"]]
+    found = []
+    for each in run.containers(running_only=True):
+        with suppress(subprocess.CalledProcessError):  # removed since it was listed
+            if run.docker("inspect", "-f", "{{len .ExecIDs}}", each) != ["0"]:
+                found.append(each)
+    return found
 
 
 def check_scores(run: Run, server: NastyServer) -> None:
