@@ -217,7 +217,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(PoolUnusable, (404,), r"^(?:the )?model .{0,120}(?:not found|does not exist)", remedy=_MODEL),
     Rule(PoolUnusable, (404,), r"^no endpoints found for ", remedy=_MODEL),  # OpenRouter
-    Rule(PoolUnusable, (400,), r"^model not exist|is not a valid model id$", remedy=_MODEL),
+    Rule(
+        PoolUnusable,
+        (400,),
+        r"^model not exist|is not a valid model id$|invalid model name passed",  # the last one: LiteLLM
+        remedy=_MODEL,
+    ),
     Rule(PoolUnusable, (301, 302, 303, 307, 308, 405), remedy="check base_url"),
     Rule(PoolUnusable, (407,), remedy=PROXY_WANTS_CREDENTIALS),
     # Rate limits, servers that are short of capacity, faults of servers.
