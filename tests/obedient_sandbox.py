@@ -116,6 +116,7 @@ class Grader:
     reference: str = RIGHT
     strained: bool = False
     strict: bool = False
+    contradicted: dict[str, str] = field(default_factory=dict)
     sandbox: ObedientSandbox = field(default_factory=ObedientSandbox)
 
     def of(self, *apps: str, model: str = "m") -> list[Result]:
@@ -143,6 +144,7 @@ class Grader:
         prepared = await self.prepared()
         exclusive = Exclusive(self.sandbox)
         learned = Expectations(self.path / "expected.json", self.path / "cache", exclusive, Limits())
+        learned.contradicted |= self.contradicted
         recorded = Recorded(reuse_identical=self.reuse)
         with closing(RunDirectory.open(self.path, recorded.add)) as directory:
             grading = Grading(

@@ -175,10 +175,10 @@ async def grade_sample(
 def _compare_with_expectations(
     key: AnswerKey, examined: Examined, directory: RunDirectory, grading: Grading
 ) -> None:
-    """Record the first contradiction of a problem. With `strict_tests` raise ExpectationError for it."""
-    why = grading.expectations.contradiction(key.problem_id, examined.tested, examined.verdict)
-    if why:
-        directory.record_event("contradicted", key, detail=why)
+    """Record a problem's first contradiction. With `strict_tests` raise ExpectationError from then on."""
+    if first := grading.expectations.contradiction(key.problem_id, examined.tested, examined.verdict):
+        directory.record_event("contradicted", key, detail=first)
+    why = grading.expectations.contradicted.get(key.problem_id)
     if why and grading.strict_tests:
         raise ExpectationError(
             f"a sample contradicts its expected tests ({why}); correct its reference, test command or"

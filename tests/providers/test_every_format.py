@@ -98,7 +98,7 @@ def test_a_stall_after_the_terminal_marker_loses_nothing(recorded: Recorded) -> 
 
 @every_format
 def test_an_empty_stream_is_truncated(recorded: Recorded) -> None:
-    with pytest.raises(TruncatedStream):
+    with pytest.raises(TruncatedStream, match="the stream was empty"):
         played(recorded, Reply(pieces=[]))
 
 

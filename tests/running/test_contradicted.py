@@ -34,3 +34,9 @@ def test_with_strict_tests_the_sample_is_missing(tmp_path: Path) -> None:
 def test_a_line_says_that_no_complete_run_confirms_its_tests(tmp_path: Path) -> None:
     assert [result.provisional for result in Grader(tmp_path / "with").of(RIGHT)] == [False]
     assert [result.provisional for result in Grader(tmp_path / "without", reference="").of(RIGHT)] == [True]
+
+
+def test_with_strict_tests_samples_beside_the_first_one_are_missing_too(tmp_path: Path) -> None:
+    with pytest.raises(ExpectationError, match=WHY):
+        Grader(tmp_path, strict=True, contradicted={"p": WHY}).of(RIGHT)
+    assert not (tmp_path / "results.jsonl").read_bytes()

@@ -138,7 +138,8 @@ class Reception:
         if whole is None and self._stray and not self.heard:
             raise self._stray
         if whole is None:
-            raise self.problem(TruncatedStream, f"the stream ended without {self.reader.missing or missing}")
+            lacks = f"ended without {self.reader.missing or missing}" if self.heard else "was empty"
+            raise self.problem(TruncatedStream, f"the stream {lacks}")
         return whole
 
     def broken(self, error: Exception, text: str = "", kind: type[ProviderError] | None = None) -> Completion:
