@@ -12,9 +12,8 @@ import orjson
 import pytest
 from scripted import KEY, Scripted, answered, asking, call, calls_of
 
-from astra_async.agents.call_log import CallLog
+from astra_async.agents.call_log import Asked, CallLog, difference, rebuilt
 from astra_async.agents.model_calls import BodyRefused, ContextFull, SampleEnds
-from astra_async.agents.requests import Asked, difference, rebuilt
 from astra_async.errors import ProviderError, RequestRejected, StorageError, TransientError
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import spent

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from astra_async.agents.catalog import INSTALLED_AT, KNOWN, SHELL, KnownAgent
 from astra_async.agents.installing import (
+    INSTALLED_AT,
+    KNOWN,
+    SHELL,
     Installed,
+    KnownAgent,
     image_set,
     install,
     installed,

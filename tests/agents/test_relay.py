@@ -13,7 +13,7 @@ from agent_boxes import containers, said, started
 
 from astra_async.agents.relay import PORT, Relay, relayed
 from astra_async.errors import ImageError
-from astra_async.images.build_request import build_image
+from astra_async.images.base_image import build_image
 from build_context import context
 from waiting import PATIENCE_S
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from small_cluster import IMAGE, SmallCluster, a_run, check_nothing_left
 
-from astra_async.agents.catalog import INSTALLED_AT
-from astra_async.agents.installing import _holding, _marker, bring, installed
+from astra_async.agents.installing import INSTALLED_AT, _holding, _marker, bring, installed
 from astra_async.agents.relay import PORT, relayed
 from astra_async.cluster.engine_tunnel import EngineTunnel
 from astra_async.cluster.head import ClusterSandbox

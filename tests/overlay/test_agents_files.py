@@ -11,8 +11,8 @@ import orjson
 import pytest
 from test_merge import POLICY, PROJECT
 
-from astra_async.answers.agents_files import read_agents_files
 from astra_async.answers.lenient import LenientParser, read_answer
+from astra_async.answers.reading import read_agents_files
 from astra_async.overlay import integrate, project_archive
 from astra_async.types import Dropped, FileChange, Integrated, Solution, Unusable
 

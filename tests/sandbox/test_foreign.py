@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sandbox_jobs import tar
 
+from astra_async.images.base_image import build_image
 from astra_async.images.build import committed_config
-from astra_async.images.build_request import build_image
 from astra_async.images.warm import warm_image
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from astra_async.images.build_request import build_image
-from astra_async.running.kept import StoredItem, in_engine, remove
+from astra_async.images.base_image import build_image
+from astra_async.running.problem_set import StoredItem, in_engine, remove_stored
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import container_name, owner
 from build_context import context
@@ -42,7 +42,7 @@ def test_foreign_things_made_of_astras_images_survive(tmp_path: Path) -> None:
                 assert {ours, left} <= names
                 assert not {theirs, foreign} & names
                 mine: list[StoredItem] = [each for each in things if each.name in (ours, left)]
-                assert await remove(engine, tmp_path, mine) == {}
+                assert await remove_stored(engine, tmp_path, mine) == {}
                 assert await engine.image(ours) is None
                 assert await engine.image(theirs) is not None
                 there = {name for each in await engine.containers() for name in each["Names"]}

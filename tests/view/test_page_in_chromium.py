@@ -28,7 +28,7 @@ from watched_runs import (
 
 from astra_async.files import write_atomically
 from astra_async.log import encode, now_utc
-from astra_async.report.audit_log import AUDIT_LOG, AuditEvidence, AuditLine
+from astra_async.report.audited import AUDIT_LOG, AuditEvidence, AuditLine
 from astra_async.report.deciding import group_of, recorded
 from astra_async.stats.sequential import schedule_of
 from astra_async.types import SampleKey
