@@ -26,7 +26,7 @@ from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_
 from astra_async.problems import complete
 from astra_async.problems.fetch.tree import without_folder
 from astra_async.problems.manifest import find_manifest, read_manifest
-from astra_async.problems.source_text import as_utf8, source_text
+from astra_async.problems.sources import as_utf8, source_text
 from astra_async.types import AGENT_MINUTES, Integrated, is_agent
 
 if TYPE_CHECKING:

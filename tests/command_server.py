@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LOADED = (
-    *("cli.run", "cli.dryrun", "cli.status", "cli.batches", "cli.label", "cli.clean", "cli.problems"),
+    *("cli.run", "cli.dryrun", "cli.status", "cli.batches", "cli.label", "cli.images", "cli.problems"),
     *("running.opening", "running.until", "simulate.server", "asking.providers", "problems.fetch.download"),
     *("testing.sandbox.docker_sandbox", "asking.batches.interfaces"),
     *("cli.report", "cli.viewer", "report.tables", "report.write", "export.loaded", "export.parquet"),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.errors import EngineUnavailable
-from astra_async.images.build_request import build_image
+from astra_async.images.base_image import build_image
 from astra_async.testing.sandbox.engine import Engine
 from waiting import PATIENCE_S
 

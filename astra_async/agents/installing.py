@@ -17,24 +17,50 @@ import io
 import re
 import shlex
 import tarfile
+import tomllib
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib import resources
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from astra_async.agents.catalog import INSTALLED_AT, KNOWN, PYTHON, SHELL
+from astra_async.agents.shell import VERSION
 from astra_async.errors import SandboxError, UsageError
 from astra_async.images.base_image import ensure_base
 from astra_async.images.build import a_container, ensure_image_set
 from astra_async.testing.sandbox.resultfiles import entries
+from astra_async.types import AgentSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from astra_async.agents.catalog import KnownAgent
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types import AgentSettings
+
+
+INSTALLED_AT = "/opt/agent"
+PYTHON = f"{INSTALLED_AT}/python/bin/python"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAgent:
+    """An agent's settings, and the packages that are installed for it."""
+
+    settings: AgentSettings
+    npm: Mapping[str, str] = field(default_factory=dict)
+    pip: tuple[str, ...] = ()
+
+
+def _known(
+    name: str, *, npm: Mapping[str, str] | None = None, pip: tuple[str, ...] = (), **settings: Any
+) -> KnownAgent:
+    return KnownAgent(settings=AgentSettings(name=name, **settings), npm=npm or {}, pip=tuple(pip))
+
+
+SHELL = AgentSettings(name="shell", version=VERSION)  # this program's own: nothing is installed
+_TABLES = tomllib.loads(resources.files(__package__).joinpath("catalog.toml").read_text())
+KNOWN: Mapping[str, KnownAgent] = {name: _known(name, **table) for name, table in _TABLES.items()}
+
 
 _VOLUME = re.compile(r"astra-agent_(?P<name>[a-z0-9-]+)_(?P<version>[\w.+-]+?)_(?P<sha256>[0-9a-f]{64})")
 _WHOLE = ".astra-whole"

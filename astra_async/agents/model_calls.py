@@ -16,8 +16,7 @@ import time
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
-from astra_async.agents.call_log import fields_of_answer
-from astra_async.agents.requests import Asked, difference, max_tokens
+from astra_async.agents.call_log import Asked, difference, fields_of_answer, max_tokens
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError, ProviderError, RequestRejected
 from astra_async.tasks import cancel, seen
@@ -26,8 +25,7 @@ from astra_async.types import Dialogue, ModelRequest, NativeBody, Usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from astra_async.agents.call_log import CallLog, RecordedCall
-    from astra_async.agents.requests import Json
+    from astra_async.agents.call_log import CallLog, Json, RecordedCall
     from astra_async.types import AgentEnd, AgentLimits, AnswerKey, Completion, Message, ModelSettings
 
 _REQUESTS_KEPT = 2  # what a next one is told from: the agent's own dialogue, and one of a helper of its

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from astra_async.agents.call_log import recorded_call
+from astra_async.agents.call_log import rebuilt, recorded_call
 from astra_async.agents.gateway.gateway_server import INTERFACES
 from astra_async.agents.gateway.interface import NotUnderstood
-from astra_async.agents.requests import rebuilt
 from astra_async.asking.providers.answer import WRONG_SHAPE
 from astra_async.types import AgentWire, Dialogue, Message
 from astra_async.types.records import Flaw
@@ -22,7 +21,7 @@ from astra_async.types.records import Flaw
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from astra_async.agents.requests import Json
+    from astra_async.agents.call_log import Json
     from astra_async.types import Completion, Tool
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.agents.catalog import INSTALLED_AT
+from astra_async.agents.installing import INSTALLED_AT
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import Ran
 from astra_async.asking.prompt import is_secret
@@ -32,9 +32,8 @@ from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
 from astra_async.testing.sandbox.execution import Command, Ended, run_command
 from astra_async.testing.sandbox.hardened import confined
-from astra_async.testing.sandbox.job import delete, stopped
+from astra_async.testing.sandbox.job import delete, stopped, upload_archive
 from astra_async.testing.sandbox.resultfiles import PROJECT, entries
-from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Limits
 
 if TYPE_CHECKING:

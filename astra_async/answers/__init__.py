@@ -22,10 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from astra_async.answers.agents_files import read_agents_files
 from astra_async.answers.contents import repaired
 from astra_async.answers.json_answer import OBJECT_START, may_hold_json, read_json, slow_repair
-from astra_async.answers.reading import EXACT
+from astra_async.answers.reading import EXACT, read_agents_files
 from astra_async.answers.reasoning import ends_of_reasoning, is_on_its_own, without_reasoning
 from astra_async.answers.xml_answer import read_xml
 from astra_async.answers.xml_search import FILE_HEAD

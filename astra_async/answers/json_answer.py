@@ -20,8 +20,7 @@ from typing import Any
 
 import orjson
 
-from astra_async.answers.json_places import read_by_places
-from astra_async.answers.json_repairs import BLANKS, repaired_json
+from astra_async.answers.json_places import BLANKS, read_by_places, repaired_json
 from astra_async.answers.json_shapes import begins_an_answer, is_path, shape
 from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from astra_async.answers import parse_leniently, parse_strictly
-from astra_async.answers.agents_files import read_agents_files
+from astra_async.answers.reading import read_agents_files
 from astra_async.log import decode, encode
 from astra_async.tasks import Closing
 from astra_async.types import ANSWER_FORMATS, Solution, Unusable, is_agent

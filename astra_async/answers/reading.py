@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
+
+import orjson
+
+from astra_async.types import Solution, Unusable
+
+_UNREADABLE = "the record of what the agent left cannot be read: restore completions.jsonl from a copy"
+
+
+def read_agents_files(text: str) -> Solution | Unusable:
+    """The solution; an agent that changed nothing gave none.
+
+    Raises ValueError for a damaged record: no model wrote it, and there is no verdict on it.
+    """
+    try:
+        answer = orjson.loads(text)
+        encoded = answer.get("binary", {}).items()
+        solution = Solution(
+            files=answer.get("files", {}),
+            exact=True,
+            deleted=tuple(answer.get("deleted", ())),
+            binary={path: base64.b64decode(content, validate=True) for path, content in encoded},
+            before=answer.get("before", {}),
+        )
+    except (orjson.JSONDecodeError, binascii.Error, AttributeError, TypeError) as error:
+        raise ValueError(_UNREADABLE) from error
+    if not (solution.files or solution.deleted or solution.binary):
+        return Unusable(failure="no_change", reason="the agent changed no file")
+    return solution
+
 
 _LAST_FENCE_LINE = re.compile(r"(?:\A|\n)[ \t]*(?:```|~~~)[^\n`]{0,40}\Z")
 _FIRST_FENCE_LINE = re.compile(r"^[ \t]*+(?:```|~~~)[ \t]*+(?:\n|\Z)", re.MULTILINE)

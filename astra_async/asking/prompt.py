@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.overlay import path_policy
 from astra_async.problems.patterns import PathPatterns
-from astra_async.problems.source_text import source_text
+from astra_async.problems.sources import source_text
 from astra_async.types import Prompt, is_agent
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
     from astra_async.overlay import PathPolicy
-    from astra_async.problems.source_text import SourceText
+    from astra_async.problems.sources import SourceText
     from astra_async.types import Format, Problem, Project, ProjectFile
 
 PROMPT_VERSIONS: Mapping[Format, str] = {"xml": "xml-1", "json": "json-1"}

@@ -19,7 +19,7 @@ from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages
 from astra_async.log import AppendLog, now_utc
 from astra_async.overlay import anchored, integrate
-from astra_async.report.audit_log import AUDIT_LOG, AuditEvidence, AuditLine, SolutionKey, read_audit
+from astra_async.report.audited import AUDIT_LOG, AuditEvidence, AuditLine, SolutionKey, read_audit
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
 from astra_async.running.recorded import believed, completion_from
 from astra_async.testing.counting import grade

@@ -49,10 +49,10 @@ _COMMANDS = {
     "validate": ("validate", "Check that problems are fit: reference, untouched, flaky."),
     "fetch": ("problems", "The paper's problems, or any published set, with hashes."),
     "problems": ("problems", "What was loaded: Table 1 of the paper."),
-    "agents": ("installed_agents", "List, install and remove agents."),
+    "agents": ("images", "List, install and remove agents."),
     "images": ("images", "Build the images that tests run in."),
-    "clean": ("clean", "What astra keeps on this machine; removes what is named."),
-    "simulate": ("simulate", "The simulated provider server alone."),
+    "clean": ("images", "What astra keeps on this machine; removes what is named."),
+    "simulate": ("demo", "The simulated provider server alone."),
     "worker": ("joining", "Run tests on this machine for a cluster."),
     "doctor": ("doctor", "What this machine has and what is missing."),
 }

@@ -102,7 +102,7 @@ def _print(directory: Path, solutions: Sequence[RecordedSolution], tally: AuditT
 
 
 def _flagged(directory: Path, solutions: Sequence[RecordedSolution]) -> int:
-    from astra_async.report.audit_log import read_audit
+    from astra_async.report.audited import read_audit
 
     lines = read_audit(directory)
     return sum(each.key in lines and lines[each.key].outcome == "flagged" for each in solutions)

@@ -70,7 +70,7 @@ def _machine() -> Iterator[_Finding]:
 
 async def _nodes(address: str) -> list[_Finding]:
     check_installed()
-    from astra_async.cluster.survey import survey
+    from astra_async.cluster.membership import survey
 
     found = [
         _Finding(f"node {name}", line, good=not trouble, remedy=trouble)

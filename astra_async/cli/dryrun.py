@@ -13,9 +13,15 @@ from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, EngineUnavailable
 from astra_async.listing import told_once
-from astra_async.running.forecast import ANSWER_CHARACTERS, Forecast, estimate, estimate_turns, prompt_tokens
 from astra_async.running.model_pools import check_agents, check_models, resolved_models
-from astra_async.running.plan import TYPICAL_LATENCY_S
+from astra_async.running.plan import (
+    ANSWER_CHARACTERS,
+    TYPICAL_LATENCY_S,
+    Forecast,
+    estimate,
+    estimate_turns,
+    prompt_tokens,
+)
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems, warnings_of
 from astra_async.running.progress import answered_keys
 from astra_async.types import is_agent

@@ -22,7 +22,7 @@ from astra_async.log import AppendLog, now_utc
 from astra_async.redaction.spelled import MASK
 from astra_async.running.description import recorded_call
 from astra_async.running.directory import PARENT_FILES, opened_run
-from astra_async.running.ownership import (
+from astra_async.running.held import (
     lock_directory,
     make_private,
     owner_of,

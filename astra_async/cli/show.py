@@ -15,14 +15,13 @@ from astra_async.log import scan
 from astra_async.types import ANSWER_FORMATS, SampleKey, Solution
 from astra_async.types.records import Flaw, read_key, read_named
 from astra_async.types.run_record import read_run, require_run
-from astra_async.view.texts import ANSWERS, RESULTS, read_texts
+from astra_async.view.replay import ANSWERS, RESULTS, read_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.agents.transcript import TranscriptStep
-    from astra_async.view.replay import Replayed
-    from astra_async.view.texts import Texts
+    from astra_async.view.replay import Replayed, Texts
 
     _Replay = tuple[Mapping[str, str], Replayed]
 

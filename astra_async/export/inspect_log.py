@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.export.agent_events import agents_part, transcripts
+from astra_async.export.atif import agents_part, transcripts
 from astra_async.export.lines import lines, usage_of
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import is_agent

@@ -20,9 +20,9 @@ from astra_async.images.build import a_container, committed_config
 from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.hardened import hardened, unseen
+from astra_async.testing.sandbox.job import upload_archive
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.resultfiles import PROJECT
-from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.testing.verdict import limits_for
 from astra_async.types import Job, Limits, ProjectFile
 

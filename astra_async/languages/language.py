@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from astra_async.languages.mutations import TestReader
     from astra_async.languages.needs import Commands, Part
-    from astra_async.languages.pristine import Pristine
+    from astra_async.languages.project_files import Pristine
     from astra_async.types import Dropped, Project
 
 Rule = Literal["runner_configuration", "build_configuration"]

@@ -14,10 +14,10 @@
 
 from astra_async.overlay.configuration import Installed
 from astra_async.overlay.merge import integrate
+from astra_async.overlay.merged_files import project_archive
 from astra_async.overlay.paths import PATH_REPAIRS, anchored
 from astra_async.overlay.policy import REFUSALS, PathPolicy, path_policy
-from astra_async.overlay.replaceable import replaceable_tests
-from astra_async.overlay.upload_archive import project_archive
+from astra_async.overlay.suspicions import replaceable_tests
 
 __all__ = [
     "PATH_REPAIRS",

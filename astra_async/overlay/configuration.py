@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.languages.language import Lookup, Rule
-    from astra_async.languages.pristine import ToolsAtHand
+    from astra_async.languages.project_files import ToolsAtHand
 
 
 _COMPILED = re.compile(

@@ -14,7 +14,7 @@ from astra_async.languages.project_files import above, split
 from astra_async.overlay.merged_files import merge_of
 from astra_async.overlay.paths import anchored
 from astra_async.overlay.suspicions import suspicions
-from astra_async.problems.source_text import as_utf8
+from astra_async.problems.sources import as_utf8
 from astra_async.surrogates import without_surrogates
 from astra_async.types import Dropped, FileChange, Integrated, Unusable
 

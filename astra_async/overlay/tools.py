@@ -11,8 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.pristine import ToolsAtHand
-from astra_async.languages.project_files import above
+from astra_async.languages.project_files import ToolsAtHand, above
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

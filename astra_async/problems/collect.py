@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from astra_async.errors import AstraError, SourceError, UsageError
-from astra_async.problems.csv_rows import MAX_CSV_BYTES
+from astra_async.problems.columns import MAX_CSV_BYTES
 from astra_async.problems.fetch.cache import has_sha256
 from astra_async.problems.fetch.hub import choose_csv, info_url, read_info
 from astra_async.problems.fetch.locations import pinned_to

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.errors import ProblemsError, UsageError
 from astra_async.languages.runners import is_hook_name
 from astra_async.problems.cells import read_location
-from astra_async.problems.columns import COLUMNS, CsvColumns, fold, match_columns
-from astra_async.problems.csv_rows import Row, read_table
+from astra_async.problems.columns import COLUMNS, CsvColumns, Row, fold, match_columns, read_table
 from astra_async.types import Problem
 
 if TYPE_CHECKING:

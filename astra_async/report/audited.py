@@ -2,27 +2,96 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
-from astra_async.report.audit_log import SolutionKey, read_audit
 from astra_async.report.packed_row import FAILURES
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from astra_async.report.audit_log import AuditLine
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
     from astra_async.stats.intervals import Interval
 
     Floats = NDArray[np.float64]
+
+
+AUDIT_LOG = "audit.jsonl"
+SCHEMA = 1
+Outcome = Literal["clean", "flagged", "not_applicable"]
+
+
+class SolutionKey(NamedTuple):
+    """A solution to a problem; `sha256` is the hash of its applied files, as in `results.jsonl`."""
+
+    problem_id: str
+    sha256: str
+
+
+class AuditEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A test that a solution passes in its original and in a mutated form, and the mutated line."""
+
+    test: str
+    path: str
+    line: int
+    before: str
+    after: str
+
+    @property
+    def diff(self) -> str:
+        """The mutation as a diff of one line."""
+        return f"{self.path}:{self.line}\n-{self.before}\n+{self.after}"
+
+
+class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit of one solution.
+
+    `samples` are the keys (model, format, sample) that had this solution when it was audited. `tests` is the
+    number of tests that the solution passes and a mutation covers. `seconds` is container time.
+    """
+
+    schema: int = SCHEMA
+    problem_id: str
+    solution_sha256: str
+    samples: tuple[tuple[str, str, int], ...] = ()
+    outcome: Outcome
+    reason: str = ""
+    mutants_run: int = 0
+    tests: int = 0
+    flagged: tuple[AuditEvidence, ...] = ()
+    seconds: float = 0.0
+    image_id: str = ""
+    finished_at: str = ""
+
+    @property
+    def key(self) -> SolutionKey:
+        """The solution that the line is about."""
+        return SolutionKey(self.problem_id, self.solution_sha256)
+
+
+_DECODER = msgspec.json.Decoder(AuditLine)
+
+
+def read_audit(directory: Path) -> Mapping[SolutionKey, AuditLine]:
+    """Return the last line of each audited solution; a damaged line is skipped, because it can be redone."""
+    found: dict[SolutionKey, AuditLine] = {}
+    with suppress(FileNotFoundError):
+        for content in (directory / AUDIT_LOG).read_bytes().splitlines():
+            with suppress(msgspec.MsgspecError):
+                line = _DECODER.decode(content)
+                found[line.key] = line
+    return found
+
 
 _TAMPERED = FAILURES.index("tampered")  # in run directories of older versions
 _LEADING_DIGITS = 15  # of a solution's hash, as packed rows hold it

@@ -16,8 +16,7 @@ from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import provisional_tests
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import median_interval, run_only_interval, total_interval
-from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
-from astra_async.stats.spread import rms_within_sd
+from astra_async.stats.spread import g_pass_at, mg_pass_at, pass_at, pass_hat, rms_within_sd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -31,8 +31,7 @@ from astra_async.stats.differences import (
     sign_flips,
     wilcoxon,
 )
-from astra_async.stats.intervals import difference_interval, equivalence
-from astra_async.stats.power import minimum_detectable_effect
+from astra_async.stats.intervals import difference_interval, equivalence, minimum_detectable_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

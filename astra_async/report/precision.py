@@ -14,7 +14,7 @@ from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.table import WHO, Column, Findings, Table
-from astra_async.stats.power import minimum_detectable_effect, problems_needed, samples_needed
+from astra_async.stats.intervals import minimum_detectable_effect, problems_needed, samples_needed
 from astra_async.stats.spread import drawn_spreads
 
 if TYPE_CHECKING:

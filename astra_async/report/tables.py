@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report import agent_tables, by_skill, deciding, formats, harness, provenance, replayed
+from astra_async.report import agent_tables, by_skill, deciding, formats, harness, provenance
 from astra_async.report import leaderboard as board
 from astra_async.report.answer_warnings import warnings_of_run
 from astra_async.report.audited import audit_tables
@@ -14,12 +14,12 @@ from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
 from astra_async.report.entries import entries_of
 from astra_async.report.failures import automatic_kinds, judge_tables, judged_classes
-from astra_async.report.lengths import correlations, lengths_of
+from astra_async.report.formats import correlations, lengths_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import for_people, paired_table
 from astra_async.report.pairwise import concluded_pairs, left_out, pairs_of
 from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
-from astra_async.report.published import published
+from astra_async.report.provenance import published
 from astra_async.report.turn_states import courses_of
 from astra_async.report.turn_tables import TEXT, turn_tables
 
@@ -165,7 +165,7 @@ def _models(runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared
             published(),
             deciding.table(runs),
             deciding.spread_table(runs),
-            replayed.replays(runs, entries),
+            provenance.replays(runs, entries),
         ),
         plots=("leaderboard", "sd", "curves"),
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from astra_async.report.packed_row import FAILURES, STATUSES, number_in
 from astra_async.report.packing import lines_of
-from astra_async.stats.passes import pass_at
+from astra_async.stats.spread import pass_at
 from astra_async.types import TurnKey, is_last
 from astra_async.types.records import (
     Disbelieved,

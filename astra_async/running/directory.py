@@ -33,12 +33,13 @@ from astra_async.files import file_mode, remove_drafts, write_atomically
 from astra_async.fingerprint import merge_description, merge_parts
 from astra_async.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.redaction import mask
-from astra_async.running.held import HeldLines, taken_over
-from astra_async.running.ownership import (
+from astra_async.running.held import (
+    HeldLines,
     lock_directory,
     make_private,
     names_with_content,
     refuse_foreign_problems,
+    taken_over,
 )
 from astra_async.running.recorded import (
     CALLS_NAME,

@@ -2,23 +2,147 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from astra_async.testing.timeouts import TIMEOUT_REPEATED
+from astra_async.images.base_image import ensure_base
+from astra_async.images.failed_images import FailedImages
+from astra_async.images.resolve import ProblemImages
+from astra_async.running.model_pools import close_later
+from astra_async.running.problem_set import cache_root
+from astra_async.running.reuse import EarlierVerdicts, Recorded
+from astra_async.testing.expected import Expectations
+from astra_async.testing.installed_modules import InstalledModules
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.timeouts import TIMEOUT_REPEATED, Exclusive, Timeouts
 from astra_async.testing.verdict import Examined, run_tests, verdict_on
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from astra_async.answers.lenient import LenientParser
-    from astra_async.images.resolve import ProblemImages
+    from astra_async.cluster.head import ClusterSandbox
+    from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
     from astra_async.options import KeepOutput
-    from astra_async.running.reuse import EarlierVerdicts
-    from astra_async.testing.expected import Expectations
-    from astra_async.testing.timeouts import Timeouts
+    from astra_async.prepare import Prepared
+    from astra_async.running.directory import RunDirectory
     from astra_async.testing.verdict import Submission, Tested
-    from astra_async.types import AnswerKey, ExpectedTest, Limits, Sandbox
+    from astra_async.types import AnswerKey, ExpectedTest, Limits, RunSandbox, Sandbox
+
+    Say = Callable[[str], None]
+
+
+GRADINGS_PER_PLACE = 2  # one in its container, one being packed or judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOpening:
+    """What everything of a run is opened from; what is opened closes with `stack`, the last first."""
+
+    config: RunConfig
+    directory: RunDirectory
+    recorded: Recorded
+    stack: AsyncExitStack
+    say: Say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tests:
+    """Where tests run, and in which images.
+
+    `names` are the images of all problems that may have one, `images` those that are there; it grows where
+    some are still being made. `failed` are problems without one, as far as known.
+    """
+
+    sandbox: RunSandbox
+    names: Mapping[str, str]
+    images: Mapping[str, str]
+    failed: Mapping[str, AstraError]
+    making: ProblemImages | None = None
+    engine: Engine | None = None  # None on a cluster
+    cluster: ClusterSandbox | None = None
+
+
+async def open_tests(opening: RunOpening, prepared: Mapping[str, Prepared]) -> Tests:
+    """Open where tests run, and begin to bring there what they run in; a cluster's nodes have it all then."""
+    config, stack, say, run_id = opening.config, opening.stack, opening.say, opening.directory.run_id
+    failures = FailedImages(cache_root(), retry=config.retry_images)
+    if config.cluster:
+        from astra_async.cluster.head import ClusterSandbox
+
+        cluster = await ClusterSandbox.open(
+            config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
+        )
+        close_later(stack, say, "the cluster", cluster.close)
+        also: tuple[str, ...] = ()  # what agents need on a node beside the problem's image
+        if config.agents and not config.answers_only_from_record:
+            async with await Engine.open() as engine:
+                also = (await ensure_base(engine, progress=lambda _: None),)
+        there, failed, making = await cluster.provide(prepared, config.image, failures=failures, also=also)
+        if making is None:
+            return Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
+        close_later(stack, say, "the making of images", making.close)
+        return replace(_tests(cluster, making), cluster=cluster)
+    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+
+    sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
+    close_later(stack, say, "the sandbox", sandbox.close)
+    images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, failures=failures)
+    close_later(stack, say, "the making of images", images.close)
+    return replace(_tests(sandbox, images), engine=sandbox.engine)
+
+
+def _tests(sandbox: RunSandbox, images: ProblemImages) -> Tests:
+    return Tests(
+        sandbox=sandbox,
+        names={name: image for name, image in images.names.items() if name not in images.failed},
+        images=images.ready,
+        failed=dict(images.failed),
+        making=images,
+    )
+
+
+async def image_ids(tests: Tests) -> dict[str, str]:
+    """The content ids of the images that are there, by name."""
+    return {image: await tests.sandbox.image_id(image) for image in set(tests.images.values())}
+
+
+@asynccontextmanager
+async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
+    """This machine's engine, also where tests run on a cluster."""
+    if tests.engine:
+        yield tests.engine
+    else:
+        async with await Engine.open() as engine:
+            yield engine
+
+
+def open_grading(opening: RunOpening, tests: Tests, lenient: LenientParser) -> Grading:
+    """Return the parts that grade answers: expected tests, time-out repetitions, earlier verdicts."""
+    config, directory, recorded = opening.config, opening.directory, opening.recorded
+    sandbox = tests.sandbox
+    exclusive, run = Exclusive(sandbox, alone=sandbox.alone), directory.run
+    # Of the whole run, whatever part of it this call is about.
+    samples = len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])
+    cache, limits = cache_root() / "expected", config.limits
+    installed = InstalledModules(cache, exclusive, limits)
+    learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
+    return Grading(
+        sandbox=exclusive,
+        images=tests.images,
+        making=tests.making,
+        expectations=learned,
+        lenient=lenient,
+        limits=limits,
+        at_once=GRADINGS_PER_PLACE * sandbox.slots,
+        keep_output=config.keep_output,
+        strict_tests=config.strict_tests,
+        timeouts=Timeouts(exclusive, samples=samples, earlier=recorded.repeated),
+        turn_timeouts=Timeouts(exclusive, samples=config.turns * samples, earlier=recorded.turns_repeated),
+        earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,
+    )
 
 
 DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; see docs/sandbox.md

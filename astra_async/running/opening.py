@@ -28,6 +28,15 @@ from astra_async.running.description import (
     run_parts,
 )
 from astra_async.running.directory import RunDirectory
+from astra_async.running.grading import (
+    GRADINGS_PER_PLACE,
+    RunOpening,
+    Tests,
+    image_ids,
+    open_grading,
+    open_tests,
+    this_engine,
+)
 from astra_async.running.live import kept_live
 from astra_async.running.model_pools import (
     check_agents,
@@ -37,15 +46,6 @@ from astra_async.running.model_pools import (
     simulated_models,
     simulated_names,
     unrecorded_usd,
-)
-from astra_async.running.opened_tests import (
-    GRADINGS_PER_PLACE,
-    RunOpening,
-    Tests,
-    image_ids,
-    open_grading,
-    open_tests,
-    this_engine,
 )
 from astra_async.running.plan import plan_of
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems, warnings_of

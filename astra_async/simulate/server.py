@@ -15,15 +15,13 @@ from astra_async.simulate.batches.batch_store import BatchStore
 from astra_async.simulate.batches.bedrock_batches import BedrockBatchRoutes
 from astra_async.simulate.batches.gemini_batches import GeminiBatchRoutes
 from astra_async.simulate.batches.openai_batches import AzureBatchRoutes, OpenAIBatchRoutes
+from astra_async.simulate.draws import find_bundled_problem
 from astra_async.simulate.limits import Clocks
-from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
 from astra_async.simulate.service import Counters, Service
-from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
-from astra_async.simulate.wires.claude_messages import Messages
-from astra_async.simulate.wires.converse_stream import Converse
+from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions, Responses
+from astra_async.simulate.wires.converse_stream import Converse, Messages
 from astra_async.simulate.wires.generate_content import GenerateContent
-from astra_async.simulate.wires.responses import Responses
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from aiohttp import web
 
 from astra_async.asking.judge_prompt import is_judge_prompt
 from astra_async.simulate.delivery import broken_at, due_times, fault_of, grouped
-from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
+from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, SampleNumbers, digest
 from astra_async.simulate.limits import SMALLEST_TOKENS, RateLimiter, SimulatedCache
 from astra_async.simulate.model_answers import draw_answer, draw_judgement, limited, tokens_in
-from astra_async.simulate.numbering import SampleNumbers
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.tool_work import draw_aside, draw_work
 from astra_async.simulate.wires.asked import Ask, BadAsk
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from astra_async.bundled import BundledAnswers
+    from astra_async.simulate.draws import Taken
     from astra_async.simulate.limits import Clocks
     from astra_async.simulate.model_answers import SimulatedAnswer
-    from astra_async.simulate.numbering import Taken
     from astra_async.types.simulation import FaultKind, SimulationSettings
 
 _R = TypeVar("_R", bound=web.StreamResponse)

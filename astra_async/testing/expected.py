@@ -31,8 +31,7 @@ from astra_async.listing import some
 from astra_async.problems import weighted
 from astra_async.testing.counting import among_skipped, grade, learn, mismatch, unknown_tests
 from astra_async.testing.installed_modules import read_kept
-from astra_async.testing.reports.suspects import hides_tests
-from astra_async.testing.reports.telling import telling
+from astra_async.testing.reports.suspects import hides_tests, telling
 from astra_async.testing.verdict import cut_short, not_built, run_tests, untold, verdict_on
 from astra_async.types import ExpectedTest, TestCase
 

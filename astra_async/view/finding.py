@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.view.board import Board
-    from astra_async.view.tails import LineIndex
+    from astra_async.view.logs import LineIndex
 
 Record = dict[str, Any]
 Cell = tuple[int, int, int]  # numbers of model, problem and sample

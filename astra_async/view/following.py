@@ -16,11 +16,10 @@ from astra_async.redaction import mask, one_line
 from astra_async.report.deciding import goes_on
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.run_settings import RunSettings, read_settings
-from astra_async.running.ownership import owner_of
+from astra_async.running.held import owner_of
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_record
-from astra_async.view.logs import Logs
-from astra_async.view.tails import Regrown
+from astra_async.view.logs import Logs, Regrown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,10 +12,9 @@ import msgspec
 from astra_async.agents.transcript import step_as_json
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.redaction import mask, one_line
-from astra_async.report.audit_log import SolutionKey, read_audit
+from astra_async.report.audited import SolutionKey, read_audit
 from astra_async.running.evidence import LEFT_OUT
-from astra_async.view.replay import Replayed, replayed
-from astra_async.view.texts import ANSWERS, RESULTS, read_texts
+from astra_async.view.replay import ANSWERS, RESULTS, Replayed, read_texts, replayed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from astra_async.types import SampleKey, Solution, Unusable
     from astra_async.view.board import Board
     from astra_async.view.logs import Logs
-    from astra_async.view.texts import Lines, Texts
+    from astra_async.view.replay import Lines, Texts
 
 Record = dict[str, Any]
 _MOST_EVENTS = 200

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from astra_async.images.base_image import ensure_base
-from astra_async.images.build_request import build_image
+from astra_async.images.base_image import build_image, ensure_base
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.types import Job, Limits
 

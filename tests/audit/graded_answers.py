@@ -21,7 +21,7 @@ from astra_async.overlay import anchored, integrate
 from astra_async.prepare import Prepared, prepare
 from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
-from astra_async.report.audit_log import AuditLine, SolutionKey
+from astra_async.report.audited import AuditLine, SolutionKey
 from astra_async.running.directory import RunDirectory
 from astra_async.running.grading import Grading
 from astra_async.running.sample import grade_sample

@@ -11,7 +11,7 @@ import pytest
 
 from astra_async.audit.auditor import _alone, recorded_solutions
 from astra_async.errors import ConflictError
-from astra_async.report.audit_log import AUDIT_LOG
+from astra_async.report.audited import AUDIT_LOG
 from obedient_sandbox import RIGHT, Grader
 
 if TYPE_CHECKING:

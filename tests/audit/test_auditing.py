@@ -13,7 +13,7 @@ import pytest
 from astra_async.audit.auditor import Auditor, not_audited, recorded_solutions
 from astra_async.audit.mutants import TestSuites
 from astra_async.log import encode
-from astra_async.report.audit_log import AUDIT_LOG, AuditLine, read_audit
+from astra_async.report.audited import AUDIT_LOG, AuditLine, read_audit
 from astra_async.testing.expected import Expectations
 from astra_async.types import Limits
 from obedient_sandbox import RIGHT, TESTS, Grader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from astra_async.agents.catalog import KNOWN
+from astra_async.agents.installing import KNOWN
 from command_server import astra
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from astra_async.cli.clean import _age_s
+from astra_async.cli.images import _age_s
 from astra_async.errors import UsageError
-from astra_async.running.kept import StoredItem, cached, in_engine, nobody_else, remove
+from astra_async.running.problem_set import StoredItem, cached, in_engine, nobody_else, remove_stored
 from astra_async.testing.sandbox.sweep import container_name, owner
 from command_server import astra
 
@@ -101,7 +101,7 @@ def test_it_asks_first_and_takes_only_what_is_old_enough(tmp_path: Path) -> None
 def test_nothing_goes_while_a_run_is_under_way(tmp_path: Path) -> None:
     filled(tmp_path)
     held = (
-        "import sys, time; from pathlib import Path; from astra_async.running.kept import hold;"
+        "import sys, time; from pathlib import Path; from astra_async.running.problem_set import hold;"
         f" hold(Path({str(tmp_path)!r})); print('held', flush=True); sys.stdin.read()"
     )
     run = subprocess.Popen(
@@ -211,7 +211,7 @@ def test_in_an_engine_a_name_of_astras_own_form_decides_and_no_label() -> None:
     removable = [each for each in things if not each.used_by]
     nowhere = Path("/nonexistent")
     with nobody_else(nowhere):
-        assert asyncio.run(remove(cast("Engine", engine), nowhere, removable)) == {}
+        assert asyncio.run(remove_stored(cast("Engine", engine), nowhere, removable)) == {}
     assert engine.removed == ["astra/react:0123456789ab-ready", "astra/react:0123456789ab", left]
 
 
@@ -226,5 +226,5 @@ def test_an_installed_agent_is_known_by_its_name_and_goes_when_nobody_uses_it() 
     things = found(engine)
     assert [(each.kind, each.name, each.size_bytes) for each in things] == [("agents", n, 7) for n in ours]
     nowhere = Path("/nonexistent")
-    assert asyncio.run(remove(cast("Engine", engine), nowhere, things)) == {ours[1]: "it is in use"}
+    assert asyncio.run(remove_stored(cast("Engine", engine), nowhere, things)) == {ours[1]: "it is in use"}
     assert engine.removed == [ours[0]]

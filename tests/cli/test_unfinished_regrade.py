@@ -14,7 +14,7 @@ from astra_async.cli.regrade import _found, _own_name
 from astra_async.errors import ConflictError, UsageError
 from astra_async.running.description import recorded_call
 from astra_async.running.directory import RunDirectory
-from astra_async.running.ownership import lock_directory
+from astra_async.running.held import lock_directory
 from astra_async.running.problem_set import data_config
 from made_runs import Made, made_problems, write_run
 

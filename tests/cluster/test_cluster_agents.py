@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from small_cluster import IMAGE, SmallCluster, a_run, check_nothing_left
 
-from astra_async.agents.catalog import INSTALLED_AT
-from astra_async.agents.installing import _holding, _marker, bring, installed
+from astra_async.agents.installing import INSTALLED_AT, _holding, _marker, bring, installed
 from astra_async.agents.relay import PORT, relayed
 from astra_async.cluster.engine_tunnel import EngineTunnel
 from astra_async.cluster.head import ClusterSandbox
@@ -119,7 +118,7 @@ def through_a_node(
         asyncio.run(check(cluster.address))
 
 
-def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
+async def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
     tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASTRA_BASE_IMAGE", IMAGE)
@@ -175,11 +174,11 @@ def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
         ):
             await theirs.load(pieces)
 
-    asyncio.run(give_image())
+    await give_image()
     through_a_node(tmp_path, engines[1], [IMAGE], check)
 
 
-def test_an_agent_on_a_node_reaches_this_process(tmp_path: Path) -> None:
+async def test_an_agent_on_a_node_reaches_this_process(tmp_path: Path) -> None:
     """From a container without network to a socket of ours: through the relay, the engine and the worker."""
     text = "x" * 500_000
     command = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; printf '%{len(text)}s\\n' x >&3; cat <&3 | wc -c"
@@ -211,4 +210,4 @@ def test_an_agent_on_a_node_reaches_this_process(tmp_path: Path) -> None:
             return await ensure_base(engine, progress=print)
 
     host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-    through_a_node(tmp_path, cast("Any", SimpleNamespace(host=host)), [asyncio.run(base())], check)
+    through_a_node(tmp_path, cast("Any", SimpleNamespace(host=host)), [(await base())], check)

@@ -17,7 +17,7 @@ from aiohttp import ClientSession, web
 from astra_async.asking.providers.exchange import HttpProvider
 from astra_async.asking.providers.models import resolve
 from astra_async.errors import ConfigError, ProviderError, RateLimited
-from astra_async.images.stacks.image_sets import toolchain_set
+from astra_async.images.stacks import toolchain_set
 from astra_async.languages import lacks
 from astra_async.languages.needs import Commands, Stack
 from astra_async.report.entries import entries_of

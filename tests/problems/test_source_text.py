@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from astra_async.problems.source_text import SourceText, as_utf8, source_text
+from astra_async.problems.sources import SourceText, as_utf8, source_text
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from bedrock_server import frame
 from wire_server import named, sse
 
 from astra_async.asking.providers.anthropic import MessageReader
+from astra_async.asking.providers.aws import EventStreamSplitter, Splitter
+from astra_async.asking.providers.bedrock import ConverseReader
 from astra_async.asking.providers.chat_reader import ChatReader
-from astra_async.asking.providers.converse import ConverseReader
-from astra_async.asking.providers.eventstream import EventStreamSplitter, Splitter
 from astra_async.asking.providers.gemini import GeminiReader
 from astra_async.asking.providers.openai_responses import ResponsesReader
 from astra_async.asking.providers.sse import SseSplitter

@@ -12,7 +12,7 @@ from astra_async.log import encode
 from astra_async.report.harness import read_events
 from astra_async.report.labels import read_judged, read_labels, relabelled
 from astra_async.report.problem_tables import table_1
-from astra_async.report.published import published
+from astra_async.report.provenance import published
 from astra_async.report.run_settings import ProblemInfo
 from astra_async.report.tables import build_report
 from astra_async.running.reuse import note_of_reuse

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from astra_async.log import encode
-from astra_async.report.audit_log import AUDIT_LOG, AuditEvidence, AuditLine
+from astra_async.report.audited import AUDIT_LOG, AuditEvidence, AuditLine
 from astra_async.report.leaderboard import headline
 from astra_async.report.tables import build_report
 from astra_async.running.directory import RunDirectory

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.running.directory import RunDirectory
-from astra_async.running.ownership import make_private
+from astra_async.running.held import make_private
 from astra_async.running.recorded import store_prompts
 from astra_async.types import Completion, Prompt, SampleKey, Usage
 

@@ -13,9 +13,9 @@ from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, San
 from astra_async.testing.sandbox.engine_errors import HostTrouble, path_error, translate
 from astra_async.testing.sandbox.execution import Clipped, Command, Output
 from astra_async.testing.sandbox.hardened import Fitness, hardened, profile
+from astra_async.testing.sandbox.job import upload_archive
 from astra_async.testing.sandbox.keeper import SCRIPT
 from astra_async.testing.sandbox.resultfiles import inside_project, matches
-from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Limits
 from waiting import PATIENCE_S, cpu_within
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from simulated_client import chat_body
 
-from astra_async.cli.simulate import simulate
+from astra_async.cli.demo import simulate
 from astra_async.config import load_config
 from astra_async.errors import ConfigError
 from astra_async.options import tables

@@ -9,10 +9,9 @@ from simulated_client import SHOP
 
 from astra_async.answers import parse_solution
 from astra_async.bundled import load_answers, problem_ids, read_statement
-from astra_async.simulate.draws import SampleName, seeded
+from astra_async.simulate.draws import SampleName, find_bundled_problem, seeded
 from astra_async.simulate.formatting import REPAIRABLE, UNREADABLE, flawed, well_formed
 from astra_async.simulate.model_answers import draw_answer
-from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
 from astra_async.types import Solution, Unusable
 

@@ -28,12 +28,14 @@ from astra_async.stats.intervals import (
     difference_interval,
     equivalence,
     median_interval,
+    minimum_detectable_effect,
+    power_paired,
+    problems_needed,
     run_only_interval,
+    samples_needed,
     total_interval,
 )
-from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
-from astra_async.stats.power import minimum_detectable_effect, power_paired, problems_needed, samples_needed
-from astra_async.stats.spread import variance_split
+from astra_async.stats.spread import g_pass_at, mg_pass_at, pass_at, pass_hat, variance_split
 
 
 def test_too_little_data_gives_nothing_instead_of_a_number() -> None:

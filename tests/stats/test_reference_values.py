@@ -20,12 +20,12 @@ from astra_async.stats.differences import (
 from astra_async.stats.intervals import (
     difference_interval,
     equivalence,
+    minimum_detectable_effect,
+    power_paired,
     run_only_interval,
     total_interval,
 )
-from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
-from astra_async.stats.power import minimum_detectable_effect, power_paired
-from astra_async.stats.spread import rms_within_sd, variance_split
+from astra_async.stats.spread import g_pass_at, mg_pass_at, pass_at, pass_hat, rms_within_sd, variance_split
 
 CLOSE = 1e-9
 SLEEP_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0, 2]

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 
-from astra_async.images.build_request import build_image
+from astra_async.images.base_image import build_image
 from astra_async.testing.sandbox.engine import Engine
 from build_context import context
 from machine import slowness

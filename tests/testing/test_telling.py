@@ -1,6 +1,6 @@
 """Of a long output the lines that tell are shown."""
 
-from astra_async.testing.reports.telling import telling
+from astra_async.testing.reports.suspects import telling
 
 
 def test_a_short_output_is_shown_whole() -> None:

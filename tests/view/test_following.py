@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from astra_async.asking.prompt import build_prompt
 from astra_async.overlay import anchored, integrate, path_policy
 from astra_async.running.directory import RunDirectory
-from astra_async.running.ownership import owner_of
+from astra_async.running.held import owner_of
 from astra_async.types import Integrated, Problem, Project, ProjectFile, Solution
 from astra_async.view.following import Following, is_running
+from astra_async.view.logs import Regrown, Tail
 from astra_async.view.replay import MOST_LINES, replayed
-from astra_async.view.tails import Regrown, Tail
 from made_runs import Made, made_problems, run_json, write_run
 from waiting import cpu_within
 

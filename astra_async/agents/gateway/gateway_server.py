@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 import orjson
 from aiohttp import web
 
-from astra_async.agents.gateway.dialects import Chat, MessagesDialect, ResponsesDialect
-from astra_async.agents.gateway.gemini_agents import GeminiDialect
+from astra_async.agents.gateway.dialects import Chat, GeminiDialect, MessagesDialect, ResponsesDialect
 from astra_async.agents.gateway.interface import Interface, NotUnderstood
 from astra_async.agents.model_calls import BodyRefused, ContextFull, SampleEnds
 from astra_async.asking.providers import PROVIDERS

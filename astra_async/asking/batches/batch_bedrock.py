@@ -15,16 +15,16 @@ import orjson
 from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Gone, Standing, body_of
 from astra_async.asking.providers.anthropic import Anthropic, MessageReader
 from astra_async.asking.providers.aws import endpoint_of, region_of
+from astra_async.asking.providers.bedrock import ConverseReader
 from astra_async.asking.providers.chat_reader import ChatReader
 from astra_async.asking.providers.connection import address, below
-from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.openai_chat import chat_input_fields, chat_options
 from astra_async.asking.providers.request_fields import laid_over, set_fields, spoken
 from astra_async.errors import ConfigError, ProjectError, ProviderError, TransientError
+from astra_async.problems.fetch.cache import Passing
 from astra_async.problems.fetch.locations import S3Object
 from astra_async.problems.fetch.objects import ObjectStore
-from astra_async.problems.fetch.retrying import Passing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

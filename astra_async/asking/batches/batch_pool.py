@@ -15,12 +15,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from astra_async.asking.batches.batch_calls import BatchCalls
+from astra_async.asking.batches.batch_calls import BatchCalls, outcome_at, outcomes, storage, write_requests
 from astra_async.asking.batches.batch_interface import is_certainly_none
 from astra_async.asking.batches.batch_log import Intent, age_s, new_token
 from astra_async.asking.batches.batch_tasks import LATEST_S, BatchStopped
 from astra_async.asking.batches.batch_work import Work
-from astra_async.asking.batches.request_files import outcome_at, outcomes, storage, write_requests
 from astra_async.asking.throttle import PoolState
 from astra_async.errors import ProviderError
 from astra_async.log import now_utc

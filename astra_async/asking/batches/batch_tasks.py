@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from astra_async.asking.batches.batch_calls import Window
 from astra_async.asking.batches.batch_interface import Gone
-from astra_async.asking.batches.enqueued import Window
 from astra_async.asking.throttle import PoolEvent
 from astra_async.errors import Overloaded, PoolUnusable, ProviderError, RateLimited, TransientError
 from astra_async.tasks import cancel

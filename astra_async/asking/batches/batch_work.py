@@ -8,11 +8,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from astra_async.asking.batches.batch_calls import is_too_much, keep, outcomes, storage
 from astra_async.asking.batches.batch_interface import Gone
 from astra_async.asking.batches.batch_log import age_s
 from astra_async.asking.batches.batch_tasks import LATEST_S, PASSING, SOONEST_S, BatchTasks
-from astra_async.asking.batches.enqueued import is_too_much
-from astra_async.asking.batches.request_files import keep, outcomes, storage
 from astra_async.errors import PoolUnusable, ProviderError, TruncatedStream
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from astra_async.transport import proxy_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.asking.providers.eventstream import Splitter
+    from astra_async.asking.providers.aws import Splitter
     from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 

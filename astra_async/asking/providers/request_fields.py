@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.aws import Splitter
     from astra_async.asking.providers.error_meaning import Failure
-    from astra_async.asking.providers.eventstream import Splitter
     from astra_async.types import ModelRequest, RateLimits
     from astra_async.types.agents import Tool, ToolCall, ToolResult
 

@@ -18,7 +18,7 @@ from astra_async.languages.project_files import split
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from astra_async.languages.pristine import Pristine
+    from astra_async.languages.project_files import Pristine
 
 
 _UNICODE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u+([0-9a-fA-F]{4})")

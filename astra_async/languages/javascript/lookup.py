@@ -12,13 +12,12 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import BUILD, INSTALLED, PROTECTED
-from astra_async.languages.pristine import below, folder_named
-from astra_async.languages.project_files import read_table, split
+from astra_async.languages.project_files import below, folder_named, read_table, split
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from astra_async.languages.pristine import Pristine
+    from astra_async.languages.project_files import Pristine
 
 SOURCES = frozenset({"js", "mjs", "cjs", "jsx", "ts", "tsx", "mts", "cts"})
 _AFTER_JSON = frozenset({"mjs", "cjs", "jsx", "vue", "node", "svelte"})  # some tool looks for .json first

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+import sys
+from typing import TYPE_CHECKING
 
 from astra_async.languages.language import (
     BUILD,
+    INSTALLED,
+    PROTECTED,
     RUNNER,
     Images,
     Language,
@@ -14,9 +19,140 @@ from astra_async.languages.language import (
     TestFiles,
     Tools,
 )
+from astra_async.languages.project_files import below, folder_named, split
 from astra_async.languages.python.image import find_python, installs
-from astra_async.languages.python.lookup import ImportLookup
 from astra_async.languages.python.mutate import read_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from astra_async.languages.project_files import Pristine
+
+
+_STRING = re.compile(r"[\"'`]([^\"'`\n]{0,200})[\"'`]")
+_WORD = re.compile(r"[\w./-]+")
+_PLACE = re.compile(
+    r"(?:\bcd|(?<!\w)-s|(?<!\w)-t|--start-directory|--top-level-directory|PYTHONPATH|\bpython[\d.]*)[\s=]+[\"']?([\w./:-]+)"
+)
+_FROM_SRC = re.compile(r"^\s*(?:from|import) src\b", re.MULTILINE)
+# Of Python's own library what neither test runners nor frameworks load: a project may have a `profile` of its
+# own. Counted in runs of pytest, Django's and selenium's tests with `-X importtime`.
+_NEVER_LOADED = frozenset({
+    "aifc", "antigravity", "audioop", "cgitb", "chunk", "colorsys", "crypt", "curses", "dbm", "ensurepip",
+    "filecmp", "ftplib", "getopt", "idlelib", "imaplib", "imghdr", "lib2to3", "mailbox", "mailcap",
+    "modulefinder", "msilib", "nis", "nntplib", "ossaudiodev", "pipes", "poplib", "profile", "pstats", "pty",
+    "pyclbr", "rlcompleter", "sched", "shelve", "sndhdr", "spwd", "sunau", "symtable", "tabnanny",
+    "telnetlib", "test", "this", "timeit", "tkinter", "trace", "turtle", "turtledemo", "uu", "venv", "wave",
+    "webbrowser", "winsound", "xdrlib", "zipapp",
+})  # fmt: skip
+# Names that careless distributions install beside their own, and that projects use for themselves.
+_NOBODYS = frozenset(
+    {"tests", "docs", "doc", "examples", "example", "scripts", "benchmarks", "samples", "src"}
+)
+
+_USUAL = (sys.stdlib_module_names - _NEVER_LOADED) | {
+    "pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "xmlrunner", "nose", "nose2", "coverage",
+    "xdist", "execnet", "pytest_django", "pytest_flask", "pytest_asyncio", "pytest_mock", "pytest_cov",
+    "django", "rest_framework", "rest_framework_simplejwt", "corsheaders", "django_filters", "sqlparse",
+    "asgiref", "flask", "flask_sqlalchemy", "flask_cors", "flask_login", "flask_migrate",
+    "flask_jwt_extended",
+    "itsdangerous", "blinker", "markupsafe", "fastapi", "starlette", "werkzeug", "sqlalchemy", "alembic",
+    "pydantic", "pydantic_core", "requests", "urllib3", "certifi", "idna", "chardet", "charset_normalizer",
+    "httpx", "httpcore", "h11", "mock", "hypothesis", "freezegun", "factory", "faker", "parameterized",
+    "selenium", "trio", "outcome", "tomli", "exceptiongroup", "colorama", "six", "attr", "attrs", "lxml",
+    "yaml", "numpy", "pandas", "anyio", "sniffio", "junitxml", "junit_xml", "junitparser", "testtools",
+    "assertpy", "jinja2", "click", "pygments", "jwt", "setuptools", "pkg_resources", "pip", "wheel",
+    "_distutils_hack", "typing_extensions", "pytz", "dateutil", "tzdata", "greenlet", "cryptography", "cffi",
+    "dotenv", "celery", "redis", "marshmallow", "gunicorn", "sitecustomize", "usercustomize",
+}  # fmt: skip
+
+
+class ImportLookup:
+    """The lookups of one project; `roots` are the folders of its path."""
+
+    def __init__(self, project: Pristine) -> None:
+        self._project = project
+        self._roots = frozenset(_roots(project))
+
+    def refusal(self, path: str, _: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`; what is found does not depend on texts."""
+        project = self._project
+        folder, stem, suffix = split(path)
+        if suffix != "py" or path in project.texts:
+            return None
+        is_package = stem == "__init__"
+        module = folder if is_package else posixpath.join(folder, stem)
+        if is_package:
+            # A package comes before the module of its name, and changes from where tests import. Beside a
+            # protected module it does no more than those of the answer that lie there, too.
+            beside = {each for each in project.texts if split(each)[0] == folder and each.endswith(".py")}
+            tests = {each for each in beside if each in project.tools.tests or split(each)[1] == "conftest"}
+            locked = beside & project.protected
+            if f"{module}.py" in project.protected or tests & locked or (locked and locked == beside):
+                return PROTECTED
+        elif module in project.protected_folders and f"{module}/__init__.py" not in project.texts:
+            return PROTECTED
+        return self._at_a_root(path, module, held)
+
+    def _at_a_root(self, path: str, module: str, held: Collection[str] | None) -> str | None:
+        project = self._project
+        for root in self._roots:
+            rest = below(path, root)
+            if rest is None:
+                continue
+            first = rest.partition("/")[0].removesuffix(".py")
+            top = posixpath.join(root, first)
+            is_own = f"{top}.py" in project.texts or f"{top}/__init__.py" in project.texts
+            if is_own or (top in project.folders and module != top):
+                continue
+            if _is_held(first, held):
+                return INSTALLED
+            others = [posixpath.join(other, first) for other in self._roots if other != root]
+            # A module or package comes before plain folders of its name, wherever in the path those lie.
+            found = {name for each in others for name in (f"{each}.py", f"{each}/__init__.py")}
+            is_taken = found & project.protected or project.protected_folders.intersection(others)
+            if module == top and is_taken:
+                return PROTECTED
+        return None
+
+
+def _is_held(module: str, held: Collection[str] | None) -> bool:
+    """Whether a top-level module of this name can be imported without the project."""
+    if held is None:
+        return module in _USUAL
+    return module in held and module not in _NEVER_LOADED and module not in _NOBODYS
+
+
+def _roots(project: Pristine) -> Iterator[str]:
+    """The root, a src that is no package, folders of manage.py and loose tests, and what is named as one."""
+    texts, folders = project.texts, {*project.folders, ""}
+    yield ""
+    is_package = "src/__init__.py" in texts or any(_FROM_SRC.search(text) for text in texts.values())
+    if "src" in folders and not is_package:
+        yield "src"
+    for path in _PLACE.findall(project.tools.commands):
+        for each in path.split(":"):
+            place = folder_named(posixpath.dirname(each) if each.endswith(".py") else each)
+            if place in folders:
+                yield place
+    for path, text in texts.items():
+        folder, _, name = path.rpartition("/")
+        is_loose = (
+            path in project.tools.tests and name.endswith(".py") and f"{folder}/__init__.py" not in texts
+        )
+        if is_loose or name in {"manage.py", "setup.py", "conftest.py", "pytest.ini"}:
+            yield folder
+        yield from {folder_named(each) for each in _named(name, text)} & folders
+
+
+def _named(name: str, text: str) -> Iterator[str]:
+    if name.endswith(".py") and "sys.path" in text:
+        yield from _STRING.findall(text)
+    elif name.endswith((".ini", ".cfg", ".toml")):
+        for line in text.splitlines():
+            if "pythonpath" in line:
+                yield from _WORD.findall(line)
+
 
 _TOOLS = Tools(
     programs=(

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import Merge
-from astra_async.languages.masking import MOST_CHARACTERS, closing, masked
+from astra_async.languages.mutations import MOST_CHARACTERS, closing, masked
 from astra_async.types import Dropped
 
 if TYPE_CHECKING:

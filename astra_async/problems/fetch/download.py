@@ -11,10 +11,9 @@ import aiohttp
 from yarl import URL
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation
+from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, Passing
 from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
-from astra_async.problems.fetch.retrying import Passing
 from astra_async.transport import proxy_for
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation
-from astra_async.problems.fetch.retrying import Passing
+from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, Passing
 from astra_async.transport import proxy_for, trusted
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ArchiveError, ProjectError, SourceError
 from astra_async.problems.fetch.archives import read_entries
-from astra_async.problems.fetch.cache import Cache, CachedLocation, has_sha256
+from astra_async.problems.fetch.cache import Cache, CachedLocation, Passing, has_sha256, retried
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
@@ -23,10 +23,9 @@ from astra_async.problems.fetch.locations import (
     split_pin,
 )
 from astra_async.problems.fetch.objects import ObjectStore
-from astra_async.problems.fetch.retrying import Passing, retried
 from astra_async.problems.fetch.tree import MAX_FILE_BYTES, build_project, is_left_out, safe_path
 from astra_async.problems.manifest import MANIFEST_NAMES
-from astra_async.problems.source_text import source_text
+from astra_async.problems.sources import source_text
 from astra_async.tasks import cancel, seen
 from astra_async.transport import trusted
 from astra_async.types import S3Settings, Solution

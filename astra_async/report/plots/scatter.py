@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.lengths import lengths_of
+from astra_async.report.formats import lengths_of
 from astra_async.report.plots.chart import SHAPES, Chart, ChartLine, Dots
 from astra_async.report.plots.standing import names_of, with_results
 from astra_async.report.plots.style import INK, SERIES, Axis, shortened, wide_enough
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.lengths import Lengths
+    from astra_async.report.formats import Lengths
     from astra_async.report.tables import Report
 
 _FEWEST = 3

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
 from astra_async.simulate.batches.batch_store import BatchLine
-from astra_async.simulate.wires.claude_messages import Messages
+from astra_async.simulate.wires.converse_stream import Messages
 from astra_async.simulate.wires.wire import Detail
 
 if TYPE_CHECKING:

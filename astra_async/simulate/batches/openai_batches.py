@@ -11,8 +11,7 @@ from aiohttp import web
 from astra_async.simulate.batches.batch_routes import BatchRoutes
 from astra_async.simulate.batches.batch_store import BatchLine
 from astra_async.simulate.wires.asked import BadAsk
-from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
-from astra_async.simulate.wires.responses import Responses
+from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions, Responses
 from astra_async.simulate.wires.wire import Detail
 
 if TYPE_CHECKING:

@@ -6,14 +6,15 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from astra_async.served import Cut, Json, ServedChat
-from astra_async.simulate.wires.asked import Ask, object_in
+from astra_async.served import Cut, Json, ServedChat, ServedResponses
+from astra_async.simulate.wires.asked import Ask, BadAsk, object_in
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from astra_async.simulate.limits import LimitWindow
+
 
 _TOO_LONG = (
     "This model's maximum context length is {0.most_tokens} tokens. However, your messages resulted in"
@@ -23,6 +24,7 @@ _UNKNOWN = "The model `{0.model}` does not exist or you do not have access to it
 _SORRY = "The server had an error while processing your request. Sorry about that!"
 _BUSY = "That model is currently overloaded with other requests."
 _EXHAUSTED = "You exceeded your current quota, please check your plan and billing details."
+
 _ERRORS: dict[Trouble, Error] = {
     "rate_limit": Error(429, "requests", "", "rate_limit_exceeded"),
     "too_large": Error(429, "tokens", "", "rate_limit_exceeded"),
@@ -137,3 +139,33 @@ def _limit_message(detail: Detail) -> str:
     if rejected.never:
         return f"Request too large for {figures} The input or output tokens must be reduced."
     return f"Rate limit reached for {figures} {again}"
+
+
+class Responses(ServedResponses, OpenAI):
+    """The stream ends with response.completed or response.incomplete; there is no `[DONE]`, and no seed."""
+
+    messages, system, call = "input", "instructions", "function_call"
+    most_tokens = ("max_output_tokens",)
+    tells_refusals = True
+    opening = 4
+
+    def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The input may be a message's text alone."""
+        question = body.get("input")
+        return [{"content": question}] if isinstance(question, str) else super().messages_of(body)
+
+    def system_of(self, body: Mapping[str, Any]) -> str:
+        """Instructions are text."""
+        if not isinstance(body.get("instructions") or "", str):
+            raise BadAsk("instructions must be a string")
+        return super().system_of(body)
+
+    def is_own(self, message: Mapping[str, Any]) -> bool:
+        """Calls and reasoning are items of their own."""
+        return super().is_own(message) or message.get("type") in {"function_call", "reasoning"}
+
+    def stream_error(self, detail: Detail) -> bytes:
+        """The `error` event, whose fields stand beside its type."""
+        error = self.error("stream_error", detail)["error"]
+        fields = {name: error[name] for name in ("code", "message", "param")}
+        return self.encoded({"type": "error", "sequence_number": 0, **fields})
