@@ -58,9 +58,7 @@ def columns() -> str:
         (f"`{name}`" + (" (required)" if name in REQUIRED else ""), column.help, _code(column.names))
         for name, column in COLUMNS.items()
     ]
-    return _table(
-        ("field", "meaning", "column names (case, spaces, dashes and underscores are ignored)"), rows
-    )
+    return _table(("field", "meaning", "column names (without case, spaces, - and _)"), rows)
 
 
 def _rule(item: Declared) -> str:
