@@ -99,7 +99,7 @@ def test_a_mistake_is_one_line_that_names_it(
         ({"max_in_flight": "0"}, {}, "", "--max-in-flight 0: a whole number of 1 or more"),
         ({"samples": None}, {"ASTRA_SAMPLES": "1.5"}, "", "ASTRA_SAMPLES=1.5: a whole number"),
         ({"format": None}, {"ASTRA_FORMAT": "yaml"}, "", "ASTRA_FORMAT=yaml: one of xml, json, both"),
-        ({}, {"ASTRA_SAMPELS": "3"}, "", "ASTRA_SAMPELS: no such variable; did you mean ASTRA_SAMPLES?"),
+        ({}, {"ASTRA_SAMPELS": "3"}, "", "ASTRA_SAMPELS: unknown variable; did you mean ASTRA_SAMPLES?"),
         ({}, {}, "budget_usd = nan", "run.toml: budget_usd = nan: a number above 0"),
         ({}, {}, "[sandbox]\nmemory_bytes = inf", r"\[sandbox\]: memory_bytes = inf: a whole number above 0"),
         ({}, {}, "[sandbox]\nprocesses = 1.5", "processes = 1.5: a whole number above 0"),
@@ -240,6 +240,6 @@ def test_a_wrong_setting_of_a_model_is_named(tmp_path: Path, text: str, message:
 
 
 def test_no_agent_waits_for_a_batch() -> None:
-    with pytest.raises(ConfigError, match="leave out --batch"):
+    with pytest.raises(ConfigError, match="remove --batch"):
         load_config({**GIVEN, "agent": ("shell",), "batch": True})
     assert load_config({**GIVEN, "agent": ("none",), "batch": True}).models[0].batch
