@@ -213,7 +213,7 @@ def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:
     begun(tmp_path, answered=3, graded=3).close()
     assert "completions.jsonl: not there" not in shown(tmp_path)
     (tmp_path / "completions.jsonl").unlink()
-    assert "completions.jsonl: not there, so answers cannot be shown" in shown(tmp_path)
+    assert "completions.jsonl: missing, so answers cannot be shown" in shown(tmp_path)
 
 
 def test_a_complete_run_does_not_say_that_it_was_stopped_once(tmp_path: Path) -> None:
