@@ -118,7 +118,7 @@ def through_a_node(
         asyncio.run(check(cluster.address))
 
 
-async def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
+def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
     tmp_path: Path, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASTRA_BASE_IMAGE", IMAGE)
@@ -174,11 +174,11 @@ async def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
         ):
             await theirs.load(pieces)
 
-    await give_image()
+    asyncio.run(give_image())
     through_a_node(tmp_path, engines[1], [IMAGE], check)
 
 
-async def test_an_agent_on_a_node_reaches_this_process(tmp_path: Path) -> None:
+def test_an_agent_on_a_node_reaches_this_process(tmp_path: Path) -> None:
     """From a container without network to a socket of ours: through the relay, the engine and the worker."""
     text = "x" * 500_000
     command = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; printf '%{len(text)}s\\n' x >&3; cat <&3 | wc -c"
@@ -210,4 +210,4 @@ async def test_an_agent_on_a_node_reaches_this_process(tmp_path: Path) -> None:
             return await ensure_base(engine, progress=print)
 
     host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-    through_a_node(tmp_path, cast("Any", SimpleNamespace(host=host)), [(await base())], check)
+    through_a_node(tmp_path, cast("Any", SimpleNamespace(host=host)), [asyncio.run(base())], check)

@@ -81,7 +81,7 @@ async def test_a_cancelled_run_keeps_what_was_asked_and_is_resumed(tmp_path: Pat
 
 @pytest.mark.first
 @pytest.mark.docker
-async def test_every_final_line_is_handed_on_and_a_listener_that_breaks_ends_the_run_resumable(
+def test_every_final_line_is_handed_on_and_a_listener_that_breaks_ends_the_run_resumable(
     tmp_path: Path,
 ) -> None:
     seen: list[Result] = []
@@ -91,8 +91,8 @@ async def test_every_final_line_is_handed_on_and_a_listener_that_breaks_ends_the
         raise KeyError(result.problem_id)
 
     with pytest.raises(KeyError):
-        (await astra_async.run(out=tmp_path / "r", on_result=breaks, **small))
-    finished = await astra_async.run(out=tmp_path / "r", on_result=seen.append, **small)
+        asyncio.run(astra_async.run(out=tmp_path / "r", on_result=breaks, **small))
+    finished = asyncio.run(astra_async.run(out=tmp_path / "r", on_result=seen.append, **small))
     assert finished.outcome == "complete"
     run = finished.load()
     assert run.complete

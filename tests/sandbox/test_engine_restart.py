@@ -77,7 +77,7 @@ async def test_a_restart_at_any_moment_gives_a_true_result_or_an_error(private: 
         assert await own_containers(engine) == []
 
 
-async def test_an_engine_that_stays_away_is_named_after_a_while(private: PrivateEngine) -> None:
+def test_an_engine_that_stays_away_is_named_after_a_while(private: PrivateEngine) -> None:
     async def check() -> None:
         engine = await Engine.open(private.host)
         async with DockerSandbox(engine, run_id="r3", slots=1, patience_s=1.0) as sandbox:
@@ -86,7 +86,7 @@ async def test_an_engine_that_stays_away_is_named_after_a_while(private: Private
             with pytest.raises(EngineUnavailable, match="No Docker Engine answers"):
                 await sandbox.run(job("true"))
 
-    await check()
+    asyncio.run(check())
     private.start()
     private.await_answer()
 

@@ -98,10 +98,12 @@ async def many_at_once(address: str, image: str, at_once: int) -> None:
 
 
 @pytest.mark.docker
-async def test_an_engine_over_tcp_takes_more_containers_than_a_client_has_connections(image: str) -> None:
+def test_an_engine_over_tcp_takes_more_containers_than_a_client_has_connections(image: str) -> None:
+    async def check() -> None:
+        async with over_tcp() as address:
+            await many_at_once(address, image, AT_ONCE)
 
-    async with over_tcp() as address:
-        await many_at_once(address, image, AT_ONCE)
+    asyncio.run(check())
 
 
 @pytest.fixture
