@@ -1,4 +1,4 @@
-"""`astra status`: how a run stands, from its files alone."""
+"""`astra status`: progress of a run from its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
 def status(directory: Path) -> None:
-    """Show how far a run is, whether it is running, finished or was killed; changes nothing."""
+    """Show progress, state and missing samples of a run; changes nothing."""
     require_run(directory)
     owner = owner_of(directory)
     view, missing = view_of_directory(directory)
@@ -42,10 +42,10 @@ def status(directory: Path) -> None:
 
 
 def _of_a_next_round(run: Mapping[str, Any]) -> set[Cell]:
-    """What a run with `--until` may ask for yet although all that is planned is there."""
+    """Return the samples that a run with `--until` may still request after its planned rounds."""
     if "planned" not in (record := run.get("deciding") or {}):
         return set()
-    from astra_async.report.deciding import goes_on  # numpy, which no other run needs
+    from astra_async.report.deciding import goes_on  # imports numpy, which other runs do not need
 
     formats = run["formats"]
     return set(product(record["planned"], formats, run["problems"])) if goes_on(record, formats) else set()
@@ -62,7 +62,9 @@ def _next_steps(directory: Path, run: Mapping[str, Any], view: View, missing: se
         return [f"next: astra report {directory}"]
     all_answered = view.answered == view.planned > view.final
     commands = that_go_on(run, missing, answered=all_answered)
-    what = "tests the recorded answers" if all_answered else "goes on where it stopped"
-    if not commands:  # begun from Python, or by an earlier version
-        return [f"next: what began this run, once more, {what}"]
-    return [f"next: {command}" for command in commands] + [f"      {what}; nothing is asked for twice"]
+    what = "tests the recorded answers" if all_answered else "continues the run"
+    if not commands:  # started from Python, or by an earlier version
+        return [f"next: start this run again from the same program; it {what}"]
+    return [f"next: {command}" for command in commands] + [
+        f"      {what}; no recorded answer is requested again"
+    ]

@@ -96,8 +96,8 @@ def test_a_running_directory_names_its_process_and_is_not_disturbed(tmp_path: Pa
     ("answered", "graded", "said"),
     [
         (4, 4, "complete"),
-        (4, 1, "next: what began this run, once more, tests the recorded answers"),
-        (2, 1, "next: what began this run, once more, goes on where it stopped"),
+        (4, 1, "next: start this run again from the same program; it tests the recorded answers"),
+        (2, 1, "next: start this run again from the same program; it continues the run"),
     ],
 )
 def test_a_directory_that_nobody_runs_says_what_to_do_next(
