@@ -242,9 +242,9 @@ def test_answers_of_several_providers_are_recorded_without_docker(zipped: Path, 
     assert done.returncode == 0, done.stderr
     lines = (zipped.parent / "run" / "completions.jsonl").read_text().splitlines()
     assert len(lines) == len(models) * 5
-    assert f"{len(models) * 5} of {len(models) * 5} answers are recorded, and not tested" in done.stderr
+    assert f"{len(models) * 5} of {len(models) * 5} answers are recorded but not tested" in done.stderr
     planned = astra(*words, "--base-url", server, "--dry-run", cwd=zipped.parent)
-    assert f"{len(lines)} of these answers are in run already" in planned.stdout
+    assert f"run already has {len(lines)} of these answers" in planned.stdout
     shown = astra("show", "run", "anthropic/erratic", "api", "3", cwd=zipped.parent)
     assert "--- prompt" in shown.stdout
     assert "--- answer" in shown.stdout
