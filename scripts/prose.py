@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 _PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/development/*.md")
 _SHORTEST_MESSAGE = 12  # characters
-_ALLOWED_ON_PAGES = 22  # if it is above the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,38 +50,38 @@ _AFTER_OF = "all|those|these|it|which|whom|what|them|that|a|the|several|both|eac
 _IDIOMS = "brings? about|[Gg]oes on|go on|went on|in vain|in the midst|at hand|meanwhile|beside"
 
 CONSTRUCTS = (
-    Construct("'who' for code", 1, 11, r"\b[Ww]hoever\b|(?:^|[.;:] )Who (?!is the)\w+|\bfor who\b"),
-    Construct("'nobody', 'somebody' for values", 1, 15, r"\b(?:[Nn]o|[Ee]very|[Aa]ny|[Ss]ome)body(?:'s)?\b"),
-    Construct("opens with What, Who, How, Which, Where, Whether", 11, 124, rf"^(?:{_OPENINGS})\b"),
+    Construct("'who' for code", 1, 9, r"\b[Ww]hoever\b|(?:^|[.;:] )Who (?!is the)\w+|\bfor who\b"),
+    Construct("'nobody', 'somebody' for values", 1, 14, r"\b(?:[Nn]o|[Ee]very|[Aa]ny|[Ss]ome)body(?:'s)?\b"),
+    Construct("opens with What, Who, How, Which, Where, Whether", 11, 105, rf"^(?:{_OPENINGS})\b"),
     Construct("'is no NOUN'", 23, 23, r"\b(?:is|are|was|were|be) no [a-z]+"),
     Construct(
-        "'is none', 'of none'", 2, 16,
+        "'is none', 'of none'", 2, 15,
         r"\b(?:is|are|was|were|has|have|had|gave|where there (?:is|are|was|were)|of) none\b",
     ),
     Construct(
-        "'of its own', 'of ours', \"of another's\"", 4, 19,
+        "'of its own', 'of ours', \"of another's\"", 4, 16,
         r"\bof (?:its|their) own\b|\bof (?:ours|theirs|yours)\b|\bof [a-z]+'s\b",
     ),
-    Construct("'where' for 'if' or 'when'", 9, 47, rf"\bwhere (?:{_IF})\b"),
+    Construct("'where' for 'if' or 'when'", 9, 43, rf"\bwhere (?:{_IF})\b"),
     Construct(
-        "'comes to', 'come of'", 1, 6,
+        "'comes to', 'come of'", 1, 5,
         rf"\b(?:com(?:e|es|ing)|came) to (?:{_COMING})\b|\bhas come to\b|\bcome of\b|\bcomes to\b",
     ),
     Construct(
-        "'tells of', 'is told'", 10, 15,
+        "'tells of', 'is told'", 10, 13,
         r"\b(?:tells?|told) (?:of|that|which|apart|the|it|so|by|once|in)\b|\bis told\b",
     ),
     Construct(
-        "'stands in', 'lies beside' for 'is'", 1, 32,
+        "'stands in', 'lies beside' for 'is'", 1, 29,
         r"\b(?:stands?|stood|lies|lie|lay) (?:in|at|beside|by|there|behind|for|on|upon|within)\b",
     ),
     Construct("', too' at the end", 1, 5, r", too\b"),
-    Construct("a clause opens with Of", 1, 26, rf"(?:^|[.;:,] )[Oo]f (?:{_AFTER_OF}) "),
+    Construct("a clause opens with Of", 1, 24, rf"(?:^|[.;:,] )[Oo]f (?:{_AFTER_OF}) "),
     Construct(
-        "opens with The same, The other, The rest, As", 1, 10,
+        "opens with The same, The other, The rest, As", 1, 9,
         r"^(?:The same|The other|The rest|As `|As [A-Za-z]+ (?:does|has|says|is))",
     ),
-    Construct("'bring about', 'go on', 'in vain', 'beside'", 2, 28, rf"\b(?:{_IDIOMS})\b"),
+    Construct("'bring about', 'go on', 'in vain', 'beside'", 2, 22, rf"\b(?:{_IDIOMS})\b"),
     Construct("clause opens with so", 1, 2, r"(?:^|[.;:,] )[Ss]o (?:many|much|long|often|far)\b(?! as)"),
 )  # fmt: skip
 
@@ -169,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     over = 0
     print(f"{len(code)} code units and {len(pages)} page units; rates per 1,000, each with the allowed rate")
     for number, item in enumerate(CONSTRUCTS):
-        most = (max(item.limit, item.allowed), max(item.limit, _ALLOWED_ON_PAGES))
+        most = (max(item.limit, item.allowed), item.limit)
         rates = [1000 * len(hits(item.pattern, found)) / max(1, len(found)) for found in (code, pages)]
         over += any(rate > allowed for rate, allowed in zip(rates, most, strict=True))
         shown = "".join(f"{rate:7.1f} of {allowed:3d}" for rate, allowed in zip(rates, most, strict=True))

@@ -127,7 +127,7 @@ class ModelRequest:
     An agent's call has a `dialogue` or a `native` body instead of a prompt.
 
     Attributes:
-        prompt_sha256: hash of the prompt; for an agent, of the whole call.
+        prompt_sha256: hash of the prompt, or of an agent's whole call.
         cache: set a cache marker on the prompt, because another request will use it soon.
         goes_on: set a cache marker at the end, because the sample's next turn will use the conversation.
         before_sha256: hash of the agent's previous call.
@@ -176,7 +176,7 @@ class ModelRequest:
 
     @property
     def sha256(self) -> str:
-        """Return the hash of the whole input: for a first answer, of the prompt."""
+        """Return the hash of the whole input (for a first answer: the prompt's hash)."""
         return self.earlier[-1].sha256 if self.earlier else self.prompt_sha256
 
     @property

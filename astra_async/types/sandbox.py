@@ -126,7 +126,7 @@ class RunSandbox(Sandbox, Protocol):
 
     @property
     def ahead(self) -> int:
-        """Return the number of containers created ahead; on a cluster, of those requested from nodes."""
+        """Return the number of containers created ahead, or on a cluster requested from nodes."""
         ...
 
     def stop_waiting(self) -> None:

@@ -67,7 +67,7 @@ class SimulationSettings:
     fault_rate: Annotated[
         float,
         Interval(ge=0, le=1),
-        Setting("Probability of a fault in an attempt; a sample's third attempt has none.", "P"),
+        Setting("Probability of a fault in an attempt, except a sample's third attempt.", "P"),
     ] = 0.02
     fault_kinds: Annotated[
         tuple[FaultKind, ...], Setting("Kinds of injected faults, with equal probabilities.", "KIND")
