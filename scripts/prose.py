@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 _PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/development/*.md")
 _SHORTEST_MESSAGE = 12  # characters
+_NO_PROSE = r"^```.*?^```|^<!-- begin .*?<!-- end[^\n]*"  # code, and tables that scripts/docs.py generates
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _comments(name: str, source: str) -> Iterator[tuple[str, str]]:
 def page_units(name: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield (place, text) for each paragraph, list item and table row of a Markdown page."""
     without_code = re.sub(
-        r"^```.*?^```", lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL
+        _NO_PROSE, lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL
     )
     for found in re.finditer(r"[^\n]+(?:\n(?![-|#\n]|\d+\.|    )[^\n]+)*", without_code):
         if not found[0].startswith(("    ", "<!--", "![")):

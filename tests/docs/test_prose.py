@@ -82,7 +82,10 @@ Setting("Samples of each problem.", "K")
 
 
 def test_page_units_are_paragraphs_items_and_rows_without_code_blocks() -> None:
-    page = "# Title\n\nOne\nparagraph.\n\n- first\n  item\n- second\n\n```sh\ncode\n```\n\n| a | b |\n"
+    page = (
+        "# Title\n\nOne\nparagraph.\n\n- first\n  item\n- second\n\n```sh\ncode\n```\n\n| a | b |\n\n"
+        "<!-- begin generated -->\n| c |\n<!-- end generated -->\n"
+    )
     found = [(place, " ".join(text.split())) for place, text in PROSE.page_units("a.md", page)]
     assert found == [
         ("a.md:1", "Title"),
