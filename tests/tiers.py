@@ -1,8 +1,8 @@
 """Selection of tests by tier, from the marks of the tests, and the summary at the end.
 
 A test without a container and without the mark `long` is in the first tier. A test with a container, or with
-the mark `long`, is in the first tier only if it has the mark `first`. All other tests are divided into parts of
-about the same length.
+the mark `long`, is in the first tier only if it has the mark `first`. All other tests are divided into parts
+of about the same length.
 """
 
 from __future__ import annotations
