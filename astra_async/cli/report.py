@@ -26,13 +26,15 @@ _TARGETS = ("inspect", "parquet", "hf", "eee", "junit", "atif")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write. Default: report/ in the first directory.",
+    help="Folder to write. Default: report/ in the run directory; for several, in the current folder.",
 )
 @click.option("--all", "everything", is_flag=True, help="Print every table instead of the leaderboard.")
 @click.option("--png", "pictures", is_flag=True, help="Also write every plot as PNG.")
-def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool, pictures: bool) -> None:
+@json_option("Write report.json also to this file")
+def report(directories: tuple[Path, ...], *, out: Path | None, json_path: Path | None, **how: bool) -> None:
     """Write tables, plots and an HTML page from run directories; print the conclusions."""
-    write_and_print(directories, out or directories[0] / "report", everything=everything, pictures=pictures)
+    default = directories[0] / "report" if len(directories) == 1 else Path("report")
+    write_and_print(directories, out or default, json_path=json_path, **how)
 
 
 @click.command()
@@ -93,20 +95,27 @@ def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
 
 
 def write_and_print(
-    directories: Sequence[Path], out: Path, *, everything: bool = False, pictures: bool = False
+    directories: Sequence[Path],
+    out: Path,
+    *,
+    json_path: Path | None = None,
+    everything: bool = False,
+    pictures: bool = False,
 ) -> None:
     """Write the report; print its conclusions, its leaderboard or all tables, and the page's path."""
     from astra_async.report.tables import build_report
     from astra_async.report.text import print_report
-    from astra_async.report.write import write_built
+    from astra_async.report.write import report_record, write_built
 
-    console = open_console()
+    is_json = takes_standard_output(json_path)
     built = build_report(directories)
-    print_report(built, console, everything=everything)
+    print_report(built, open_console(stderr=is_json), everything=everything)
     index = write_built(built, out, pictures=pictures)
+    write_json(json_path, report_record(built))
+    tell_text = tell if is_json else say
     if not everything:
-        say(f"Every table: astra report {' '.join(map(str, directories))} --all, or the page")
-    say(index)
+        tell_text(f"Every table: astra report {' '.join(map(str, directories))} --all, or the page")
+    tell_text(str(index))
 
 
 @click.command()

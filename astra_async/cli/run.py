@@ -17,6 +17,7 @@ from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import is_terminal, tell
 from astra_async.cli.display import Display
+from astra_async.cli.env_file import read_env_file
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
@@ -57,6 +58,7 @@ class Invocation:
     generate_only: bool = False
     before_report: BeforeReport | None = None
     view: bool = False
+    port: int | None = None
     audit: bool = False
 
     def say(self, text: str) -> None:
@@ -72,16 +74,28 @@ class Invocation:
 @click.option("--log-json", is_flag=True, help="Print progress as JSON lines on stderr.")
 @click.option("--audit", is_flag=True, help="Audit the solutions after grading, like `astra audit`.")
 @click.option("--view", is_flag=True, help="Start `astra view` for this run and print its address.")
-def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Port of --view; first free from 7575 if not set.",
+)
+@click.option("--no-env-file", is_flag=True, help="Do not read API keys from `.env` in the current folder.")
+def run(*, config_file: Path | None, dry_run: bool, no_env_file: bool, **given: Any) -> int:
     """Request K solutions of every problem from each model, test them, and report.
 
     The same command resumes an interrupted run.
     """
-    flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view", "audit")}
+    flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view", "port", "audit")}
     if dry_run and not given["out"]:
         given["out"] = "dry-run"
+    keys = "" if no_env_file else read_env_file(os.environ)
     config = load_config(given, config_file, environ=os.environ)
-    for line in (*config.addresses, *(f"warning: {warning}" for warning in config.warnings)):
+    for line in (
+        *([keys] if keys else []),
+        *config.addresses,
+        *(f"warning: {warning}" for warning in config.warnings),
+    ):
         tell(line)
     if dry_run:
         from astra_async.cli.dryrun import dry_run as plan_only
@@ -90,13 +104,14 @@ def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
     return start(config, **flags)
 
 
-def start(
+def start(  # noqa: PLR0913 - the flags of the command
     config: RunConfig,
     *,
     log_json: bool = False,
     generate_only: bool = False,
     before_report: BeforeReport | None = None,
     view: bool = False,
+    port: int | None = None,
     audit: bool = False,
 ) -> int:
     """Run a configuration on a uvloop and return the exit code."""
@@ -110,6 +125,7 @@ def start(
         generate_only=generate_only,
         before_report=before_report,
         view=view,
+        port=port,
         audit=audit,
     )
     return uvloop.run(execute(call))
@@ -119,7 +135,8 @@ async def execute(call: Invocation) -> int:
     """Run the plan with display and signal handling, report, and return the exit code."""
     ours: list[RunDirectory] = []
     stopper = Stopper(on_late=lambda: _leave(call, ours, stopper))
-    with stopper.installed(), viewer_beside(call.config.out, call.say) if call.view else nullcontext():
+    viewer = viewer_beside(call.config.out, call.say, call.port) if call.view else nullcontext()
+    with stopper.installed(), viewer:
         code = await _open_and_drive(call, stopper, ours)
     if call.audit and not call.generate_only and stopper.received is None and code <= EXIT_INCOMPLETE:
         from astra_async.cli.auditing import audit_directory

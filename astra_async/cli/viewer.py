@@ -94,13 +94,16 @@ async def _run_is_over(viewer: Viewer, stopped: asyncio.Event) -> None:
 
 
 @contextmanager
-def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Iterator[None]:
+def viewer_beside(
+    directory: Path, tell_address: Callable[[str], None], port: int | None = None
+) -> Iterator[None]:
     """Start a viewer of the directory as a separate process, which ends some time after this process.
 
     A failure of the viewer does not affect the run: they share only a pipe without a reader.
     """
     loop = asyncio.get_running_loop()
-    arguments = ("view", "--with-run", "--", str(directory.absolute()))
+    at_port = () if port is None else ("--port", str(port))
+    arguments = ("view", "--with-run", *at_port, "--", str(directory.absolute()))
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-m", "astra_async", *arguments],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import closing
@@ -21,6 +22,8 @@ from astra_async.running.description import that_go_on, typed
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import Spent
 from astra_async.types import Completion, Result, SampleKey, Usage
+from command_server import astra
+from made_runs import Made, made_problems, write_run
 
 COMPLETION = Completion(
     text="<solution/>",
@@ -234,3 +237,26 @@ def test_a_cost_of_less_than_a_cent_is_not_nothing() -> None:
 def test_another_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no run\.json there"):
         shown(tmp_path)
+
+
+def test_state_progress_and_next_steps_are_there_for_programs(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made(problems=made_problems(2), samples=2))
+    done = astra("status", str(run), "--json", "-")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert (found["state"], found["process"], found["missing"]) == ("complete", None, [])
+    assert (found["progress"]["final"], found["progress"]["planned"]) == (4, 4)
+    assert found["next"] == [f"next: astra report {run}"]
+    assert str(run) in done.stderr
+
+
+def test_a_report_of_two_runs_writes_into_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [write_run(tmp_path / name, Made(problems=made_problems(2), samples=2)) for name in ("a", "b")]
+    before = [sorted(run.rglob("*")) for run in runs]
+    done = astra("report", *map(str, runs), "--json", "all.json")
+    assert done.returncode == 0, done.stderr
+    assert [sorted(run.rglob("*")) for run in runs] == before
+    assert json.loads((tmp_path / "all.json").read_text()) == json.loads(
+        (tmp_path / "report" / "report.json").read_text()
+    )
