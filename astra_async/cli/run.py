@@ -78,7 +78,7 @@ class Invocation:
     "--port",
     type=click.IntRange(0, 65535),
     metavar="N",
-    help="Port of --view; first free from 7575 if not set.",
+    help="Port of --view. Default: first free port from 7575.",
 )
 @click.option("--no-env-file", is_flag=True, help="Do not read API keys from `.env` in the current folder.")
 def run(*, config_file: Path | None, dry_run: bool, no_env_file: bool, **given: Any) -> int:
