@@ -151,7 +151,7 @@ def _usd(value: float | None) -> str:
 
 def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: str) -> int:
     """Write one off, by its id or its intent's."""
-    from astra_async.running.held import lock_directory
+    from astra_async.running.spool import lock_directory
 
     wanted = [each for each in intents.values() if name in {each.token, each.batch_id} and each.is_open]
     if not wanted:

@@ -22,14 +22,14 @@ from astra_async.log import AppendLog, now_utc
 from astra_async.redaction.spelled import MASK
 from astra_async.running.description import recorded_call
 from astra_async.running.directory import PARENT_FILES, opened_run
-from astra_async.running.held import (
+from astra_async.running.problem_set import data_config
+from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
+from astra_async.running.spool import (
     lock_directory,
     make_private,
     owner_of,
     refuse_foreign_problems,
 )
-from astra_async.running.problem_set import data_config
-from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
 from astra_async.types import AgentLimits, AgentSettings, AnswerKey, ModelSettings, is_agent
 from astra_async.types.records import check_result
 

@@ -127,7 +127,7 @@ async def execute(call: Invocation) -> int:
         await audit_directory(call.config.out, call.config)
     if not call.generate_only and not stopper.at_once:
         from astra_async.cli.report import write_and_print
-        from astra_async.running.held import make_private
+        from astra_async.running.spool import make_private
 
         make_private(call.config.out / "report")
         write_and_print([call.config.out], call.config.out / "report")

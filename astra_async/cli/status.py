@@ -12,8 +12,8 @@ from astra_async.cli.console import open_console, say
 from astra_async.cli.display import Screen
 from astra_async.report.answer_warnings import warnings_of_run
 from astra_async.running.description import that_go_on
-from astra_async.running.held import owner_of
 from astra_async.running.progress import view_of_directory
+from astra_async.running.spool import owner_of
 from astra_async.types.run_record import missing_answers, read_run, require_run
 
 if TYPE_CHECKING:

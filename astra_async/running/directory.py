@@ -33,14 +33,6 @@ from astra_async.files import file_mode, remove_drafts, write_atomically
 from astra_async.fingerprint import merge_description, merge_parts
 from astra_async.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.redaction import mask
-from astra_async.running.held import (
-    HeldLines,
-    lock_directory,
-    make_private,
-    names_with_content,
-    refuse_foreign_problems,
-    taken_over,
-)
 from astra_async.running.recorded import (
     CALLS_NAME,
     TURN_LOG_NAMES,
@@ -56,6 +48,14 @@ from astra_async.running.recorded import (
     index_log,
     outputs_at,
     result_fields,
+)
+from astra_async.running.spool import (
+    HeldLines,
+    lock_directory,
+    make_private,
+    names_with_content,
+    refuse_foreign_problems,
+    taken_over,
 )
 from astra_async.types.records import SCHEMA, check_answer, check_result, check_turn, is_output_of
 from astra_async.types.run_record import newer_version, read_run

@@ -1,7 +1,7 @@
 """Failed samples put into the paper's classes of errors by a judge.
 
 Every judgement that was paid for is a line of judgements.jsonl before anything else happens, or is held
-where the disk refuses it (see `held`); labels.csv is made from those lines, where people have said nothing.
+where the disk refuses it (see `spool`); labels.csv is made from those lines, where people have said nothing.
 The same call again judges what has no line yet.
 """
 
@@ -22,7 +22,6 @@ from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageE
 from astra_async.files import file_mode, read_at, write_atomically
 from astra_async.log import AppendLog, encode, keep_synced, now_utc
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
-from astra_async.running.held import HeldLines, append
 from astra_async.running.model_pools import (
     check_models,
     open_pools,
@@ -33,6 +32,7 @@ from astra_async.running.model_pools import (
 )
 from astra_async.running.problem_set import cache_root
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
+from astra_async.running.spool import HeldLines, append
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record
 from astra_async.types.run_record import read_run, require_run

@@ -29,7 +29,7 @@ from astra_async.listing import told_once
 from astra_async.options import BUNDLED
 from astra_async.prepare import prepare_all
 from astra_async.problems import ProblemSet, load_problems, select
-from astra_async.running.held import make_private
+from astra_async.running.spool import make_private
 from astra_async.testing.sandbox.sweep import claim
 from astra_async.types import S3Settings
 

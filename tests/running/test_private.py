@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.running.directory import RunDirectory
-from astra_async.running.held import make_private
 from astra_async.running.recorded import store_prompts
+from astra_async.running.spool import make_private
 from astra_async.types import Completion, Prompt, SampleKey, Usage
 
 if TYPE_CHECKING:
