@@ -50,12 +50,12 @@ from astra_async.running.recorded import (
     result_fields,
 )
 from astra_async.running.spool import (
-    HeldLines,
+    LineSpool,
     lock_directory,
     make_private,
     names_with_content,
+    recover_line,
     refuse_foreign_problems,
-    taken_over,
 )
 from astra_async.types.records import SCHEMA, check_answer, check_result, check_turn, is_output_of
 from astra_async.types.run_record import newer_version, read_run
@@ -120,7 +120,7 @@ class RunDirectory:
             if "run.json" in self._found and (tightened := make_private(path)):
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
-            self._held = HeldLines(self.run_id, spare, path / ".reserve")
+            self._spool = LineSpool(self.run_id, spare, path / ".reserve")
             self.warnings += newer_version(self.run, version("astra_async"))
             has_turns = turns or any((path / name).exists() for name in TURN_LOG_NAMES)
             is_there = dict.fromkeys(TURN_LOG_NAMES, has_turns)
@@ -160,7 +160,7 @@ class RunDirectory:
         try:
             remove_drafts(path, _REPLACED)
             refuse_foreign_problems(path)
-            directory._held.set_reserve_aside()
+            directory._spool.allocate_reserve()
             count = partial(count_spent, directory.earlier)
             for name, index, check, on_record in (
                 ("completions.jsonl", directory.answered, check_answer, count),
@@ -171,9 +171,9 @@ class RunDirectory:
                 directory.warnings += index_log(path / name, index, check, on_record)
             paid_for = {name: log for name, log in directory._logs.items() if name in _PAID_FOR}
             take = partial(
-                taken_over, events=paid_for["events.jsonl"], answered=directory.answered, count=count
+                recover_line, events=paid_for["events.jsonl"], answered=directory.answered, count=count
             )
-            directory.warnings += directory._held.found(tuple(paid_for.values()), take)
+            directory.warnings += directory._spool.recover(tuple(paid_for.values()), take)
             if directory._outputs_at is not None:
                 directory._outputs_at |= outputs_at(path / "outputs.jsonl")
             count_other_calls(directory.earlier, path)
@@ -225,16 +225,16 @@ class RunDirectory:
     def keep(self, log: AppendLog, line: bytes) -> Place:
         """Append a line that was paid for. Raises StorageError when the disk refuses it: then it is held."""
         self._is_used = True
-        return self._held.keep(log, line)
+        return self._spool.keep(log, line)
 
     @property
     def exhausted(self) -> StorageError | None:
         """Why the disk takes no more than what is under way; None while it is well."""
-        return self._held.exhausted
+        return self._spool.exhausted
 
     def give_up(self, error: StorageError) -> None:
         """From now on the disk takes no more than what is under way."""
-        self._held.exhausted = self._held.exhausted or error
+        self._spool.exhausted = self._spool.exhausted or error
 
     def completion(self, key: AnswerKey) -> tuple[Completion, str]:
         """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
@@ -305,7 +305,7 @@ class RunDirectory:
         except StorageError as error:
             self.give_up(error)  # an event is not worth an answer under way
             if details.get("cost_usd"):
-                self._held.hold(self._logs["events.jsonl"], line)  # but money is
+                self._spool.hold(self._logs["events.jsonl"], line)  # but money is
 
     def extend(self, parts: Parts, description: Mapping[str, Any], samples: int, *, turns: int = 0) -> None:
         """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
@@ -341,12 +341,12 @@ class RunDirectory:
         Raises StorageError, also to say where that is.
         """
         if not self._is_discarded:
-            self._held.give_up_reserve()
-        self._held.rescue_and(self._open.close)
+            self._spool.free_reserve()
+        self._spool.rescue_then(self._open.close)
 
     def rescue(self) -> None:
         """The last try to write what the disk refused: here, else elsewhere, which StorageError says."""
-        self._held.rescue()
+        self._spool.rescue()
 
     def discard_if_unused(self) -> None:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind.

@@ -32,7 +32,7 @@ from astra_async.running.model_pools import (
 )
 from astra_async.running.problem_set import cache_root
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
-from astra_async.running.spool import HeldLines, append
+from astra_async.running.spool import LineSpool, append
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record
 from astra_async.types.run_record import read_run, require_run
@@ -116,7 +116,7 @@ class Judging:
     directory: Path
     settings: ModelSettings
     log: AppendLog
-    held: HeldLines
+    spool: LineSpool
     _: KW_ONLY
     is_simulated: bool
 
@@ -195,7 +195,7 @@ class Judging:
         """Invariant: what was paid for is in the log, or held."""
         self.recorded_usd += record["cost_usd"] or 0.0
         try:
-            self.held.keep(self.log, encode(record))
+            self.spool.keep(self.log, encode(record))
         except StorageError as error:
             self._cannot_record(error)
 
@@ -212,7 +212,7 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
     """
     check_models(config)
     with _owned(config.out):
-        log, held = await asyncio.to_thread(_open_log, config.out, say)
+        log, spool = await asyncio.to_thread(_open_log, config.out, say)
         try:
             async with AsyncExitStack() as stack:
                 config = await stack.enter_async_context(simulated_models(config))
@@ -220,7 +220,7 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 config = resolved_models(replace(config, models=tuple(models)))
                 name = config.models[0].name
                 is_simulated = name in simulated_names(config)
-                judging = Judging(config.out, config.models[0], log, held, is_simulated=is_simulated)
+                judging = Judging(config.out, config.models[0], log, spool, is_simulated=is_simulated)
 
                 def tell(event: PoolEvent) -> None:
                     if event.kind in ("paused", "parked"):
@@ -234,17 +234,17 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 finally:
                     _settle(judging, pools[name])
         finally:
-            held.rescue_and(log.close)
+            spool.rescue_then(log.close)
             _write_labels(config.out, config.models[0].name)
 
 
-def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
+def _open_log(directory: Path, say: Say) -> tuple[AppendLog, LineSpool]:
     """judgements.jsonl, and the lines that it refused."""
-    held = HeldLines(str(read_run(directory / "run.json")["run_id"]), cache_root() / "held")
+    spool = LineSpool(str(read_run(directory / "run.json")["run_id"]), cache_root() / "held")
     log = AppendLog.open(directory / JUDGEMENTS)
-    for line in held.found((log,), append):
+    for line in spool.recover((log,), append):
         say(line)
-    return log, held
+    return log, spool
 
 
 def _settle(judging: Judging, pool: AnyPool) -> None:

@@ -71,7 +71,7 @@ def lock_directory(path: Path) -> int:
                 opened.callback(os.close, descriptor)
                 _lock(descriptor, path)
                 if os.path.samestat(os.fstat(descriptor), lock.stat()):
-                    _sign(descriptor)
+                    _write_owner(descriptor)
                     opened.pop_all()
                     return descriptor
             except (FileNotFoundError, FileExistsError) as error:  # removed just now, with its folder
@@ -91,7 +91,7 @@ def _lock(descriptor: int, path: Path) -> None:
         ) from error
 
 
-def _sign(descriptor: int) -> None:
+def _write_owner(descriptor: int) -> None:
     """Write down whose the lock is, for people; a full disk is told by who needs its room."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
@@ -149,7 +149,7 @@ def owner_of(path: Path) -> int | None:
 RESERVE_BYTES = 16 * 2**20
 
 
-class HeldLines:
+class LineSpool:
     """The paid lines of a run; `spare` is tried before the folder for temporary files.
 
     Attributes:
@@ -164,7 +164,7 @@ class HeldLines:
         self._folders = [folder for folder in (spare, Path(gettempdir())) if folder]
         self._lines: list[tuple[AppendLog, bytes]] = []
 
-    def set_reserve_aside(self) -> None:
+    def allocate_reserve(self) -> None:
         """Take RESERVE_BYTES of the disk. Raises StorageError."""
         assert self.reserve is not None  # noqa: S101 - the caller has named one
         try:
@@ -178,7 +178,7 @@ class HeldLines:
                 f"{self.reserve.parent}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
             ) from error
 
-    def give_up_reserve(self) -> None:
+    def free_reserve(self) -> None:
         """Give its room back; a disk that has turned read-only keeps it, and the next opening removes it."""
         if self.reserve:
             with contextlib.suppress(OSError):
@@ -190,7 +190,7 @@ class HeldLines:
             place = log.append_line(line)
         except StorageError as error:
             self.exhausted = self.exhausted or error
-            self.give_up_reserve()
+            self.free_reserve()
             try:
                 place = log.append_line(line)
             except StorageError:
@@ -216,14 +216,14 @@ class HeldLines:
         try:
             self._write()
         except StorageError as refused:
-            places = [self._lay_down(log) for log in dict.fromkeys(log for log, _ in self._lines)]
+            places = [self._write_elsewhere(log) for log in dict.fromkeys(log for log, _ in self._lines)]
             self._lines.clear()
             raise StorageError(
                 f"{refused}; what it refused was paid for and lies in {', '.join(map(str, places))}, from"
                 " where the same command takes it over"
             ) from refused
 
-    def rescue_and(self, close: Callable[[], None]) -> None:
+    def rescue_then(self, close: Callable[[], None]) -> None:
         """The last try, and the logs are closed whatever comes of it. Raises StorageError as `rescue`."""
         try:
             self.rescue()
@@ -233,7 +233,7 @@ class HeldLines:
             raise
         close()
 
-    def found(self, logs: Sequence[AppendLog], take: Callable[[AppendLog, bytes], bool]) -> Iterator[str]:
+    def recover(self, logs: Sequence[AppendLog], take: Callable[[AppendLog, bytes], bool]) -> Iterator[str]:
         """What an earlier process laid down for these logs goes to `take`; yields a line on each file.
 
         `take` appends a line, or says that it came too late. A line that stands in its log already, by a
@@ -241,7 +241,7 @@ class HeldLines:
         """
         for folder in self._folders:
             for log in logs:
-                path = self._place(folder, log)
+                path = self._spool_path(folder, log)
                 lines = dict.fromkeys(_own_lines(path))
                 if not lines:
                     continue
@@ -257,14 +257,14 @@ class HeldLines:
                     else ""
                 )
 
-    def _lay_down(self, log: AppendLog) -> Path:
+    def _write_elsewhere(self, log: AppendLog) -> Path:
         content = b"".join(line + b"\n" for each, line in self._lines if each is log)
         refused: OSError | None = None
         for folder in self._folders:
-            path = self._place(folder, log)
+            path = self._spool_path(folder, log)
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _append_safely(path, content)
+                _append_privately(path, content)
             except OSError as error:
                 refused = error
             else:
@@ -274,11 +274,11 @@ class HeldLines:
             f" {' nor by '.join(map(str, self._folders))}"
         ) from refused
 
-    def _place(self, folder: Path, log: AppendLog) -> Path:
+    def _spool_path(self, folder: Path, log: AppendLog) -> Path:
         return folder / f"astra-{self._run_id}-{log.path.name}"
 
 
-def taken_over(
+def recover_line(
     log: AppendLog, line: bytes, *, events: AppendLog, answered: dict[AnswerKey, Place], count: OnRecord
 ) -> bool:
     """Append a line that an earlier process held to its indexed log; False for an answer that came too late.
@@ -315,7 +315,7 @@ def append(log: AppendLog, line: bytes) -> bool:
     return True
 
 
-def _append_safely(path: Path, content: bytes) -> None:
+def _append_privately(path: Path, content: bytes) -> None:
     """For its owner alone, and never through somebody else's link or file: the folder may be everybody's."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "ab") as stream:
