@@ -36,7 +36,7 @@ class Admission:
         waiting: samples whose answer is recorded and not yet graded.
         unexpected: calls in a row that ended with what no provider should raise.
         permits, stopping: everybody's turns to test; set once nothing more is begun.
-        heed: called when an answer was recorded; `recorded` holds its key then.
+        on_answer: called when an answer was recorded; `recorded` holds its key then.
     """
 
     tally: Tally
@@ -44,7 +44,7 @@ class Admission:
     room: float
     permits: FairPermits
     stopping: asyncio.Event
-    heed: Callable[[], None]
+    on_answer: Callable[[], None]
     recorded: Container[AnswerKey]
     asking: int = 0
     waiting: int = 0
@@ -52,7 +52,7 @@ class Admission:
     reading: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _READ_AT_ONCE))
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def until_room(self, *, answered: bool) -> None:
+    async def wait_for_slot(self, *, answered: bool) -> None:
         """Wait until one more sample may begin to ask, or to be graded if its answer is recorded."""
         while self.waiting >= self.room or (not answered and self.asking >= self.places):
             self._changed.clear()
@@ -103,20 +103,20 @@ class Passage:
         """The answer is recorded: what comes now costs no money."""
         self.is_answered = True
         self.admission.answered(self.key)
-        self.admission.heed()
+        self.admission.on_answer()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
         """A turn to read an answer: few of them lie in memory at a time."""
         async with self.admission.reading:
-            self._go_on_or_stop()
+            self._raise_if_stopping()
             yield
 
     @asynccontextmanager
     async def testing(self) -> AsyncIterator[None]:
         """A turn to run tests."""
         async with self.admission.permits.permit(self.key.model):
-            self._go_on_or_stop()
+            self._raise_if_stopping()
             yield
 
     async def pause(self, seconds: float) -> None:
@@ -132,7 +132,7 @@ class Passage:
         """The sample has come to its end, whichever."""
         self.admission.leave(self.key, answered=self.is_answered)
 
-    def _go_on_or_stop(self) -> None:
+    def _raise_if_stopping(self) -> None:
         if self.admission.stopping.is_set():
             raise Stopped
 

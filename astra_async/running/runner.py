@@ -97,13 +97,13 @@ class Runner:
         # What earlier calls did is no speed of this one.
         self.speed = Speed(self.tally.answered, self.tally.final)
         background = (
-            keep_synced(self.directory.logs, self.cannot_go_on),
+            keep_synced(self.directory.logs, self.stop_with_error),
             self._publish_regularly(),
             self._follow_images(),
         )
         async with asyncio.TaskGroup() as outer:
             helpers = [outer.create_task(coroutine) for coroutine in background]
-            await self._in_rounds()
+            await self._run_rounds()
             for helper in helpers:
                 helper.cancel()
         try:
@@ -116,7 +116,7 @@ class Runner:
             raise self._listener_error
         self.books.check(stopped=self.stopping.is_set())
 
-    async def _in_rounds(self) -> None:
+    async def _run_rounds(self) -> None:
         """All samples at once; or, until something is known, round by round with a look after each.
 
         A round in which a sample is missing makes no look, and is the last of this call.
@@ -135,7 +135,7 @@ class Runner:
             try:
                 await asyncio.to_thread(self.deciding.look)
             except AstraError as error:
-                self.cannot_go_on(error)
+                self.stop_with_error(error)
                 return
             first = end
 
@@ -199,7 +199,7 @@ class Runner:
                 error = making.failed[problem_id]
                 self.note(kind_of(error), problem_id=problem_id, detail=str(error))
                 if isinstance(error, EngineUnavailable):
-                    self.cannot_go_on(error)
+                    self.stop_with_error(error)
             if not making.pending:
                 return
             await making.changed()
@@ -215,8 +215,8 @@ class Runner:
             answered = key in self.directory.answered
             if key is None or (answered and self.setup.grading is None):
                 continue
-            await admission.until_room(answered=answered)
-            samples.create_task(self._go_on(admission.passage(key)))
+            await admission.wait_for_slot(answered=answered)
+            samples.create_task(self._run_with_turns(admission.passage(key)))
 
     def _admission(self, model: str, *, by_agent: bool) -> Admission:
         if (model, by_agent) not in self._admissions:
@@ -228,18 +228,18 @@ class Runner:
                 room=math.inf if places is None else room,
                 permits=self.permits,
                 stopping=self.stopping,
-                heed=self._heed_disk,
+                on_answer=self._check_disk,
                 recorded=self.directory.answered,
             )
         return self._admissions[model, by_agent]
 
-    async def _go_on(self, passage: Passage) -> None:
+    async def _run_with_turns(self, passage: Passage) -> None:
         """A sample from here on: its answer, and then turn after turn for as long as it is to go on.
 
         A turn does not wait for a place: it has what its sample had, and nothing new begins before it.
         """
         while True:
-            await self._bring_about(passage)
+            await self._run_key(passage)
             if passage.key not in self.directory.graded or self.stopping.is_set():
                 return
             following = self.setup.turns.next(passage.key.first, self.directory)
@@ -247,7 +247,7 @@ class Runner:
                 return
             passage = passage.admission.passage(following)
 
-    def _give_up_if_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
+    def _skip_if_impossible(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
         places = (self.plan.unprepared, self._ungradable, self._making.failed if self._making else {})
         error = next((known[key.problem_id] for known in places if key.problem_id in known), None)
@@ -257,11 +257,11 @@ class Runner:
             self.books.missing(key, error)
         return error is not None
 
-    async def _bring_about(self, passage: Passage) -> None:
+    async def _run_key(self, passage: Passage) -> None:
         """One sample or turn, and the boundary where its trouble ends: nothing of it is raised further."""
         key = passage.key
         try:
-            if self.stopping.is_set() or self._give_up_if_hopeless(key, answered=passage.is_answered):
+            if self.stopping.is_set() or self._skip_if_impossible(key, answered=passage.is_answered):
                 return
             prepared = self.plan.prepared[key.problem_id]
             if (grading := self.setup.grading) and not passage.is_answered:  # its answer is under way
@@ -270,24 +270,26 @@ class Runner:
             # A key ends as a final line, as missing, or, in a run that is stopped, as neither: never as both.
             result = await run_sample(key, prepared, self.setup, passage)
             if result is not None:
-                self._count(result)
+                self._add_result(result)
         except Stopped:
             return
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise
-            self._lose(error, passage)  # a package's own cancellation: nobody asked for this task's end
+            self._handle_failure(
+                error, passage
+            )  # a package's own cancellation: nobody asked for this task's end
         except Exception as error:  # noqa: BLE001 - the boundary: recorded, named, repeated on resume
-            self._lose(error, passage)
+            self._handle_failure(error, passage)
         finally:
             passage.leave()
 
-    def _lose(self, raised: BaseException, passage: Passage) -> None:
+    def _handle_failure(self, raised: BaseException, passage: Passage) -> None:
         """The sample has no final line: say why, and whether its model or the run ends with it."""
         key = passage.key
         error = as_trouble(raised, "grading" if passage.is_answered else "asking")
         if isinstance(error, StorageError):
-            self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
+            self.stop_with_error(error)  # the sample is not missing: its answer is kept (see RunDirectory)
             return
         by_agent = is_agent(key.format) and not passage.is_answered
         if self.stopping.is_set() and (by_agent or isinstance(error, EngineUnavailable)):
@@ -295,10 +297,10 @@ class Runner:
         if isinstance(error, ExpectationError):
             self._ungradable.setdefault(key.problem_id, error)
         if isinstance(error, EngineUnavailable):
-            self.cannot_go_on(error)
+            self.stop_with_error(error)
         if isinstance(error, PoolUnusable):
             if not self.stopping.is_set():
-                self._bury(key.model, error)
+                self._disable_model(key.model, error)
             else:  # it waited to be asked again, and is left for the next call; what it has cost is kept
                 if error.cost_usd:
                     self.note("stopped", key, detail=str(error), **spent(error))
@@ -307,18 +309,18 @@ class Runner:
             passage.admission.unexpected += 1
             if passage.admission.unexpected >= _UNEXPECTED_IN_A_ROW:
                 last = PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} calls ended so: {error}")
-                self._bury(key.model, last)
+                self._disable_model(key.model, last)
         # Invariant: a key is counted as final or as missing, whatever fails between the two.
         cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
         self.note(kind_of(error), key, detail=str(error), **cost)
         self.books.missing(key, error)
 
-    def cannot_go_on(self, error: AstraError) -> None:
+    def stop_with_error(self, error: AstraError) -> None:
         """End the run with this error, after calls that are under way (and paid) were recorded."""
         self.fatal = self.fatal or error
         self.stop()
 
-    def _count(self, result: Result) -> None:
+    def _add_result(self, result: Result) -> None:
         self.books.final(result)
         if self._listener_error is None:
             try:
@@ -327,7 +329,7 @@ class Runner:
                 self._listener_error = error
                 self.stop()
 
-    def _bury(self, model: str, error: PoolUnusable) -> None:
+    def _disable_model(self, model: str, error: PoolUnusable) -> None:
         """Invariant: the first reason stays; from here on no sample of the model begins to be asked."""
         if model not in self.dead:
             self.dead[model] = error
@@ -339,12 +341,12 @@ class Runner:
         try:
             self.directory.record_event(kind, key, **details)
         except Exception as error:  # noqa: BLE001 - whatever it is
-            self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {described(error)}"))
-        self._heed_disk()
+            self.stop_with_error(StorageError(f"{self.directory.path}/events.jsonl: {described(error)}"))
+        self._check_disk()
 
-    def _heed_disk(self) -> None:
+    def _check_disk(self) -> None:
         if self.directory.exhausted:
-            self.cannot_go_on(self.directory.exhausted)
+            self.stop_with_error(self.directory.exhausted)
 
     async def _publish_regularly(self) -> None:
         """A table that cannot be written is told, and is worth no call under way; the last try decides."""
