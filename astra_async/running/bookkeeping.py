@@ -44,7 +44,7 @@ class Bookkeeping:
         """Whether a sample or a turn is missing."""
         return bool(self._missing)
 
-    def count_what_is_there(self) -> None:
+    def count_recorded(self) -> None:
         """Take in what earlier calls have recorded."""
         directory = self._setup.directory
         for model in self._plan.models:
@@ -55,7 +55,7 @@ class Bookkeeping:
                     counts.final += is_final
                     counts.answered += is_final or key in directory.answered
 
-    def plan_until(self, end: int, going: Sequence[str]) -> None:
+    def plan_up_to(self, end: int, going: Sequence[str]) -> None:
         """Plan the samples below `end` of the models that go on.
 
         Invariant: what is planned is what has been asked for in the rounds begun, here and in run.json.
@@ -68,7 +68,7 @@ class Bookkeeping:
         cells = len(self._plan.formats) * len(self._plan.problem_ids)
         self.tally.planned = cells * sum(self._asked.values())
 
-    def final(self, result: Result) -> None:
+    def add_final(self, result: Result) -> None:
         """Count a recorded final line."""
         self._setup.turns.add(result.key, result.failure)
         self.tally.of(result.key).final += 1
@@ -80,7 +80,7 @@ class Bookkeeping:
             failure=result.failure,
         )
 
-    def missing(self, key: AnswerKey, error: AstraError) -> None:
+    def add_missing(self, key: AnswerKey, error: AstraError) -> None:
         """The key has no final line, and gets none in this call.
 
         Invariant: a key is in `_missing` once, and never if it has its final line.

@@ -93,7 +93,7 @@ class Runner:
         """
         for problem_id, error in self.plan.unprepared.items():
             self.note(kind_of(error), problem_id=problem_id, detail=str(error))
-        self.books.count_what_is_there()
+        self.books.count_recorded()
         # What earlier calls did is no speed of this one.
         self.speed = Speed(self.tally.answered, self.tally.final)
         background = (
@@ -124,11 +124,11 @@ class Runner:
         if self.deciding is None:
             await self._round(self.plan.models, 0, self.plan.samples)
             return
-        self.books.plan_until(0, self.plan.models)
+        self.books.plan_up_to(0, self.plan.models)
         first = 0
         for end in self.deciding.rounds:
             going = self.deciding.begin(end)
-            self.books.plan_until(end, going)
+            self.books.plan_up_to(end, going)
             await self._round(going, first, end)
             if self.stopping.is_set() or self.books.has_missing or not going:
                 return
@@ -254,7 +254,7 @@ class Runner:
         if error is None and not answered:
             error = self.dead.get(key.model)
         if error is not None:
-            self.books.missing(key, error)
+            self.books.add_missing(key, error)
         return error is not None
 
     async def _run_key(self, passage: Passage) -> None:
@@ -313,7 +313,7 @@ class Runner:
         # Invariant: a key is counted as final or as missing, whatever fails between the two.
         cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
         self.note(kind_of(error), key, detail=str(error), **cost)
-        self.books.missing(key, error)
+        self.books.add_missing(key, error)
 
     def stop_with_error(self, error: AstraError) -> None:
         """End the run with this error, after calls that are under way (and paid) were recorded."""
@@ -321,7 +321,7 @@ class Runner:
         self.stop()
 
     def _add_result(self, result: Result) -> None:
-        self.books.final(result)
+        self.books.add_final(result)
         if self._listener_error is None:
             try:
                 self.on_result(result)
