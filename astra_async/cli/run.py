@@ -22,7 +22,7 @@ from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.listing import some
-from astra_async.running.description import missing_cells, that_go_on, typed
+from astra_async.running.description import commands_to_finish, missing_cells, typed
 from astra_async.running.progress import view_of
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ async def _drive(call: Invocation, opened: OpenRun, stopper: Stopper) -> int:
         call.say(told)
     stopped = stopper.received is not None
     call.say(_how_it_stands(call, runner, stopped=stopped))
-    for command in that_go_on(
+    for command in commands_to_finish(
         runner.directory.run,
         missing_cells(runner.metrics, runner.directory.run),
         answered=call.generate_only and outcome == "complete",

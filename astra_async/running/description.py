@@ -57,7 +57,7 @@ def typed(words: Sequence[str]) -> str:
     return shlex.join(public_url(word) if "://" in word else mask(word) for word in words)
 
 
-def without(command: str, flag: str) -> str:
+def without_flag(command: str, flag: str) -> str:
     """The command without a flag that takes no value."""
     return shlex.join(word for word in shlex.split(command) if word != flag)
 
@@ -73,7 +73,7 @@ def missing_cells(metrics: Metrics, run: Mapping[str, Any]) -> set[Cell]:
     }
 
 
-def that_go_on(run: Mapping[str, Any], missing: Collection[Cell], *, answered: bool) -> list[str]:
+def commands_to_finish(run: Mapping[str, Any], missing: Collection[Cell], *, answered: bool) -> list[str]:
     """The commands that together make up for what is missing: the last that can comes first.
 
     Where all answers are recorded, `answered`, one that only recorded them goes on without that flag.
@@ -86,7 +86,7 @@ def that_go_on(run: Mapping[str, Any], missing: Collection[Cell], *, answered: b
         covered = {cell for cell in missing if all(map(operator.contains, planned, cell))}
         if covered and plan["samples"] >= run["samples"]:
             missing = missing - covered
-            shown = without(command, RECORD_ONLY) if answered else command
+            shown = without_flag(command, RECORD_ONLY) if answered else command
             here = plan["folder"] == os.getcwd()  # noqa: PTH109 - as above
             found.append(shown if here else f"cd {shlex.quote(plan['folder'])} && {shown}")
     return found
@@ -142,9 +142,9 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
     problems, projects = config.problems, config.projects
     of_the_hub = not Path(problems).exists() and (problems in NAMED or problems.startswith("hf:"))
     return {
-        "problems": problems if problems == BUNDLED or of_the_hub else _recorded_place(problems),
+        "problems": problems if problems == BUNDLED or of_the_hub else _recorded_location(problems),
         "skills": str(Path(config.skills).resolve()) if config.skills else None,
-        "projects": _recorded_place(projects) if projects else projects,
+        "projects": _recorded_location(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
         "reuse_identical": config.reuse_identical,
@@ -205,6 +205,6 @@ def planned_metrics(run: Mapping[str, Any]) -> Metrics:
     )
 
 
-def _recorded_place(place: str) -> str:
+def _recorded_location(place: str) -> str:
     """A path as it is from anywhere; a web address without what may be secret in it."""
     return public_url(place) if "://" in place else str(Path(place).resolve())
