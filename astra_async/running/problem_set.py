@@ -70,7 +70,7 @@ class StoredItem:
 
 
 @cache
-def hold(folder: Path) -> None:
+def use_cache(folder: Path) -> None:
     """From now on until this process ends nobody cleans the cache or the images; no folder, no lock."""
     with suppress(OSError):
         file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -78,7 +78,7 @@ def hold(folder: Path) -> None:
 
 
 @contextmanager
-def nobody_else(folder: Path) -> Iterator[None]:
+def lock_cache(folder: Path) -> Iterator[None]:
     """While this is open, no process of the cache begins. Raises UsageError where one is under way."""
     try:
         file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -111,7 +111,7 @@ def cached(folder: Path) -> Iterator[StoredItem]:
                     yield StoredItem("caches", short, found.st_size, found.st_mtime)
 
 
-async def in_engine(engine: Engine) -> AsyncIterator[StoredItem]:
+async def stored_in_engine(engine: Engine) -> AsyncIterator[StoredItem]:
     """Images, agents and containers that are this program's.
 
     An image stays while a container is made from it, and all do while a process lives that has containers:
@@ -226,7 +226,7 @@ async def open_store(config: RunConfig) -> AsyncIterator[Store]:
 
     with contextlib.suppress(OSError):  # a cache that cannot be made is told by whoever needs it
         make_private(cache_root())
-    hold(cache_root())
+    use_cache(cache_root())
     store = Store(cache_root() / "projects", s3=S3Settings(**config.s3), hub=hub_of(os.environ))
     try:
         yield store
@@ -245,7 +245,7 @@ async def ready_problems(
             config.formats,
             leave_out=config.leave_out,
             agent_minutes=config.agent_limits.minutes,
-            on_ready=_patience(say, len(problems)),
+            on_ready=_progress_reporter(say, len(problems)),
         )
     return ready, dict(failed)
 
@@ -255,7 +255,7 @@ def warnings_of(prepared: Mapping[str, Prepared]) -> Iterator[str]:
     return told_once((name, text) for name, item in prepared.items() for text in item.warnings)
 
 
-def _patience(say: Callable[[str], None], total: int) -> Callable[[int], None]:
+def _progress_reporter(say: Callable[[str], None], total: int) -> Callable[[int], None]:
     """Tells every few seconds how far it is."""
     reported_at = time.monotonic()
 
