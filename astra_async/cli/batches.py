@@ -135,11 +135,11 @@ def _print(directory: Path, intents: Iterable[Intent]) -> None:
 
 
 def _costs(directory: Path) -> dict[Any, float]:
-    from astra_async.running.recorded import believed
+    from astra_async.running.recorded import valid_records
 
     found: dict[Any, float] = {}
     for name in ("completions.jsonl", "turns.jsonl"):
-        for key, _, record in believed(directory / name):
+        for key, _, record in valid_records(directory / name):
             if record.get("via") == "batch":
                 found[key] = record.get("cost_usd") or 0.0
     return found

@@ -134,8 +134,8 @@ def _bring_new_answers(directory: Path, new: Path) -> int:
         shutil.copytree(directory / "prompts", new / "prompts", dirs_exist_ok=True)
     brought = 0
     for name, check in ANSWER_LOGS.items():
-        there = {key for key, _, _ in believed(new / name, check)}
-        places = [place for key, place, _ in believed(directory / name, check) if key not in there]
+        there = {key for key, _, _ in valid_records(new / name, check)}
+        places = [place for key, place, _ in valid_records(directory / name, check) if key not in there]
         if places:
             with closing(AppendLog.open(new / name)) as log, (directory / name).open("rb") as parent:
                 for offset, length in places:
@@ -176,7 +176,7 @@ def _verdicts(directory: Path) -> dict[AnswerKey, Graded]:
     return {
         key: (record["passed"], record["total"], record["failure"])
         for name in ("results.jsonl", "turn_results.jsonl")
-        for key, _, record in believed(directory / name, check_result)
+        for key, _, record in valid_records(directory / name, check_result)
     }
 
 

@@ -31,7 +31,7 @@ from astra_async.running.model_pools import (
     unrecorded_usd,
 )
 from astra_async.running.problem_set import cache_root
-from astra_async.running.recorded import Place, believed, readable, stored_prompt
+from astra_async.running.recorded import Place, readable_records, stored_prompt, valid_records
 from astra_async.running.spool import LineSpool, append
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record
@@ -82,13 +82,15 @@ def failed_samples(directory: Path) -> list[Failed]:
     Answers without a solution are left out, because there is no code to judge.
     """
     results: dict[AnswerKey, Place] = {}
-    for key, place, record in believed(directory / "results.jsonl", check_result):
+    for key, place, record in valid_records(directory / "results.jsonl", check_result):
         results.pop(key, None)  # the last line of a key counts
         if record["status"] == "scored" and record["failure"] is not None:
             results[key] = place
-    answers = {key: place for key, place, _ in believed(directory / "completions.jsonl") if key in results}
+    answers = {
+        key: place for key, place, _ in valid_records(directory / "completions.jsonl") if key in results
+    }
     outputs: dict[AnswerKey, tuple[Place, ...]] = {}
-    for key, place, record in believed(directory / "outputs.jsonl"):
+    for key, place, record in valid_records(directory / "outputs.jsonl"):
         if key in results and not record.get("turn"):
             outputs[key] = (*outputs.get(key, ()), place)
     return [
@@ -226,7 +228,7 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                     if event.kind in ("paused", "parked"):
                         say(f"{event.model}: {event.kind}, {event.detail}")
 
-                costs = [record.get("cost_usd") for _, record in readable(config.out / JUDGEMENTS)]
+                costs = [record.get("cost_usd") for _, record in readable_records(config.out / JUDGEMENTS)]
                 spent_usd = sum(cost for cost in costs if isinstance(cost, int | float))
                 pools = await open_pools(config, stack, say, spent_usd=spent_usd, on_event=tell)
                 try:

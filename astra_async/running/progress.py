@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from astra_async.listing import some
 from astra_async.running.description import missing_cells
-from astra_async.running.recorded import Spent, believed, named, readable, spent
+from astra_async.running.recorded import Spent, named, readable_records, spent, valid_records
 from astra_async.types import Trouble
 from astra_async.types.records import Flaw, read_key
 from astra_async.types.run_record import read_run
@@ -200,7 +200,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     answered = answered_keys(path)
     finished = run.rows["finished"]
     times = sorted(finished[~np.isnan(finished)].tolist())
-    events = [event for _, event in readable(path / "events.jsonl")]
+    events = [event for _, event in readable_records(path / "events.jsonl")]
     summaries = run.metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
     last = _seconds(str(events[-1].get("at", ""))) if events else None
@@ -214,7 +214,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         graded=len(run.rows) > 0 or not answered,
         missing=_missing(path / "events.jsonl", answered),
         most_turns=run.settings.turns,
-        turns_final=len({key for key, _, _ in believed(path / "turn_results.jsonl")}),
+        turns_final=len({key for key, _, _ in valid_records(path / "turn_results.jsonl")}),
         tests_per_minute=per_minute,
         elapsed_s=max(0.0, max(ends) - began) if ends and began is not None else 0.0,
         left_s=60 * (planned - final) / per_minute if per_minute else None,
@@ -235,7 +235,7 @@ def answered_keys(path: Path) -> set[AnswerKey]:
 def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
     """Keys that some trouble left without an answer, by its kind; those answered later do not count."""
     troubles = get_args(Trouble)
-    last = {key: event["kind"] for key, _, event in believed(path) if event.get("kind") in troubles}
+    last = {key: event["kind"] for key, _, event in valid_records(path) if event.get("kind") in troubles}
     return dict(Counter(kind for key, kind in last.items() if key not in answered))
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, ExpectedTest, Prompt, Result
 
 
-_OF_FEW = ("agent", "unpriced_tier", "priced_usd", "reasoning", "disbelieved_input_tokens")
+_OMITTED_IF_EMPTY = ("agent", "unpriced_tier", "priced_usd", "reasoning", "disbelieved_input_tokens")
 Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
 # Of further turns; there where a run was asked for some.
@@ -85,7 +85,7 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
     )
 
 
-def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str, Any]]]:
+def readable_records(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str, Any]]]:
     """The records of a log that can be read, with their places; others are told by who resumes or reports.
 
     Only lines that hold some bytes, if these are given.
@@ -103,12 +103,12 @@ def named(path: Path) -> Iterator[dict[str, Any]]:
             yield read_named(line)
 
 
-def believed(
+def valid_records(
     path: Path, check: Callable[[Mapping[str, Any]], object] = lambda _: None
 ) -> Iterator[tuple[AnswerKey, Place, dict[str, Any]]]:
     """The records of a log that name a sample (a turn, in a log of turns) and pass a check."""
     read = key_reader(path.name)
-    for place, record in readable(path):
+    for place, record in readable_records(path):
         with contextlib.suppress(Flaw):
             key = read(record)
             check(record)
@@ -123,7 +123,7 @@ def key_reader(name: str) -> Callable[[Mapping[str, Any]], AnswerKey]:
 def answered(directory: Path) -> Iterator[AnswerKey]:
     """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
     for name, check in ANSWER_LOGS.items():
-        yield from (key for key, _, _ in believed(directory / name, check))
+        yield from (key for key, _, _ in valid_records(directory / name, check))
 
 
 class CountedTests:
@@ -181,7 +181,7 @@ def count_other_calls(found: dict[str, Spent], directory: Path) -> None:
     """Add what agents' model calls have taken, also without an answer yet, and calls that gave none."""
     for record in named(directory / CALLS_NAME):
         _count(found, record)
-    for _, record in readable(directory / "events.jsonl", b'"cost_usd"'):
+    for _, record in readable_records(directory / "events.jsonl", b'"cost_usd"'):
         count_spent(found, record)
 
 
@@ -237,7 +237,7 @@ def completion_fields(completion: Completion) -> dict[str, Any]:
     if completion.usage.input_tokens is not None:
         recorded["disbelieved_input_tokens"] = None
     of_single_calls = ("calls", "native")  # which calls.jsonl has
-    for name in (*of_single_calls, *(name for name in _OF_FEW if not recorded[name])):
+    for name in (*of_single_calls, *(name for name in _OMITTED_IF_EMPTY if not recorded[name])):
         del recorded[name]
     return recorded
 
@@ -293,7 +293,7 @@ def index_log(
 def outputs_at(path: Path) -> dict[AnswerKey, Place]:
     """Where outputs stand; the last one of a key counts."""
     found: dict[AnswerKey, Place] = {}
-    for place, record in readable(path):
+    for place, record in readable_records(path):
         with contextlib.suppress(Flaw):
             found[read_turn_key(record) if record.get("turn") else read_key(record)] = place
     return found
