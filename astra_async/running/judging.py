@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 # What a judgement repeats of the completion.
-_TOOK = (
+_COMPLETION_FIELDS = (
     *("text", "finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "latency_s"),
     "returned_model",
 )
@@ -56,7 +56,7 @@ _MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FailedSample:
     """A sample to judge, and where its lines are (offset, length)."""
 
     key: AnswerKey
@@ -76,7 +76,7 @@ class JudgingTally:
     cost_usd: float | None = None
 
 
-def failed_samples(directory: Path) -> list[Failed]:
+def failed_samples(directory: Path) -> list[FailedSample]:
     """The samples whose code failed tests, in the order of their keys.
 
     Answers without a solution are left out, because there is no code to judge.
@@ -94,12 +94,12 @@ def failed_samples(directory: Path) -> list[Failed]:
         if key in results and not record.get("turn"):
             outputs[key] = (*outputs.get(key, ()), place)
     return [
-        Failed(key=key, result=results[key], answer=answers.get(key), outputs=outputs.get(key, ()))
+        FailedSample(key=key, result=results[key], answer=answers.get(key), outputs=outputs.get(key, ()))
         for key in sorted(results)
     ]
 
 
-def drawn(samples: Sequence[Failed], count: int, seed: str) -> list[Failed]:
+def draw_samples(samples: Sequence[FailedSample], count: int, seed: str) -> list[FailedSample]:
     """A random draw to be labelled by hand; the same for the same run and count."""
     generator = random.Random(seed)  # noqa: S311 - a draw, no secret
     return sorted(generator.sample(list(samples), min(count, len(samples))), key=lambda each: each.key)
@@ -181,7 +181,7 @@ class Judging:
                 "judge": self.settings.name,
                 "prompt_version": JUDGE_PROMPT_VERSION,
                 **asdict(judgement),
-                **{name: getattr(completion, name) for name in _TOOK},
+                **{name: getattr(completion, name) for name in _COMPLETION_FIELDS},
                 "prompt_sha256": request.prompt_sha256,
                 "at": now_utc(),
             }
@@ -213,7 +213,7 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
     Raises UsageError (no run directory, settings, keys, another call at work there) or StorageError.
     """
     check_models(config)
-    with _owned(config.out):
+    with _judging_lock(config.out):
         log, spool = await asyncio.to_thread(_open_log, config.out, say)
         try:
             async with AsyncExitStack() as stack:
@@ -234,7 +234,7 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 try:
                     yield judging, pools[name]
                 finally:
-                    _settle(judging, pools[name])
+                    _record_unattributed_cost(judging, pools[name])
         finally:
             spool.rescue_then(log.close)
             _write_labels(config.out, config.models[0].name)
@@ -249,7 +249,7 @@ def _open_log(directory: Path, say: Say) -> tuple[AppendLog, LineSpool]:
     return log, spool
 
 
-def _settle(judging: Judging, pool: AnyPool) -> None:
+def _record_unattributed_cost(judging: Judging, pool: AnyPool) -> None:
     """Cancelled calls may have cost something: what the pool has paid and no line holds is noted."""
     judging.tally.cost_usd = pool.state.cost_usd
     if more_usd := unrecorded_usd(pool, judging.recorded_usd):
@@ -272,7 +272,7 @@ def _write_labels(directory: Path, judge: str) -> None:
 
 
 @contextmanager
-def _owned(directory: Path) -> Iterator[None]:
+def _judging_lock(directory: Path) -> Iterator[None]:
     """One judging at a time in a directory; a run may go on in it."""
     require_run(directory)
     with (directory / ".judging.lock").open("w") as held:
@@ -283,7 +283,7 @@ def _owned(directory: Path) -> Iterator[None]:
         yield
 
 
-def _evidence(directory: Path, sample: Failed) -> Exhibits:
+def _evidence(directory: Path, sample: FailedSample) -> Exhibits:
     """What is recorded of a sample; blocking."""
     result = _read(directory / "results.jsonl", sample.result)
     answer = _read(directory / "completions.jsonl", sample.answer) if sample.answer else {}
