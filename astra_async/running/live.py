@@ -21,7 +21,7 @@ from astra_async.errors import StorageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.log import encode, now_utc
 from astra_async.redaction import mask
-from astra_async.running.progress import being_done
+from astra_async.running.progress import activities
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ SCHEMA = 1
 SHARE = 0.002
 _INTERVAL_S = 0.5
 _CONTAINERS = {"busy": "running", "ahead": "ahead", "slots": "slots"}  # as a sandbox calls them
-_PATIENCE_S = 1.0  # for a disk that does not answer, at the end
+_CLOSE_TIMEOUT_S = 1.0  # for a disk that does not answer, at the end
 
 
 @asynccontextmanager
@@ -44,16 +44,16 @@ async def kept_live(run: OpenRun) -> AsyncIterator[None]:
     """Keep live.json while this is open; at the end it says that the run has ended."""
     path, since = run.runner.directory.path / "live.json", now_utc()
     disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # a disk that hangs holds up nothing here
-    keeping = asyncio.create_task(_keep(run, path, disk, since))
+    keeping = asyncio.create_task(_rewrite_regularly(run, path, disk, since))
     try:
         yield
     finally:
         keeping.cancel()
-        await asyncio.wait([keeping], timeout=_PATIENCE_S)
+        await asyncio.wait([keeping], timeout=_CLOSE_TIMEOUT_S)
         disk.shutdown(wait=False)
 
 
-async def _keep(run: OpenRun, path: Path, disk: ThreadPoolExecutor, since: str) -> None:
+async def _rewrite_regularly(run: OpenRun, path: Path, disk: ThreadPoolExecutor, since: str) -> None:
     loop = asyncio.get_running_loop()
     try:
         while True:
@@ -92,7 +92,7 @@ def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[st
         **({"turns": _counts(turns) | {"missing": turns.missing.total()}} if runner.setup.turns.most else {}),
         "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
         "containers": {name: getattr(run.sandbox, member, 0) for name, member in _CONTAINERS.items()},
-        "doing": list(being_done(runner)),
+        "doing": list(activities(runner)),
         "seconds_left": runner.seconds_left,
     }
 

@@ -143,7 +143,7 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
         left_s=runner.seconds_left,
         last=_event_line(runner.directory.last_event),
         note="stopping" if stopping else "",
-        doing=tuple(being_done(runner)),
+        doing=tuple(activities(runner)),
         most_turns=runner.setup.turns.most,
         turns_final=tally.turns.final,
         turns_under_way=tally.turns.asking + tally.turns.grading,
@@ -151,7 +151,7 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
     )
 
 
-def being_done(runner: Runner) -> Iterator[str]:
+def activities(runner: Runner) -> Iterator[str]:
     """What has to be done before verdicts can come, a line for each kind: images made, tests learned.
 
     And what is decided, where that ends the run.
