@@ -55,7 +55,7 @@ def _evidence(examined: Examined, output: str) -> Evidence:
     kept = head_and_tail(output, execution.output_bytes)
     is_whole = len(output.encode(errors="replace")) <= MAX_OUTPUT_BYTES
     return Evidence(
-        tests=tuple(_fit_for_a_record(examined.verdict.tests)),
+        tests=tuple(_masked_tests(examined.verdict.tests)),
         output=kept,
         output_bytes=execution.output_bytes,
         stderr_lines=stderr_lines(kept, mask(execution.stdout)) if is_whole else (),
@@ -79,14 +79,14 @@ def stderr_lines(output: str, stdout: str) -> tuple[tuple[int, int], ...]:
     return () if any(left) else tuple(ranges)
 
 
-def by_stream(output: str, ranges: Iterable[Sequence[int]]) -> str:
+def stderr_last(output: str, ranges: Iterable[Sequence[int]]) -> str:
     """An output with the lines of standard error behind all others, blank ones among them left out."""
     lines, late = output.split("\n"), {at for first, end in ranges for at in range(first, end)}
     others = [line for at, line in enumerate(lines) if at not in late]
     return "\n".join([*others, *(lines[at] for at in sorted(late) if at < len(lines) and lines[at].strip())])
 
 
-def _fit_for_a_record(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:
+def _masked_tests(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:
     """With messages masked, as long as there is room for them: a project may have thousands of tests."""
     room = MAX_MESSAGES
     for test in tests:

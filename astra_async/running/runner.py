@@ -30,7 +30,7 @@ from astra_async.running.admission import Admission, FairPermits, Stopped
 from astra_async.running.bookkeeping import Bookkeeping
 from astra_async.running.plan import Speed, in_order
 from astra_async.running.sample import run_sample
-from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, spent
+from astra_async.running.trouble import described, is_cancelled, kind_of, spent, to_astra_error
 from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
 
@@ -287,7 +287,7 @@ class Runner:
     def _handle_failure(self, raised: BaseException, passage: Passage) -> None:
         """The sample has no final line: say why, and whether its model or the run ends with it."""
         key = passage.key
-        error = as_trouble(raised, "grading" if passage.is_answered else "asking")
+        error = to_astra_error(raised, "grading" if passage.is_answered else "asking")
         if isinstance(error, StorageError):
             self.stop_with_error(error)  # the sample is not missing: its answer is kept (see RunDirectory)
             return

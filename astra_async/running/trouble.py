@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from astra_async.errors import ProjectError, ProviderError, SandboxError, StorageError
 from astra_async.redaction import one_line
 
-_Happening = Literal["budget", "contradicted", "output_lost", "publish_failed", "sandbox_retry", "spent"]
+_RunnerEvent = Literal["budget", "contradicted", "output_lost", "publish_failed", "sandbox_retry", "spent"]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from astra_async.types import Trouble
     from astra_async.types.pools import EventKind
 
-    RecordedKind = EventKind | Trouble | _Happening
+    RecordedKind = EventKind | Trouble | _RunnerEvent
     Stage = Literal["asking", "grading"]
 
 # What a line of events.jsonl tells, by its kind.
@@ -90,7 +90,7 @@ def spent(error: AstraError) -> dict[str, object]:
     }
 
 
-def as_trouble(raised: BaseException, stage: Stage) -> AstraError:
+def to_astra_error(raised: BaseException, stage: Stage) -> AstraError:
     """What a sample's record says of any exception; one that no package should raise becomes its stage's."""
     error = raised
     while isinstance(error, BaseExceptionGroup):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.answers.lenient import read_answer
 from astra_async.asking.feedback import Secrets, answer_text, build_feedback, conversation_sha256
 from astra_async.overlay import anchored
-from astra_async.running.evidence import by_stream
+from astra_async.running.evidence import stderr_last
 from astra_async.types import Exchange, Solution, is_last
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ async def _feedback(
     result = directory.result(last)
     expected = await grading.expectations.of(prepared, grading.images[prepared.problem.id])
     secrets = await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests)  # not to be said
-    output = by_stream(*directory.output(result, last)) if mode == "full" else ""
+    output = stderr_last(*directory.output(result, last)) if mode == "full" else ""
     standing = _standing(last, directory)
     return await asyncio.to_thread(build_feedback, result, output, secrets, mode=mode, standing=standing)
 

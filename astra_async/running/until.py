@@ -53,7 +53,7 @@ class Deciding:
         self._record: dict[str, Any] = directory.run["deciding"]
         self._found: list[Compared] = []
         self.message = ""
-        self._tell({})
+        self._update_message({})
 
     @property
     def rounds(self) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class Deciding:
 
     def begin(self, end: int) -> tuple[str, ...]:
         """Plan the round up to `end` samples, in run.json too; the models that take part."""
-        going = tuple(name for name in self._models if self._goes_on(name))
+        going = tuple(name for name in self._models if self._continues(name))
         planned = self._record.setdefault("planned", {})
         planned |= {name: max(end, planned.get(name, 0)) for name in going}
         self._directory.save()
@@ -100,14 +100,14 @@ class Deciding:
             )
         self._record["looks"] = looks
         cost_usd = {(entry.model, entry.format): mean_cost_usd(entry) for entry in entries_of([run])}
-        self._tell(cost_usd)
+        self._update_message(cost_usd)
         self._directory.save()
 
-    def _tell(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
+    def _update_message(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
         found = self._found or as_recorded(self._record, self._directory.run["formats"])
         self.message = in_words(self._record, found, ahead(self._record, found, cost_usd))
 
-    def _goes_on(self, model: str) -> bool:
+    def _continues(self, model: str) -> bool:
         mine = [each for each in self._found if model in (each.a, each.b)]
         return not mine or any(each.state == "open" for each in mine)
 
