@@ -23,7 +23,7 @@ from astra_async.redaction.spelled import MASK
 from astra_async.running.description import recorded_call
 from astra_async.running.directory import PARENT_FILES, opened_run
 from astra_async.running.problem_set import data_config
-from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
+from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, valid_records
 from astra_async.running.spool import (
     lock_directory,
     make_private,
