@@ -128,7 +128,7 @@ def test_a_torn_last_line_is_cut_off_and_told(tmp_path: Path) -> None:
     with (tmp_path / "outputs.jsonl").open("ab") as stream:
         stream.write(b'{"schema":1,"model":"m","outp')
     with closing(RunDirectory.open(tmp_path)) as directory:
-        assert directory.warnings == ["outputs.jsonl: a torn last line of 29 bytes was cut off"]
+        assert directory.warnings == ["outputs.jsonl: removed an incomplete last line of 29 bytes"]
     assert len(lines(tmp_path, "outputs.jsonl")) == 2
 
 
