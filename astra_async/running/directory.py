@@ -9,8 +9,8 @@ Invariants:
   recorded even if its output cannot be written.
 - A disk error does not lose paid answers. If the disk is full, a reserve of RESERVE_BYTES is freed. A line
   that still cannot be written is spooled: kept in memory, retried with every further line, and finally
-  written to another folder (see `rescue`), from which the next opening recovers it. If `exhausted` is set, the runner
-  sends no more requests.
+  written to another folder (see `rescue`), from which the next opening recovers it. If `exhausted` is set,
+  the runner sends no more requests.
 - `run.json` only grows: models, formats, problems and samples are added. A setting that already has results
   cannot be changed (ConflictError).
 """
@@ -145,8 +145,8 @@ class RunDirectory:
 
         `on_result` is called with each recorded final line. With `turns`, follow-up turns can be recorded
         and outputs read; `on_turn` is called with each final line of a turn. With `agents`, the requests of
-        agents can be recorded. `spare` is a folder on another disk for paid lines that cannot be written here. If
-        `spare` is None or fails, the folder for temporary files is used.
+        agents can be recorded. `spare` is a folder on another disk for paid lines that cannot be written
+        here. If `spare` is None or fails, the folder for temporary files is used.
 
         Raises ConflictError (used by another process, conflicting lines, another schema) or StorageError.
         """

@@ -116,6 +116,6 @@ def test_no_other_directory_is_graded_in(tmp_path: Path) -> None:
         _found(parent, others, {"run_id": "another"})
     mine.mkdir()
     (mine / "problems.csv").write_text("id,problem_statement,project\n")
-    with pytest.raises(UsageError, match=r"problems\.csv there is no run's"):
+    with pytest.raises(UsageError, match=r"overwrite problems\.csv"):
         _found(parent, mine, RUN)
     assert not (mine / "run.json").exists()
