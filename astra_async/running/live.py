@@ -1,8 +1,8 @@
-"""live.json: how a run stands at this moment, for other processes to read.
+"""live.json: the current state of a run, for other processes.
 
-Rewritten as a whole at most twice a second, and less often where gathering it would take over SHARE of a
-core's time. It promises nothing: a disk that refuses or hangs costs the run nothing, a killed run leaves the
-last one behind. Readers go by `at` and `pid` (see docs/formats.md).
+The file is replaced atomically at most twice a second, and less often if building its content would take
+more than SHARE of one core's time. Writing is best effort: a disk that fails or hangs does not affect the
+run, and a killed run leaves its last file. Readers check `at` and `pid` (see docs/formats.md).
 """
 
 from __future__ import annotations
@@ -35,15 +35,19 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SHARE = 0.002
 _INTERVAL_S = 0.5
-_CONTAINERS = {"busy": "running", "ahead": "ahead", "slots": "slots"}  # as a sandbox calls them
-_CLOSE_TIMEOUT_S = 1.0  # for a disk that does not answer, at the end
+_CONTAINERS = {
+    "busy": "running",
+    "ahead": "ahead",
+    "slots": "slots",
+}  # field in live.json: attribute of the sandbox
+_CLOSE_TIMEOUT_S = 1.0  # maximum wait for a hanging disk when the run ends
 
 
 @asynccontextmanager
 async def kept_live(run: OpenRun) -> AsyncIterator[None]:
-    """Keep live.json while this is open; at the end it says that the run has ended."""
+    """Keep live.json up to date while the context is open; the last version has `ended: true`."""
     path, since = run.runner.directory.path / "live.json", now_utc()
-    disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # a disk that hangs holds up nothing here
+    disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # a hanging disk blocks only this thread
     keeping = asyncio.create_task(_rewrite_regularly(run, path, disk, since))
     try:
         yield
@@ -72,7 +76,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[str, Any]:
-    """The content of live.json (docs/formats.md)."""
+    """Return the content of live.json (docs/formats.md)."""
     runner, tally, turns = run.runner, run.runner.tally, run.runner.tally.turns
     done, missing = tally.final if run.sandbox else tally.answered, tally.missing.total()
     return {

@@ -261,7 +261,7 @@ class LineSpool:
                 log.sync()
                 path.unlink()
                 yield f"{log.path.name}: recovered lines of an earlier invocation from {path}" + (
-                    f"; {late} outdated answers, whose samples were answered again: only the cost was recorded"
+                    f"; {late} outdated answers, replaced by newer ones: only their cost was recorded"
                     if late
                     else ""
                 )
