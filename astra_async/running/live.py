@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SHARE = 0.002
 _INTERVAL_S = 0.5
-_CONTAINERS = {
-    "busy": "running",
-    "ahead": "ahead",
-    "slots": "slots",
-}  # field in live.json: attribute of the sandbox
+# Fields in live.json, with the attributes of the sandbox.
+_CONTAINERS = {"busy": "running", "ahead": "ahead", "slots": "slots"}
 _CLOSE_TIMEOUT_S = 1.0  # maximum wait for a hanging disk when the run ends
 
 

@@ -97,7 +97,7 @@ def lock_cache(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UsageError(
-                f"an astra command that uses {folder} and its images is running; nothing was removed: wait for"
+                f"nothing was removed: another astra command is using {folder} and its images; wait for"
                 " it to end and repeat this command"
             ) from error
         yield

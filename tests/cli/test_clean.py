@@ -111,7 +111,7 @@ def test_nothing_goes_while_a_run_is_under_way(tmp_path: Path) -> None:
     assert run.stdout.readline() == "held\n"
     done = clean(tmp_path, "--caches", "--yes")
     assert done.returncode == 2
-    assert "is under way" in done.stderr
+    assert "another astra command is using" in done.stderr
     assert files(tmp_path) == {*OURS, *FOREIGN}
     run.kill()
     run.wait()
