@@ -49,7 +49,7 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
         ("run --model openai/a --base-url x --dry-run", 2, "--base-url x: an http:// or https:// URL"),
         ("run --model simulated/steady --samples many --dry-run", 2, "--samples many: a whole number"),
         ("run --out x --sampels 3", 2, "No such option '--sampels'"),
-        ("run --out x --model simulated/nobody", 2, "no such simulated model; there are steady, erratic"),
+        ("run --out x --model simulated/nobody", 2, "unknown simulated model; choose one of steady, erratic"),
         ("run --out x --model simulated/steady --column id=qid", 2, "--column needs a problems CSV"),
         ("run --out x --model simulated/steady --projects p", 2, "--projects needs a problems CSV"),
         ("report .", 2, "no run.json there"),
