@@ -172,8 +172,8 @@ def _check_rule(directory: RunDirectory, record: Mapping[str, Any]) -> None:
     began = f"astra_async {record['made_by']}, which" if "made_by" in record else "the astra_async that"
     raise ConflictError(
         f"{directory.path}: its interim analyses use version {rule} of the decision rule, but this"
-        f" astra_async has version {RULE}; continue with {began} started the run, remove --until to run all samples, or"
-        " use a new directory"
+        f" astra_async has version {RULE}; continue with {began} started the run,"
+        " remove --until to run all samples, or use a new directory"
     )
 
 
