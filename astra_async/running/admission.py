@@ -82,7 +82,7 @@ class Admission:
         self._changed.set()
 
     def leave(self, key: AnswerKey, *, answered: bool) -> None:
-        """Remove a finished or failed sample from the counters."""
+        """Stop counting a sample that finished or failed."""
         self._count(key, -1, answered=answered)
         self._changed.set()
 
@@ -102,10 +102,9 @@ class Stopped(Exception):  # noqa: N818 - not an error: the next invocation cont
 
 @dataclass(slots=True)
 class Passage:
-    """Admission of one sample to its stages.
+    """One sample under way, counted in its model's Admission until `leave` is called.
 
-    The sample is counted in its model's Admission until `leave` is called. Every stage raises Stopped
-    instead of starting if the run is stopping.
+    The sample acquires its slots and permits here. The methods raise Stopped instead if the run is stopping.
     """
 
     admission: Admission

@@ -345,7 +345,10 @@ class RunDirectory:
         self._spool.rescue_then(self._open.close)
 
     def rescue(self) -> None:
-        """Write the spooled lines to their logs, or else to another folder, named by the StorageError."""
+        """Write the spooled lines to their logs, or else to another folder.
+
+        Raises StorageError, which names the files in the other folder.
+        """
         self._spool.rescue()
 
     def discard_if_unused(self) -> None:

@@ -86,14 +86,14 @@ async def open_tests(opening: RunOpening, prepared: Mapping[str, Prepared]) -> T
         there, failed, making = await cluster.provide(prepared, config.image, failures=failures, also=also)
         if making is None:
             return Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
-        close_later(stack, say, "the making of images", making.close)
+        close_later(stack, say, "the image builds", making.close)
         return replace(_tests(cluster, making), cluster=cluster)
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
     sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
     close_later(stack, say, "the sandbox", sandbox.close)
     images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, failures=failures)
-    close_later(stack, say, "the making of images", images.close)
+    close_later(stack, say, "the image builds", images.close)
     return replace(_tests(sandbox, images), engine=sandbox.engine)
 
 
@@ -123,7 +123,7 @@ async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
 
 
 def open_grading(opening: RunOpening, tests: Tests, lenient: LenientParser) -> Grading:
-    """Return the parts that grade answers: expected tests, time-out repetitions, earlier verdicts."""
+    """Return the parts that grade answers: expected tests, repetition of timeouts, verdicts to reuse."""
     config, directory, recorded = opening.config, opening.directory, opening.recorded
     sandbox = tests.sandbox
     exclusive, run = Exclusive(sandbox, alone=sandbox.alone), directory.run

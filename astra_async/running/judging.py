@@ -178,7 +178,7 @@ class Judging:
                 continue
             self._record(request, completion, evidence)
             if self.tally.judged % 100 == 0:
-                say(f"{self.tally.judged:,} of {self.tally.planned:,} failed samples are judged")
+                say(f"{self.tally.judged:,} of {self.tally.planned:,} failed samples judged")
 
     def _record(self, request: ModelRequest, completion: Completion, evidence: Exhibits) -> None:
         judgement = read_judgement(completion.text, evidence)

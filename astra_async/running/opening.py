@@ -275,7 +275,7 @@ def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | 
         # Keep at least one slot: its test run reports the error if no node comes back.
         sandbox.on_slots = lambda slots: runner.permits.resize(GRADINGS_PER_PLACE * max(1, slots))
     runner.dead |= {
-        name: PoolUnusable(f"{name}: has no answer in the parent run")
+        name: PoolUnusable(f"{name}: the parent run has no answer of this model")
         for name in plan.models
         if name not in setup.asking.pools
     }
@@ -305,7 +305,7 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
     for model, pool in run.pools.items():
         recorded_usd = runner.directory.recorded_usd[model] + (agents.log.paid_usd[model] if agents else 0.0)
         if cost_usd := unrecorded_usd(pool, recorded_usd):
-            runner.note("spent", model=model, cost_usd=cost_usd, detail="calls that ended without a record")
+            runner.note("spent", model=model, cost_usd=cost_usd, detail="requests without another record")
 
 
 async def _with_models(opening: RunOpening, tests: Tests | None) -> RunOpening:

@@ -172,7 +172,7 @@ class Plan:
     caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:
-        """Yield the model's samples in passes of blocks (docs/development/decisions.md)."""
+        """Yield the model's samples in request order (see "blocks" in docs/development/decisions.md)."""
         for problem_id, sample in passes(self.problem_ids, self.samples, self.blocks.get(model, 1)):
             for fmt in self.formats:
                 yield SampleKey(model, fmt, problem_id, sample)
@@ -237,7 +237,7 @@ class Speed:
         """
         now = self._clock()
         self._seen.append((now, answered, final))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_S:  # noqa: PLR2004 - keep one to compare with
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_S:  # noqa: PLR2004 - a rate needs two entries
             self._seen.popleft()
         then, answered_then, final_then = self._seen[0]
         minutes = (now - then) / 60
@@ -250,7 +250,7 @@ class Speed:
         return final > self._began_with[1]
 
     def left_s(self, done: int, planned: int, *, graded: bool = True) -> float | None:
-        """Estimate the seconds until `planned` samples are done at the average rate; None without a rate."""
+        """Estimate the seconds until `planned` samples are done; None before the first one is done."""
         fresh = done - self._began_with[1 if graded else 0]
         return self.elapsed_s / fresh * (planned - done) if fresh > 0 else None
 

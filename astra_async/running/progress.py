@@ -37,7 +37,7 @@ _RECENT_S = 600.0  # window for the rate of verdicts in a run directory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
-    """An open run: input of `drive`, of the display and of live.json."""
+    """A run that is open; `drive` runs it, and the display and live.json show its progress."""
 
     config: RunConfig
     runner: Runner

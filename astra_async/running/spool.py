@@ -182,7 +182,7 @@ class LineSpool:
         except OSError as error:
             self.reserve.unlink(missing_ok=True)
             raise StorageError(
-                f"{self.reserve.parent}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
+                f"{self.reserve.parent}: {error.strerror}; free at least {RESERVE_BYTES // 2**20} MB of disk space"
             ) from error
 
     def free_reserve(self) -> None:
@@ -238,7 +238,9 @@ class LineSpool:
         try:
             self.rescue()
         except StorageError:
-            with contextlib.suppress(StorageError):  # the first error names the files with the lines
+            with contextlib.suppress(
+                StorageError
+            ):  # report the first error, because it names the spool files
                 close()
             raise
         close()
@@ -279,8 +281,8 @@ class LineSpool:
             else:
                 return path
         raise StorageError(
-            f"{log.path}: paid answers are lost because neither this disk nor"
-            f" {' nor '.join(map(str, self._folders))} could be written"
+            f"{log.path}: paid answers could not be saved, neither here nor in"
+            f" {' nor in '.join(map(str, self._folders))}; free disk space and check the permissions"
         ) from refused
 
     def _spool_path(self, folder: Path, log: AppendLog) -> Path:

@@ -175,7 +175,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_asked(tmp_path: Path)
     mount.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(mount)], check=True)
     try:
-        with pytest.raises(StorageError, match="16 MB must be free"):
+        with pytest.raises(StorageError, match="free at least 16 MB"):
             RunDirectory.open(mount / "run")
     finally:
         subprocess.run(["umount", str(mount)], check=True)
