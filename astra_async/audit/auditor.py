@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from astra_async.audit.mutants import Suite
     from astra_async.config import RunConfig
     from astra_async.prepare import Prepared
-    from astra_async.running.recorded import Place
+    from astra_async.running.recorded import ByteRange
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import AnswerKey, Changed, ExpectedTest, Limits, NamedOutcome, Sandbox
 
@@ -154,7 +154,7 @@ class RecordedSolution:
 
     key: SolutionKey
     passed: frozenset[str]
-    answer: Place
+    answer: ByteRange
     samples: list[SampleKey] = field(default_factory=list)
 
     def line(self, **fields: Any) -> AuditLine:
@@ -188,7 +188,7 @@ def passed_names(tests: Iterable[NamedOutcome]) -> set[str]:
 
 def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> list[RecordedSolution]:
     """Return the graded solutions of the chosen samples, equal ones once."""
-    answers: dict[AnswerKey, Place] = {
+    answers: dict[AnswerKey, ByteRange] = {
         key: place for key, place, _ in valid_records(directory / "completions.jsonl")
     }
     found: dict[SolutionKey, RecordedSolution] = {}

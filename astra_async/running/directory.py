@@ -36,9 +36,9 @@ from astra_async.redaction import mask
 from astra_async.running.recorded import (
     CALLS_NAME,
     TURN_LOG_NAMES,
+    ByteRange,
     CountedTests,
     OnRecord,
-    Place,
     Spent,
     completion_fields,
     completion_from,
@@ -104,14 +104,14 @@ class RunDirectory:
     ) -> None:
         self.path = path
         self.warnings: list[str] = []
-        self.answered: dict[AnswerKey, Place] = {}
-        self.graded: dict[AnswerKey, Place] = {}
+        self.answered: dict[AnswerKey, ByteRange] = {}
+        self.graded: dict[AnswerKey, ByteRange] = {}
         self.counted = CountedTests()
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
         self._has_lost_output = False
-        self._outputs_at: dict[AnswerKey, Place] | None = {} if turns else None
+        self._outputs_at: dict[AnswerKey, ByteRange] | None = {} if turns else None
         self._is_used = False  # this process has recorded or spooled a line
         self._is_discarded = False
         with contextlib.ExitStack() as opened:
@@ -222,7 +222,7 @@ class RunDirectory:
         # Invariant: an answer is on disk and in `answered`, or spooled; the caller need not keep it.
         self.answered[key] = self.keep(log, line)
 
-    def keep(self, log: AppendLog, line: bytes) -> Place:
+    def keep(self, log: AppendLog, line: bytes) -> ByteRange:
         """Append a paid line. Raises StorageError if it cannot be written; the line is spooled then."""
         self._is_used = True
         return self._spool.keep(log, line)

@@ -31,7 +31,7 @@ from astra_async.running.model_pools import (
     unrecorded_usd,
 )
 from astra_async.running.problem_set import cache_root
-from astra_async.running.recorded import Place, readable_records, stored_prompt, valid_records
+from astra_async.running.recorded import ByteRange, readable_records, stored_prompt, valid_records
 from astra_async.running.spool import LineSpool, append
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record
@@ -60,9 +60,9 @@ class FailedSample:
     """A failed sample, with the byte ranges (offset, length) of its recorded lines."""
 
     key: AnswerKey
-    result: Place
-    answer: Place | None
-    outputs: tuple[Place, ...] = ()
+    result: ByteRange
+    answer: ByteRange | None
+    outputs: tuple[ByteRange, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def failed_samples(directory: Path) -> list[FailedSample]:
 
     Answers without a solution are excluded, because there is no code to judge.
     """
-    results: dict[AnswerKey, Place] = {}
+    results: dict[AnswerKey, ByteRange] = {}
     for key, place, record in valid_records(directory / "results.jsonl", check_result):
         results.pop(key, None)  # the last line of a key counts
         if record["status"] == "scored" and record["failure"] is not None:
@@ -97,7 +97,7 @@ def failed_samples(directory: Path) -> list[FailedSample]:
     answers = {
         key: place for key, place, _ in valid_records(directory / "completions.jsonl") if key in results
     }
-    outputs: dict[AnswerKey, tuple[Place, ...]] = {}
+    outputs: dict[AnswerKey, tuple[ByteRange, ...]] = {}
     for key, place, record in valid_records(directory / "outputs.jsonl"):
         if key in results and not record.get("turn"):
             outputs[key] = (*outputs.get(key, ()), place)
@@ -314,5 +314,5 @@ def _test(test: dict[str, Any]) -> str:
     return f"{test['outcome']}: {test['name']}{message}"
 
 
-def _read(path: Path, place: Place) -> dict[str, Any]:
+def _read(path: Path, place: ByteRange) -> dict[str, Any]:
     return read_record(read_at(path, *place))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _OMITTED_IF_EMPTY = ("agent", "unpriced_tier", "priced_usd", "reasoning", "disbelieved_input_tokens")
-Place = tuple[int, int]  # offset and length of a line
+ByteRange = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
 CALLS_NAME = "calls.jsonl"  # model requests of agents
 # Logs of follow-up turns, which exist only if a run has some.
@@ -85,7 +85,7 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
     )
 
 
-def readable_records(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str, Any]]]:
+def readable_records(path: Path, holding: bytes = b"") -> Iterator[tuple[ByteRange, dict[str, Any]]]:
     """Yield the parsable records of a log with their byte ranges.
 
     Other lines are skipped; a resume or a report warns about them. `holding` restricts the result to lines
@@ -106,7 +106,7 @@ def named(path: Path) -> Iterator[dict[str, Any]]:
 
 def valid_records(
     path: Path, check: Callable[[Mapping[str, Any]], object] = lambda _: None
-) -> Iterator[tuple[AnswerKey, Place, dict[str, Any]]]:
+) -> Iterator[tuple[AnswerKey, ByteRange, dict[str, Any]]]:
     """Yield (key, byte range, record) for each record of a log that has a valid key and passes `check`."""
     read = key_reader(path.name)
     for place, record in readable_records(path):
@@ -263,7 +263,7 @@ def ignore(_: Mapping[str, Any]) -> None:
 
 
 def index_log(
-    path: Path, index: dict[AnswerKey, Place], check: OnRecord, on_record: OnRecord = ignore
+    path: Path, index: dict[AnswerKey, ByteRange], check: OnRecord, on_record: OnRecord = ignore
 ) -> Iterator[str]:
     """Add the byte range of each valid line to the index, and call `on_record` with its record.
 
@@ -295,9 +295,9 @@ def index_log(
     yield from disbelieved.warnings(index.__contains__)
 
 
-def outputs_at(path: Path) -> dict[AnswerKey, Place]:
+def outputs_at(path: Path) -> dict[AnswerKey, ByteRange]:
     """Return the byte range of the last output of each key."""
-    found: dict[AnswerKey, Place] = {}
+    found: dict[AnswerKey, ByteRange] = {}
     for place, record in readable_records(path):
         with contextlib.suppress(Flaw):
             found[read_turn_key(record) if record.get("turn") else read_key(record)] = place

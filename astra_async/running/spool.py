@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from astra_async.log import AppendLog
-    from astra_async.running.recorded import OnRecord, Place
+    from astra_async.running.recorded import ByteRange, OnRecord
     from astra_async.types import AnswerKey
 
 
@@ -191,7 +191,7 @@ class LineSpool:
             with contextlib.suppress(OSError):
                 self.reserve.unlink(missing_ok=True)
 
-    def keep(self, log: AppendLog, line: bytes) -> Place:
+    def keep(self, log: AppendLog, line: bytes) -> ByteRange:
         """Append a paid line. Raises StorageError if it cannot be written; the line is spooled then."""
         try:
             place = log.append_line(line)
@@ -290,7 +290,7 @@ class LineSpool:
 
 
 def recover_line(
-    log: AppendLog, line: bytes, *, events: AppendLog, answered: dict[AnswerKey, Place], count: OnRecord
+    log: AppendLog, line: bytes, *, events: AppendLog, answered: dict[AnswerKey, ByteRange], count: OnRecord
 ) -> bool:
     """Append a line that an earlier process spooled to its log; return False for an outdated answer.
 
