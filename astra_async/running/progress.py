@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from astra_async.listing import some
 from astra_async.running.description import missing_cells
-from astra_async.running.recorded import Spent, named, readable_records, spent, valid_records
+from astra_async.running.recorded import Spent, readable_records, record_headers, spent, valid_records
 from astra_async.types import Trouble
 from astra_async.types.records import Flaw, read_key
 from astra_async.types.run_record import read_run
@@ -235,7 +235,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
 def answered_keys(path: Path) -> set[AnswerKey]:
     """Return the samples with an answer in a run directory; empty if the directory does not exist."""
     keys: set[AnswerKey] = set()
-    for record in named(path / "completions.jsonl"):
+    for record in record_headers(path / "completions.jsonl"):
         with suppress(Flaw):
             keys.add(read_key(record))
     return keys

@@ -97,7 +97,7 @@ def readable_records(path: Path, holding: bytes = b"") -> Iterator[tuple[ByteRan
                 yield (offset, len(line)), read_record(line)
 
 
-def named(path: Path) -> Iterator[dict[str, Any]]:
+def record_headers(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the key and cost fields of each parsable record of a log (`read_named`)."""
     for _, _, line in scan(path):
         with contextlib.suppress(Flaw):
@@ -175,7 +175,7 @@ def spent(directory: Path) -> dict[str, Spent]:
     """Return the tokens of recorded answers, and the cost of answers and failed requests, by model."""
     found: dict[str, Spent] = {}
     for name in ANSWER_LOGS:
-        for record in named(directory / name):
+        for record in record_headers(directory / name):
             count_spent(found, record)
     count_other_calls(found, directory)
     return found
@@ -183,7 +183,7 @@ def spent(directory: Path) -> dict[str, Spent]:
 
 def count_other_calls(found: dict[str, Spent], directory: Path) -> None:
     """Add the tokens and cost of agents' requests, and the cost of failed requests."""
-    for record in named(directory / CALLS_NAME):
+    for record in record_headers(directory / CALLS_NAME):
         _count(found, record)
     for _, record in readable_records(directory / "events.jsonl", b'"cost_usd"'):
         count_spent(found, record)
