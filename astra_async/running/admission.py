@@ -63,7 +63,7 @@ class Admission:
             self._changed.clear()
             await self._changed.wait()
 
-    def passage(self, key: AnswerKey) -> Passage:
+    def start(self, key: AnswerKey) -> Passage:
         """Count a sample or a follow-up turn as started.
 
         Limits are not checked here: a follow-up turn starts even if its model is at a limit. A

@@ -220,7 +220,7 @@ class Runner:
             if key is None or (answered and self.setup.grading is None):
                 continue
             await admission.wait_for_slot(answered=answered)
-            samples.create_task(self._run_with_turns(admission.passage(key)))
+            samples.create_task(self._run_with_turns(admission.start(key)))
 
     def _admission(self, model: str, *, by_agent: bool) -> Admission:
         if (model, by_agent) not in self._admissions:
@@ -249,7 +249,7 @@ class Runner:
             following = self.setup.turns.next(passage.key.first, self.directory)
             if following is None:
                 return
-            passage = passage.admission.passage(following)
+            passage = passage.admission.start(following)
 
     def _skip_if_impossible(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count the key as missing if it cannot succeed; return True if so."""
