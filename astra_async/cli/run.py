@@ -22,7 +22,7 @@ from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.listing import some
-from astra_async.running.description import commands_to_finish, missing_cells, typed
+from astra_async.running.description import commands_to_finish, missing_cells, shell_command
 from astra_async.running.progress import view_of
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ async def _bring_about(call: Invocation, stopper: Stopper, ours: list[RunDirecto
     except asyncio.CancelledError:
         if stopper.received is None:
             raise
-        call.say(f"stopped before anything was asked; it begins with: {typed(call.config.command)}")
+        call.say(f"stopped before anything was asked; it begins with: {shell_command(call.config.command)}")
         return 128 + stopper.received
 
 

@@ -49,10 +49,10 @@ def recorded_command(config: RunConfig, problem_ids: Sequence[str]) -> dict[str,
         "problems": list(problem_ids),
         "samples": config.samples,
     }
-    return {typed(config.command): plan}
+    return {shell_command(config.command): plan}
 
 
-def typed(words: Sequence[str]) -> str:
+def shell_command(words: Sequence[str]) -> str:
     """Join the words into a shell command with quoting; secrets are masked."""
     return shlex.join(public_url(word) if "://" in word else mask(word) for word in words)
 

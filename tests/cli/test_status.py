@@ -17,7 +17,7 @@ from astra_async.cli.status import status
 from astra_async.errors import UsageError
 from astra_async.fingerprint import Parts
 from astra_async.redaction import keep_secret
-from astra_async.running.description import commands_to_finish, typed
+from astra_async.running.description import commands_to_finish, shell_command
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import Spent
 from astra_async.types import Completion, Result, SampleKey, Usage
@@ -190,7 +190,7 @@ def test_a_secret_that_was_typed_is_not_kept() -> None:
         "--seed",
         "hunter2hunter2",
     )
-    assert typed(words) == "astra run --problems 'https://host/p.csv?token=***&alt=1' --seed '***'"
+    assert shell_command(words) == "astra run --problems 'https://host/p.csv?token=***&alt=1' --seed '***'"
 
 
 def test_a_sample_is_missing_until_it_is_answered(tmp_path: Path) -> None:
