@@ -182,7 +182,7 @@ class LineSpool:
         except OSError as error:
             self.reserve.unlink(missing_ok=True)
             raise StorageError(
-                f"{self.reserve.parent}: {error.strerror}; free at least {RESERVE_BYTES // 2**20} MB of disk space"
+                f"{self.reserve.parent}: {error.strerror}; free at least {RESERVE_BYTES // 2**20} MB"
             ) from error
 
     def free_reserve(self) -> None:

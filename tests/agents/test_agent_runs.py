@@ -222,7 +222,6 @@ async def test_a_limit_of_its_calls_ends_the_agent_wherever_it_is(tmp_path: Path
 
 @docker
 async def test_an_agent_that_fails_is_graded_and_one_that_never_asked_is_trouble(tmp_path: Path) -> None:
-
     async with at_work(agent("ask; echo it >it; echo why; exit 7"), tmp_path) as (_, ask):
         done = await ask(OneSample(tmp_path))
     assert done.agent
@@ -257,7 +256,6 @@ async def test_trouble_of_the_model_is_raised_and_a_stop_cuts_the_agent(tmp_path
 
 @docker
 async def test_a_cancelled_sample_leaves_nothing(tmp_path: Path) -> None:
-
     async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
         asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
         await sample.answered.wait()
@@ -284,7 +282,6 @@ async def test_a_cancelled_sample_leaves_nothing(tmp_path: Path) -> None:
 async def test_whatever_an_agent_does_there_is_an_answer_and_nothing_is_left(
     tmp_path: Path, command: str, ends: set[str], files: dict[str, str] | None
 ) -> None:
-
     async with at_work(agent(command), tmp_path, minutes=15 / 60) as (_, ask):
         done = await ask(OneSample(tmp_path))
     assert done.agent
@@ -294,7 +291,6 @@ async def test_whatever_an_agent_does_there_is_an_answer_and_nothing_is_left(
 
 @docker
 async def test_a_container_that_is_killed_from_outside_is_trouble(tmp_path: Path) -> None:
-
     async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
         asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
         await sample.answered.wait()
@@ -363,7 +359,6 @@ def test_a_command_that_fails_at_once_is_shown_without_the_shells_own_words() ->
 
 @docker
 async def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Path) -> None:
-
     gateway = Gateway()
     async with (
         _closing(gateway),

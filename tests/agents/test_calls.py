@@ -17,7 +17,7 @@ from astra_async.agents.model_calls import BodyRefused, ContextFull, SampleEnds
 from astra_async.errors import ProviderError, RequestRejected, StorageError, TransientError
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import spent
-from astra_async.types.agents import AgentLimits, Dialogue, Message, NativeBody, ToolResult
+from astra_async.types.agents import AgentLimits, Dialogue, Message, NativeBody, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,6 @@ async def test_an_answer_is_on_disk_before_it_is_given_and_found_again(tmp_path:
 async def test_where_a_replay_goes_another_way_it_goes_on_live_and_says_what_was_paid_twice(
     tmp_path: Path,
 ) -> None:
-
     pool = Scripted(numbered)
     calls = calls_of(tmp_path, pool)
     await calls.answer(asking("first"))
@@ -88,10 +87,35 @@ async def test_what_tools_gave_out_does_not_part_a_replay_from_its_record(tmp_pa
     assert len(pool.asked) == 1
 
 
+@pytest.mark.parametrize("native", [False, True])
+async def test_ids_that_a_client_makes_do_not_part_a_replay_from_its_record(
+    tmp_path: Path, *, native: bool
+) -> None:
+    def asked(number: str) -> Dialogue | NativeBody:
+        made = ToolCall(id=f"glob_{number}", name="glob", arguments="{}")
+        if not native:
+            return Dialogue(messages=(
+                Message(role="user", text="Fix it."),
+                Message(role="assistant", calls=(made,)),
+                Message(role="user", results=(ToolResult(call=made, text="a.py"),)),
+            ))  # fmt: skip
+        call = {"id": made.id, "name": "glob", "args": {}}
+        answer = {"id": made.id, "name": "glob", "response": {"output": "a.py"}}
+        return NativeBody(fields={"contents": [
+            {"role": "user", "parts": [{"text": "Fix it."}]},
+            {"role": "model", "parts": [{"functionCall": call}]},
+            {"role": "user", "parts": [{"functionResponse": answer}]},
+        ]})  # fmt: skip
+
+    pool = Scripted(numbered)
+    await calls_of(tmp_path, pool).answer(asked("1764331200123"))
+    assert (await calls_of(tmp_path, pool).answer(asked("1764331200999"))).text == "answer 0"
+    assert len(pool.asked) == 1
+
+
 async def test_a_repeated_request_joins_the_call_under_way_even_when_its_client_has_gone(
     tmp_path: Path,
 ) -> None:
-
     pool = Scripted(numbered)
     pool.may_answer.clear()
     calls = calls_of(tmp_path, pool)
@@ -108,7 +132,6 @@ async def test_a_repeated_request_joins_the_call_under_way_even_when_its_client_
 
 
 async def test_an_answer_that_nobody_received_is_given_to_the_next_that_asks_the_same(tmp_path: Path) -> None:
-
     pool = Scripted(numbered)
     calls = calls_of(tmp_path, pool)
     step = await calls.step(asking("first"))
@@ -123,7 +146,6 @@ async def test_an_answer_that_nobody_received_is_given_to_the_next_that_asks_the
     ("limits", "end"), [(AgentLimits(steps=2), "steps"), (AgentLimits(usd=0.02, steps=None), "cost")]
 )
 async def test_a_limit_ends_the_sample(tmp_path: Path, limits: AgentLimits, end: str) -> None:
-
     pool = Scripted(numbered)
     calls = calls_of(tmp_path, pool, limits=limits)
     await calls.answer(asking("a"))
@@ -135,7 +157,6 @@ async def test_a_limit_ends_the_sample(tmp_path: Path, limits: AgentLimits, end:
 
 
 async def test_a_full_context_ends_the_sample_unless_the_agent_shortens_it(tmp_path: Path) -> None:
-
     calls = calls_of(tmp_path, Scripted(lambda *_: answered(finish_reason="context_exceeded")))
     for text in ("a long conversation", "a shorter one", "short"):
         with pytest.raises(ContextFull):
@@ -242,7 +263,6 @@ async def test_a_refusal_that_is_not_of_the_agents_doing_is_trouble(tmp_path: Pa
 
 
 async def test_a_torn_last_line_is_cut_and_its_call_asked_again(tmp_path: Path) -> None:
-
     pool = Scripted(numbered)
     calls = calls_of(tmp_path, pool)
     await calls.answer(asking("a"))
@@ -280,7 +300,6 @@ async def test_a_call_that_the_disk_refuses_is_held_and_found_by_the_next_proces
 
 
 async def test_whole_requests_are_read_back_from_what_was_recorded_of_them(tmp_path: Path) -> None:
-
     calls = calls_of(tmp_path, Scripted(numbered))
     said = ["a" * 5_000]
     for number in range(6):
@@ -295,7 +314,6 @@ async def test_whole_requests_are_read_back_from_what_was_recorded_of_them(tmp_p
 
 
 async def test_the_pool_is_told_what_is_new_and_what_a_cache_may_hold(tmp_path: Path) -> None:
-
     pool = Scripted(numbered)
     calls = calls_of(tmp_path, pool)
     await calls.answer(asking("a" * 10_000))

@@ -78,7 +78,6 @@ async def said_to(speaks: str, token: str, session: aiohttp.ClientSession, dialo
 
 @every_interface
 async def test_an_agent_of_each_interface_works_with_a_model_of_another(tmp_path: Path, speaks: str) -> None:
-
     pool = Scripted(two_calls)
     async with behind(tmp_path, pool, spec="bedrock/anthropic.claude") as there:
         opening = Dialogue(system="Work.", tools=(TOOL,), messages=(Message(role="user", text="Fix it."),))
@@ -110,7 +109,6 @@ async def test_an_agent_of_each_interface_works_with_a_model_of_another(tmp_path
 
 @every_interface
 async def test_an_answer_without_stream_is_one_object(tmp_path: Path, speaks: str) -> None:
-
     async with behind(tmp_path, Scripted(two_calls), spec="bedrock/x") as there:
         reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers())
         assert (reply.status, reply.content_type) == (200, "application/json")
@@ -134,7 +132,6 @@ async def test_a_model_of_the_same_interface_gets_the_agents_own_body_and_the_ag
 
 @every_interface
 async def test_a_limit_is_a_400_with_one_sentence(tmp_path: Path, speaks: str) -> None:
-
     limits = AgentLimits(steps=0)
     async with behind(tmp_path, Scripted(two_calls), limits=limits) as there:
         reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers())
@@ -232,7 +229,6 @@ async def test_a_client_that_goes_and_asks_again_is_given_what_was_paid_for(
 
 
 async def test_probes_are_answered_here(tmp_path: Path) -> None:
-
     pool = Scripted(two_calls)
     async with behind(tmp_path, pool) as there:
         quota = {"max_tokens": 1, "messages": [{"role": "user", "content": "quota"}], "model": "haiku"}
@@ -251,7 +247,6 @@ async def test_probes_are_answered_here(tmp_path: Path) -> None:
 
 @every_interface
 async def test_a_key_that_is_nobodys_gets_nothing(tmp_path: Path, speaks: str) -> None:
-
     pool = Scripted(two_calls)
     async with behind(tmp_path, pool) as there:
         for headers in ({}, {"x-api-key": "astra-wrong"}, {"Authorization": "Bearer"}):
@@ -265,7 +260,6 @@ async def test_a_key_that_is_nobodys_gets_nothing(tmp_path: Path, speaks: str) -
 async def test_a_body_that_makes_no_sense_is_refused_and_costs_nothing(
     tmp_path: Path, speaks: str, body: bytes
 ) -> None:
-
     pool = Scripted(two_calls)
     async with behind(tmp_path, pool, spec="bedrock/x") as there:
         reply = await there.session.post(URL + PATHS[speaks], data=body, headers=there.headers())
@@ -275,7 +269,6 @@ async def test_a_body_that_makes_no_sense_is_refused_and_costs_nothing(
 
 
 async def test_a_body_of_many_megabytes_goes_through(tmp_path: Path) -> None:
-
     pool = Scripted(two_calls)
     async with behind(tmp_path, pool) as there:
         body = orjson.dumps({"messages": [{"role": "user", "content": "a" * 20_000_000}]})
@@ -375,7 +368,6 @@ def test_what_the_provider_would_fetch_or_run_is_taken_out_and_named(speaks: str
 
 
 async def test_what_was_taken_out_is_recorded(tmp_path: Path) -> None:
-
     async with behind(tmp_path, Scripted(two_calls)) as there:
         body = {**BODIES["chat"], "tools": [{"type": "web_search"}]}
         await there.session.post(URL + PATHS["chat"], json=body, headers=there.headers())
@@ -385,7 +377,6 @@ async def test_what_was_taken_out_is_recorded(tmp_path: Path) -> None:
 
 
 async def test_many_samples_share_the_socket_and_get_their_own_answers(tmp_path: Path) -> None:
-
     make: Callable[[str], Scripted] = lambda text: Scripted(lambda *_: answered(text))  # noqa: E731
     async with behind(tmp_path, make("one")) as there:
         from scripted import calls_of
@@ -423,7 +414,6 @@ async def test_a_conversation_that_is_too_long_is_told_in_the_providers_words(
 
 
 async def test_codex_hears_of_a_full_context_in_a_stream(tmp_path: Path) -> None:
-
     pool = Scripted(lambda *_: answered("", finish_reason="context_exceeded"))
     async with behind(tmp_path, pool) as there:
         body = {**BODIES["responses"], "stream": True}

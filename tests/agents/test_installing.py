@@ -75,7 +75,7 @@ def test_a_volume_is_known_by_its_name_alone() -> None:
 
 
 def test_what_cannot_be_run_is_said_with_the_remedy() -> None:
-    with pytest.raises(UsageError, match=r"--agent nobody: no agent of that name; there are shell, "):
+    with pytest.raises(UsageError, match="--agent nobody: unknown agent; known are shell, "):
         settings(AgentSettings(name="nobody"))
     with pytest.raises(UsageError, match=r"0\.169\.0 is not installed; run `astra agents install codex`"):
         settings(AgentSettings(name="codex"), volumes=(f"astra-agent_codex_0.168.0_{HASH}",))

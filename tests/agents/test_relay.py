@@ -75,7 +75,6 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_many_connections_carry_megabytes_both_ways_and_end_by_halves(tmp_path: Path) -> None:
-
     async with relay_to(echo, tmp_path) as (boxes, box, _):
         sizes = [3_000_001, *range(24), 70_000]
         command = "\n".join(
@@ -113,7 +112,6 @@ async def test_events_arrive_one_by_one_and_a_silent_reader_holds_up_nobody(tmp_
 
 
 async def test_an_agent_sees_an_open_port_and_nothing_else(tmp_path: Path) -> None:
-
     async with relay_to(echo, tmp_path) as (boxes, box, _):
         assert "perl" not in await said(boxes, box, "cat /proc/*/cmdline | tr '\\0' ' '")
         assert (await said(boxes, box, "ls /sys/class/net")).split() == ["lo"]
@@ -122,7 +120,6 @@ async def test_an_agent_sees_an_open_port_and_nothing_else(tmp_path: Path) -> No
 
 
 async def test_a_gateway_that_is_not_there_is_a_connection_that_breaks(tmp_path: Path) -> None:
-
     async with relay_to(echo, tmp_path) as (boxes, box, relay):
         (tmp_path / "gateway").unlink()
         command = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; read -r -u 3 word || echo over"
@@ -131,7 +128,6 @@ async def test_a_gateway_that_is_not_there_is_a_connection_that_breaks(tmp_path:
 
 
 async def test_a_relay_that_was_killed_is_seen(tmp_path: Path) -> None:
-
     async with relay_to(echo, tmp_path) as (boxes, box, relay):
         every, mode = await boxes.engine.containers(), f"container:{box}"
         (mine,) = [each for each in every if each["HostConfig"]["NetworkMode"] == mode]
@@ -140,7 +136,6 @@ async def test_a_relay_that_was_killed_is_seen(tmp_path: Path) -> None:
 
 
 async def test_a_base_image_without_perl_is_said_with_the_remedy(tmp_path: Path) -> None:
-
     async with asyncio.timeout(PATIENCE_S), containers() as (boxes, base), started(boxes, base) as box:
         name = f"astra-test-no-perl:{secrets.token_hex(4)}"
         without = context(f"FROM {base}\nRUN rm -f /usr/bin/perl\n")

@@ -104,7 +104,6 @@ async def test_a_lone_surrogate_survives_the_way_to_the_helper() -> None:
 
 
 async def test_no_process_is_started_before_an_answer_needs_it_and_one_serves_them_all() -> None:
-
     async with LenientParser() as parser:
         assert helpers() == []
         await parsed(parser, broken(0))
@@ -195,7 +194,6 @@ async def test_a_cancelled_answer_gives_its_reply_to_nobody_else() -> None:
 
 
 async def test_a_reply_that_came_with_the_cancellation_is_not_the_next_answers() -> None:
-
     async with LenientParser() as parser:
         for milliseconds in range(10):
             await parsed(parser, broken(0))

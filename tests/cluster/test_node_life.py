@@ -133,7 +133,6 @@ async def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them()
     ],
 )
 async def test_a_worker_that_does_not_fit_is_refused_by_name(told: Mapping[str, object], why: str) -> None:
-
     head = Head()
     async with a_node(head, told, silent) as node:
         await until(lambda: node.state == "refused")
@@ -187,7 +186,6 @@ class Holding:
 
 
 async def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no_nodes_fault() -> None:
-
     supply = Supply(lambda _: None)
     supply.known = {"a": "", "b": ""}
     supply._settled.set()
@@ -198,7 +196,6 @@ async def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no
 
 
 async def test_a_node_that_joins_gets_what_comes_meanwhile_as_well() -> None:
-
     supply = Supply(lambda _: None)
     node = Holding({"a": "sha256:1", "late": "sha256:2"})
 
@@ -217,7 +214,6 @@ async def test_a_node_that_joins_gets_what_comes_meanwhile_as_well() -> None:
 
 
 async def test_places_come_and_go_with_the_nodes() -> None:
-
     permits = FairPermits(1)
     held: list[int] = []
     leave = asyncio.Event()

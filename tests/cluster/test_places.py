@@ -94,7 +94,6 @@ async def a_cluster(*nodes: ToyNode) -> AsyncIterator[ClusterSandbox]:
 
 
 async def test_no_node_has_more_jobs_than_places_and_all_have_some() -> None:
-
     nodes = [ToyNode(name) for name in "abc"]
     async with a_cluster(*nodes) as sandbox:
         assert sandbox.slots == 6
@@ -130,7 +129,6 @@ async def test_a_run_that_is_alone_has_one_node_and_the_others_go_on() -> None:
 
 
 async def test_a_job_that_ends_every_connection_is_given_up_and_takes_no_other_with_it() -> None:
-
     nodes = [ToyNode(name) for name in "ab"]
     async with a_cluster(*nodes) as sandbox:
         killer = Job(image="i", archive=b"a", command="kill")
@@ -142,7 +140,6 @@ async def test_a_job_that_ends_every_connection_is_given_up_and_takes_no_other_w
 
 
 async def test_a_cancelled_job_gives_its_place_back() -> None:
-
     node = ToyNode("a")
     async with a_cluster(node) as sandbox:
         node.slow.clear()
@@ -157,7 +154,6 @@ async def test_a_cancelled_job_gives_its_place_back() -> None:
 
 
 async def test_a_scheduler_that_is_not_there_is_named() -> None:
-
     with pytest.raises(EngineUnavailable, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
         await ClusterSandbox.open(
             "tcp://127.0.0.1:1", run_id="r", limits=Limits(), sandboxes=1, say=lambda _: None

@@ -82,7 +82,6 @@ def test_a_streamed_answer_is_read_with_its_usage() -> None:
 
 
 async def test_the_watch_hears_of_limits_of_the_first_token_once_and_of_every_character() -> None:
-
     watch = Watch()
     headers = {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59"}
     async with serving(Reply(pieces=[WHOLE[:200], WHOLE[200:]], headers=headers)) as server:

@@ -28,14 +28,12 @@ async def waited(work: Coroutine[object, object, object], *, silence_s: float, w
 
 
 async def test_silence_and_an_end_that_never_comes_are_told_apart() -> None:
-
     silent = await waited(asyncio.sleep(9), silence_s=0.05, whole_s=5)
     endless = await waited(asyncio.sleep(9), silence_s=5, whole_s=0.05)
     assert (silent.is_over, endless.is_over) == (False, True)
 
 
 async def test_whoever_is_heard_is_not_silent() -> None:
-
     async with Patience(silence_s=0.6, whole_s=60) as patience:
         for _ in range(16):
             await asyncio.sleep(0.05)
@@ -43,7 +41,6 @@ async def test_whoever_is_heard_is_not_silent() -> None:
 
 
 async def test_a_process_that_stood_still_looks_again_before_it_calls_an_answer_late() -> None:
-
     async with Patience(silence_s=0.1, whole_s=0.2):
         time.sleep(1.3)
         await asyncio.sleep(0.3)

@@ -140,7 +140,6 @@ def test_a_turn_that_is_not_what_its_header_says_is_refused(spec: str) -> None:
 
 
 async def test_a_conversation_reads_what_its_earlier_request_left_in_the_cache() -> None:
-
     server = await SimulatedServer.start(settings=QUIET)
     model = settings("anthropic/guesser", base_url=server.base_url, max_tokens=9000)
     prompt, seen = "x" * 9000, []

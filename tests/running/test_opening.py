@@ -96,7 +96,6 @@ async def test_a_run_can_be_stopped_from_python_and_is_resumed(tmp_path: Path) -
 
 
 async def test_a_call_that_is_cancelled_writes_nothing_behind_its_end() -> None:
-
     written: list[str] = []
     begun, go_on = threading.Event(), threading.Event()
 

@@ -93,7 +93,6 @@ async def test_a_container_made_ahead_whose_holder_died_costs_nothing(large: str
 
 
 async def test_a_pool_of_holders_is_no_larger_than_the_places(large: str) -> None:
-
     async with await DockerSandbox.open(run_id="pool", slots=2) as sandbox:
         for size in (64, 65, 66, 67):
             limits = Limits(disk_bytes=size * MB, timeout_s=600.0)

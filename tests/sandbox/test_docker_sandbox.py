@@ -37,7 +37,6 @@ async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
 
 @pytest.mark.first
 async def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="slots", slots=2) as sandbox:
         jobs = [asyncio.create_task(sandbox.run(job(image, "sleep 1"))) for _ in range(5)]
         await asyncio.sleep(0.5)
@@ -47,7 +46,6 @@ async def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> N
 
 
 async def test_the_time_limit_does_not_run_while_a_job_waits_for_a_slot(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="patience", slots=1) as sandbox:
         first = asyncio.create_task(sandbox.run(job(image, "sleep 16")))
         await eventually(lambda: asyncio.sleep(0, sandbox.running == 1))
@@ -56,7 +54,6 @@ async def test_the_time_limit_does_not_run_while_a_job_waits_for_a_slot(image: s
 
 
 async def test_a_container_made_ahead_is_taken_and_never_two_jobs_share_one(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="ahead", slots=2) as sandbox:
         for _ in range(10):
             sandbox.expect(image, job(image).limits)
@@ -74,7 +71,6 @@ async def test_a_container_made_ahead_is_taken_and_never_two_jobs_share_one(imag
 
 
 async def test_containers_made_ahead_fit_only_their_image_and_limits(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="kinds", slots=1) as sandbox:
         small, large = job(image, "true", processes=50), job(image, "true", processes=60)
         sandbox.expect(image, small.limits)
@@ -141,7 +137,6 @@ async def test_a_container_made_ahead_waits_for_its_own_image_as_long_as_it_take
 
 
 async def test_a_container_made_ahead_that_somebody_pruned_costs_nothing(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="pruned", slots=1) as sandbox:
         sandbox.expect(image, job(image).limits)
 
@@ -154,7 +149,6 @@ async def test_a_container_made_ahead_that_somebody_pruned_costs_nothing(image: 
 
 
 async def test_an_image_that_is_not_there_spoils_neither_expecting_nor_closing(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="absent", slots=1) as sandbox:
         sandbox.expect("astra-test/nowhere:1", Limits())
         assert (await sandbox.run(job(image))).exit_code == 0
@@ -180,7 +174,6 @@ async def test_a_cancellation_at_any_moment_leaves_nothing(image: str, seed: int
 
 
 async def test_a_second_cancellation_during_the_clean_up_leaves_nothing(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="cancel-twice", slots=1) as sandbox:
         await sandbox.fit(image)
         for pause in (0.0, 0.005, 0.02):
@@ -196,7 +189,6 @@ async def test_a_second_cancellation_during_the_clean_up_leaves_nothing(image: s
 
 
 async def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="killed", slots=1) as sandbox:
         await sandbox.fit(image)
         task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
@@ -208,7 +200,6 @@ async def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str
 
 @pytest.mark.first
 async def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
         await sandbox.fit(image)
         task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
@@ -219,7 +210,6 @@ async def test_a_container_removed_from_outside_is_lost_and_not_scored(image: st
 
 
 async def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
-
     async with (
         await DockerSandbox.open(run_id="one", slots=1) as one,
         await DockerSandbox.open(run_id="two", slots=1) as two,
@@ -359,7 +349,6 @@ async def test_only_an_owner_known_to_be_dead_loses_its_containers(
     of_this_run: bool,  # noqa: FBT001 - parametrised
     swept: bool,  # noqa: FBT001 - parametrised
 ) -> None:
-
     run = "mine" if of_this_run else "theirs"
     async with await Engine.open() as engine:
         container = await engine.create({"Image": image, "Cmd": ["true"]}, named(run, name))
@@ -378,7 +367,6 @@ async def test_only_an_owner_known_to_be_dead_loses_its_containers(
 
 @pytest.mark.first
 async def test_a_dead_runs_container_that_cannot_be_removed_holds_up_no_other_run(image: str) -> None:
-
     async with await Engine.open() as engine:
         config = {"Image": image, "Cmd": ["true"]}
         container = await engine.create(config, named("stuck", f"{owner()}1"))
@@ -410,7 +398,6 @@ async def test_a_docker_host_that_is_no_address_is_named(address: str) -> None:
 
 @pytest.mark.first
 async def test_an_engine_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
-
     gone = asyncio.Event()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -447,7 +434,6 @@ async def test_something_else_behind_the_socket_is_no_engine(tmp_path: Path, ans
 
 
 async def test_name_and_labels_say_whose_a_container_is(image: str) -> None:
-
     async with await DockerSandbox.open(run_id="labelled", slots=1) as sandbox:
         sandbox.expect(image, Limits())
         await eventually(lambda: asyncio.sleep(0, bool(sandbox._ahead)))

@@ -39,7 +39,6 @@ def job(command: str) -> Job:
 async def test_a_restart_in_mid_run_loses_the_container_and_never_scores_it(
     private: PrivateEngine, how: signal.Signals
 ) -> None:
-
     async with await DockerSandbox.open(run_id="r", slots=3, docker_host=private.host) as sandbox:
         before = await sandbox.run(job("exit 3"))
         assert before.exit_code == 3
@@ -61,7 +60,6 @@ async def test_a_restart_in_mid_run_loses_the_container_and_never_scores_it(
 
 @pytest.mark.first
 async def test_a_restart_at_any_moment_gives_a_true_result_or_an_error(private: PrivateEngine) -> None:
-
     async with await DockerSandbox.open(run_id="r2", slots=6, docker_host=private.host) as sandbox:
         await sandbox.run(job("true"))
         jobs = []

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.docker
 
 @pytest.mark.first
 async def test_foreign_things_made_of_astras_images_survive(tmp_path: Path) -> None:
-
     async with await Engine.open() as engine:
         token = secrets.token_hex(6)
         ours, theirs = f"astra/test-kept:{token}", f"test-kept-theirs:{token}"

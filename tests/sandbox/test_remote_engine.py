@@ -176,7 +176,6 @@ async def through_a_relay(address: str, image: str, tmp_path: Path) -> None:
 
 @pytest.mark.docker
 async def test_an_agent_on_an_engine_over_tcp_reaches_this_process(image: str, tmp_path: Path) -> None:
-
     async with over_tcp() as address:
         await through_a_relay(address, image, tmp_path)
 
@@ -190,7 +189,6 @@ async def test_an_agent_on_an_engine_over_ssh_reaches_this_process(
 
 @pytest.mark.docker
 async def test_a_tunnel_that_broke_is_opened_again(image: str, ssh_host: str) -> None:
-
     async with await DockerSandbox.open(run_id="tunnel", slots=1, docker_host=ssh_host) as sandbox:
         assert (await sandbox.run(job(image, "true"))).exit_code == 0
         tunnel = sandbox.engine._tunnel

@@ -17,7 +17,6 @@ from waiting import PATIENCE_S, cpu_within
 
 
 async def test_a_streamed_answer_has_role_text_finish_usage_and_done() -> None:
-
     async with running() as place:
         heard = await chat(place)
     assert (heard.status, heard.done, heard.finish) == (200, True, "stop")
@@ -33,7 +32,6 @@ async def test_a_streamed_answer_has_role_text_finish_usage_and_done() -> None:
 
 
 async def test_chunks_have_the_size_that_was_set() -> None:
-
     async with running(SimulationSettings(speed=0, faults=False, chunk_characters=25)) as place:
         heard = await chat(place)
     pieces = [choice["delta"].get("content", "") for e in heard.events for choice in e["choices"]]
@@ -43,7 +41,6 @@ async def test_chunks_have_the_size_that_was_set() -> None:
 
 
 async def test_usage_is_sent_only_where_it_was_asked_for() -> None:
-
     async with running() as place:
         heard = await chat(place, stream_options={})
     assert heard.usage is None
@@ -51,7 +48,6 @@ async def test_usage_is_sent_only_where_it_was_asked_for() -> None:
 
 
 async def test_an_answer_that_is_not_streamed_says_the_same() -> None:
-
     async with running() as place:
         streamed = await chat(place)
         whole = orjson.loads((await chat(place, stream=False)).body)
@@ -76,14 +72,12 @@ async def test_a_sample_gets_the_same_answer_twice_in_any_order_and_after_a_rest
 
 
 async def test_a_problem_may_be_named_in_any_script() -> None:
-
     async with running() as place:
         heard = await chat(place, "7/xml/größe/文字/0")
     assert "src/shop.js" in heard.text
 
 
 async def test_another_seed_gives_other_answers() -> None:
-
     async with running() as place:
         one = [(await chat(place, f"1/xml/shop/{n}", model="erratic")).text for n in range(10)]
         two = [(await chat(place, f"2/xml/shop/{n}", model="erratic")).text for n in range(10)]
@@ -103,7 +97,6 @@ async def test_clients_without_the_header_get_the_same_set_of_samples_in_any_ord
 
 
 async def test_a_seed_in_the_body_fixes_the_answer() -> None:
-
     async with running() as place:
         texts = [(await chat(place, None, model="erratic", seed=5)).text for _ in range(4)]
         other = [(await chat(place, None, model="erratic", seed=n)).text for n in range(10)]
@@ -112,7 +105,6 @@ async def test_a_seed_in_the_body_fixes_the_answer() -> None:
 
 
 async def test_an_unknown_problem_gets_a_polite_answer_without_files() -> None:
-
     async with running() as place:
         heard = await chat(place, "7/xml/unknown-1/0")
         headless = await chat(place, None, prompt="Hello?")
@@ -123,7 +115,6 @@ async def test_an_unknown_problem_gets_a_polite_answer_without_files() -> None:
 
 
 async def test_max_tokens_cuts_an_answer_and_says_length() -> None:
-
     async with running() as place:
         whole = await chat(place, model="erratic")
         cut = await chat(place, model="erratic", max_tokens=50)
@@ -134,7 +125,6 @@ async def test_max_tokens_cuts_an_answer_and_says_length() -> None:
 
 
 async def test_refusals_come_as_a_refusal_or_as_a_content_filter() -> None:
-
     async with running() as place:
         heard = [await chat(place, f"7/xml/shop/{n}", model="refuser") for n in range(80)]
     spoken = [one for one in heard if one.refusal]
@@ -158,7 +148,6 @@ async def test_refusals_come_as_a_refusal_or_as_a_content_filter() -> None:
 async def test_a_wrong_request_gets_the_providers_error_body(
     body: dict[str, object], status: int, code: str | None
 ) -> None:
-
     async with running() as (server, session):
         url = f"{server.base_url}/chat/completions"
         async with session.post(url, json=chat_body() | body) as response:
@@ -170,7 +159,6 @@ async def test_a_wrong_request_gets_the_providers_error_body(
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"\xff"])
 async def test_a_body_that_is_no_object_is_a_bad_request(body: bytes) -> None:
-
     async with running() as (server, session):
         async with session.post(f"{server.base_url}/chat/completions", data=body) as response:
             assert (await response.json())["error"]["type"] == "invalid_request_error"
@@ -178,7 +166,6 @@ async def test_a_body_that_is_no_object_is_a_bad_request(body: bytes) -> None:
 
 
 async def test_a_broken_header_is_a_bad_request() -> None:
-
     async with running() as place:
         heard = await chat(place, "7/xml/shop/x")
     assert heard.status == 400
@@ -199,7 +186,6 @@ async def test_a_denied_key_and_a_used_up_quota_are_told_apart() -> None:
 
 
 async def test_the_same_prompt_is_cached_once_its_first_answer_streams() -> None:
-
     async with running() as place:
         cached = [
             ((await chat(place, f"7/xml/shop/{n}")).usage or {})["prompt_tokens_details"]["cached_tokens"]
@@ -214,14 +200,12 @@ async def test_the_same_prompt_is_cached_once_its_first_answer_streams() -> None
 
 
 async def test_the_models_are_listed() -> None:
-
     async with running() as (server, session), session.get(f"{server.base_url}/models") as response:
         models = {model["id"] for model in (await response.json())["data"]}
     assert models == set(PROFILES)
 
 
 async def test_azure_names_the_model_in_the_path_and_sends_its_filter_first() -> None:
-
     async with running() as (server, session):
         url = f"{server.root_url}/openai/deployments/steady/chat/completions?api-version=2024-10-21"
         body = chat_body()
@@ -235,7 +219,6 @@ async def test_azure_names_the_model_in_the_path_and_sends_its_filter_first() ->
 
 
 async def test_a_taken_port_is_one_clear_line() -> None:
-
     server = await SimulatedServer.start(settings=QUIET)
     try:
         with pytest.raises(ConfigError, match="choose another port"):
@@ -245,7 +228,6 @@ async def test_a_taken_port_is_one_clear_line() -> None:
 
 
 async def test_a_client_that_goes_away_ends_its_stream() -> None:
-
     async with running(SimulationSettings(speed=0.2, faults=False)) as (server, session):
         url = f"{server.base_url}/chat/completions"
         async with session.post(url, json=chat_body(model="weak")) as response:
@@ -257,7 +239,6 @@ async def test_a_client_that_goes_away_ends_its_stream() -> None:
 
 
 async def test_stopping_cuts_running_streams_and_frees_the_port() -> None:
-
     server = await SimulatedServer.start(settings=SimulationSettings(speed=3, faults=False))
     async with aiohttp.ClientSession() as session:
         url = f"{server.base_url}/chat/completions"
@@ -271,7 +252,6 @@ async def test_stopping_cuts_running_streams_and_frees_the_port() -> None:
 
 
 async def test_a_call_costs_little() -> None:
-
     async with running() as place:
         await chat(place)
         # Both sides of the wire and this test's reader; measured 1 ms each, the server alone 0.3 ms.

@@ -68,7 +68,6 @@ def test_without_faults_there_are_none() -> None:
 
 
 async def test_an_answer_after_faults_is_the_answer_without_them() -> None:
-
     async with running() as place:
         expected = await chat(place, "7/xml/shop/3", model="erratic")
     async with running(ALWAYS) as place:
@@ -80,7 +79,6 @@ async def test_an_answer_after_faults_is_the_answer_without_them() -> None:
 
 
 async def test_an_answered_sample_that_is_asked_again_meets_the_same_faults() -> None:
-
     async with running(ALWAYS) as place:
         statuses = [await attempt(place, "7/xml/shop/1") for _ in range(6)]
     done = [isinstance(one, Heard) and one.done for one in statuses]
@@ -109,7 +107,6 @@ async def test_faults_keep_the_samples_of_clients_without_a_header() -> None:
     [("rate_limit", 429), ("server_error", 500), ("unavailable", 503), ("overloaded", 503)],
 )
 async def test_a_fault_before_the_answer_is_an_error_response(kind: FaultKind, status: int) -> None:
-
     async with running(always(kind)) as place:
         heard = await chat(place)
     assert heard.status == status
@@ -118,7 +115,6 @@ async def test_a_fault_before_the_answer_is_an_error_response(kind: FaultKind, s
 
 
 async def test_an_injected_rate_limit_is_no_rejection() -> None:
-
     async with running(always("rate_limit")) as place:
         heard = await chat(place)
         assert place[0].counters.rejected == 0
@@ -126,7 +122,6 @@ async def test_an_injected_rate_limit_is_no_rejection() -> None:
 
 
 async def test_a_cut_stream_ends_cleanly_without_its_marker() -> None:
-
     async with running() as place:
         whole = await chat(place)
     async with running(always("cut")) as place:
@@ -137,7 +132,6 @@ async def test_a_cut_stream_ends_cleanly_without_its_marker() -> None:
 
 
 async def test_an_error_event_comes_after_http_200() -> None:
-
     async with running(always("stream_error")) as place:
         heard = await chat(place)
     assert (heard.status, heard.done) == (200, False)
@@ -147,7 +141,6 @@ async def test_an_error_event_comes_after_http_200() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("kind", ["reset", "stall"])
 async def test_a_reset_connection_is_a_client_error(kind: FaultKind, *, stream: bool) -> None:
-
     async with running(always(kind)) as place:
         with pytest.raises(aiohttp.ClientError):
             await chat(place, stream=stream)
@@ -155,7 +148,6 @@ async def test_a_reset_connection_is_a_client_error(kind: FaultKind, *, stream: 
 
 
 async def test_a_stall_is_silence_that_a_client_can_time_out_on() -> None:
-
     async with running(always("stall", stall_s=30)) as place:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):

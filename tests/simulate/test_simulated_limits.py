@@ -130,7 +130,6 @@ async def test_openais_headers_and_bodies_announce_the_limit() -> None:
 
 
 async def test_a_request_above_the_token_limit_is_too_large() -> None:
-
     async with running(limits(tokens=5000)) as place:
         heard = await chat(place, max_tokens=32_000)
     assert heard.status == 429
@@ -139,7 +138,6 @@ async def test_a_request_above_the_token_limit_is_too_large() -> None:
 
 
 async def test_without_limits_nothing_is_announced() -> None:
-
     async with running() as place:
         heard = await chat(place)
     assert not [name for name in heard.headers if "ratelimit" in name.lower()]

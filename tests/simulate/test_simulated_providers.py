@@ -81,7 +81,6 @@ async def complete(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_provider_reads_what_the_server_says(provider: str) -> None:
-
     watch = Watch()
     async with running() as (server, _):
         (completion,) = await complete(server, provider, watch=watch)

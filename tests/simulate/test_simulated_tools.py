@@ -172,7 +172,6 @@ async def test_faults_change_nothing_of_what_is_left(tmp_path: Path) -> None:
 
 
 async def test_whole_answers_have_the_same_calls(tmp_path: Path) -> None:
-
     server = await SimulatedServer.start(settings=SimulationSettings(speed=0, faults=False))
     question = read_statement(PROBLEM)
     function = {"name": "bash", "parameters": {"type": "object", "properties": {"command": TEXT}}}

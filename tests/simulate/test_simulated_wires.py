@@ -22,7 +22,6 @@ FORMATS = ("responses", "anthropic", "gemini", "bedrock")
 
 
 async def test_every_format_gives_the_same_answer_as_chat_completions() -> None:
-
     async with running() as place:
         for number in range(6):
             sample = f"7/xml/shop/{number}"
@@ -43,7 +42,6 @@ async def test_every_format_gives_the_same_answer_as_chat_completions() -> None:
     ],
 )
 async def test_a_cut_answer_says_so_in_the_formats_own_words(fmt: str, finish: str) -> None:
-
     async with running() as place:
         heard = await ask(place, fmt, "7/xml/shop/0", model="erratic", max_tokens=40)
     assert (heard.finish, heard.done, len(heard.text)) == (finish, True, 144)
@@ -70,7 +68,6 @@ async def test_refusals_are_told_in_the_formats_own_words(fmt: str, finishes: se
 
 
 async def test_responses_numbers_its_events_and_ends_with_the_whole_response() -> None:
-
     async with running() as place:
         heard = await ask(place, "responses", "7/xml/shop/0")
     assert [event["sequence_number"] for event in heard.events] == list(range(len(heard.events)))
@@ -81,7 +78,6 @@ async def test_responses_numbers_its_events_and_ends_with_the_whole_response() -
 
 @pytest.mark.parametrize("fmt", ["anthropic", "bedrock"])
 async def test_a_prompt_is_cached_only_where_a_marker_asks_for_it(fmt: str) -> None:
-
     async with running() as place:
         plain = [await ask(place, fmt, f"7/xml/shop/{n}") for n in range(2)]
         marked = [await ask(place, fmt, f"7/xml/shop/{n}", marked=True) for n in range(3)]
@@ -124,7 +120,6 @@ async def test_limits_and_denials_have_the_formats_own_bodies(fmt: str) -> None:
 async def test_a_prompt_beyond_the_context_is_refused_in_the_formats_own_words(
     fmt: str, words: bytes
 ) -> None:
-
     async with running() as place:
         heard = await ask(place, fmt, "7/xml/shop/0", model="weak", prompt="x" * 200_000)
     assert heard.status == 400
@@ -133,7 +128,6 @@ async def test_a_prompt_beyond_the_context_is_refused_in_the_formats_own_words(
 
 @pytest.mark.parametrize("fmt", FORMATS)
 async def test_a_request_without_messages_is_a_bad_request(fmt: str) -> None:
-
     async with running() as (server, session):
         path, _ = request_of(fmt, "steady", PROMPT)
         async with session.post(server.root_url + path, json={"model": "steady"}) as response:

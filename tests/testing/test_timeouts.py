@@ -39,7 +39,6 @@ class SlowSandbox:
 
 
 async def test_nothing_runs_beside_a_run_that_is_alone() -> None:
-
     sandbox = SlowSandbox()
     exclusive = Exclusive(sandbox)
     beside: list[int] = []
@@ -61,7 +60,6 @@ async def test_nothing_runs_beside_a_run_that_is_alone() -> None:
 
 
 async def test_a_cancelled_run_does_not_keep_others_waiting() -> None:
-
     exclusive = Exclusive(SlowSandbox())
     running = asyncio.create_task(exclusive.run(JOB))
     await asyncio.sleep(0)
