@@ -67,7 +67,7 @@ def _evidence(examined: Examined, output: str) -> Evidence:
 
 
 def stderr_lines(output: str, stdout: str) -> tuple[tuple[int, int], ...]:
-    """Return half-open ranges of output lines that came from standard error; empty if they are ambiguous.
+    """Return half-open ranges of output lines that came from standard error; empty if unknown.
 
     The streams are interleaved differently in every run, so only separate streams are reproducible.
     """

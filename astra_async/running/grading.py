@@ -173,7 +173,10 @@ class Examiner:
         )
 
     async def _tested(self, entry: Submission) -> tuple[Tested, tuple[str, ...]]:
-        """Run the tests, again if a timeout may be the machine's fault; return the run and its repairs."""
+        """Run the tests, and run them again if a busy machine may have caused a timeout.
+
+        Returns the scored run, and `timeout_repeated` if it is the second one.
+        """
         what = entry.prepared, entry.image, entry.integrated.files, self.limits
         tested = await run_tests(self.sandbox, *what)
         execution = tested.execution

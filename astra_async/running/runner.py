@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from astra_async.running.until import Deciding
     from astra_async.types import AnswerKey, Result
 
-# Maximum number of ungraded answers before no new request starts: for all models, and at least for each.
+# A model sends no new requests while this many answers are ungraded: its share of the first number, or the
+# second number if the share is smaller.
 _UNGRADED, _UNGRADED_OF_ONE = 1000, 100
 _PUBLISH_S = 5.0
 _UNEXPECTED_IN_A_ROW = 10  # consecutive unexpected exceptions that disable a model
