@@ -1,0 +1,3 @@
+#!/bin/bash
+cmp /app/ready /app/copy
+echo $((1 - $?)) >/logs/verifier/reward.txt
