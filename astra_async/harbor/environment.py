@@ -1,4 +1,4 @@
-"""The image of a task: pulled by its name, or built from `environment/Dockerfile` once and cached by its inputs.
+"""The image of a task: pulled by name, or built once from `environment/Dockerfile`.
 
 A build has no arguments except the host's proxy settings, no secrets and no privileges. Its context is the
 `environment` folder.

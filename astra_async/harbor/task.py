@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from astra_async.errors import UsageError
+from astra_async.errors import ProblemsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
     retries: int = 3
 
 
-class Environment(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[environment]` or `[verifier.environment]`."""
 
     build_timeout_sec: float = 600.0
@@ -69,7 +69,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     healthcheck: Healthcheck | None = None
 
 
-class AgentPhase(msgspec.Struct, frozen=True, kw_only=True):
+class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[agent]`."""
 
     timeout_sec: float | None = None
@@ -78,7 +78,7 @@ class AgentPhase(msgspec.Struct, frozen=True, kw_only=True):
     allowed_hosts: list[str] | None = None
 
 
-class Collect(msgspec.Struct, frozen=True, kw_only=True):
+class CollectTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[[verifier.collect]]`: a command that runs after the agent and before artifacts are copied."""
 
     command: str
@@ -87,7 +87,7 @@ class Collect(msgspec.Struct, frozen=True, kw_only=True):
     user: str | int | None = None
 
 
-class VerifierPhase(msgspec.Struct, frozen=True, kw_only=True):
+class VerifierTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[verifier]`."""
 
     timeout_sec: float = 600.0
@@ -96,8 +96,8 @@ class VerifierPhase(msgspec.Struct, frozen=True, kw_only=True):
     network_mode: NetworkMode | None = None
     allowed_hosts: list[str] | None = None
     environment_mode: Literal["shared", "separate"] | None = None
-    environment: Environment | None = None
-    collect: list[Collect] = []
+    environment: EnvironmentTable | None = None
+    collect: list[CollectTable] = []
 
 
 class ArtifactPath(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class ArtifactPath(msgspec.Struct, frozen=True, kw_only=True):
     service: str | None = None
 
 
-class Solution(msgspec.Struct, frozen=True, kw_only=True):
+class SolutionTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[solution]`."""
 
     env: dict[str, str] = {}
@@ -118,12 +118,12 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
 class TaskConfig(msgspec.Struct, frozen=True, kw_only=True):
     """task.toml."""
 
-    agent: AgentPhase = AgentPhase()
-    verifier: VerifierPhase = VerifierPhase()
-    environment: Environment = Environment()
-    solution: Solution = Solution()
+    agent: AgentTable = AgentTable()
+    verifier: VerifierTable = VerifierTable()
+    environment: EnvironmentTable = EnvironmentTable()
+    solution: SolutionTable = SolutionTable()
     artifacts: list[str | ArtifactPath] = []
-    steps: list[Any] = []
+    steps: list[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +149,8 @@ class HarborTask:
         return verifier.environment_mode == "separate" or verifier.environment is not None
 
     @property
-    def verifier_environment(self) -> Environment:
-        """Environment in which the verifier runs."""
+    def verifier_environment(self) -> EnvironmentTable:
+        """EnvironmentTable in which the verifier runs."""
         return self.config.verifier.environment or self.config.environment
 
     @property
@@ -198,7 +198,7 @@ def is_task_folder(path: Path) -> bool:
 
 
 def read_tasks(path: Path) -> TaskSet:
-    """Read a task, or all tasks of a folder, in the order of their names. Raises UsageError."""
+    """Read a task, or all tasks of a folder, in the order of their names. Raises ProblemsError."""
     folders = [path] if (path / TASK_FILE).is_file() else _task_folders(path)
     tasks, left_out = [], {}
     for folder in folders:
@@ -211,15 +211,15 @@ def read_tasks(path: Path) -> TaskSet:
 
 
 def read_task(folder: Path) -> HarborTask:
-    """Read one task. Raises UsageError if its folder or its task.toml is invalid."""
+    """Read one task. Raises ProblemsError if its folder or its task.toml is invalid."""
     folder = folder.resolve()
     if not _ID.fullmatch(folder.name):
-        raise UsageError(f"{folder}: a task's folder needs a name of letters, digits, '.', '_' and '-'")
+        raise ProblemsError(f"{folder}: a task's folder needs a name of letters, digits, '.', '_' and '-'")
     config = parse_config((folder / TASK_FILE).read_bytes(), str(folder / TASK_FILE))
     sha256 = _hash_of(folder)
     instruction = "" if config.steps else _text(folder / INSTRUCTION)
     if not config.steps and not (folder / "tests" / "test.sh").is_file() and config.environment.os == "linux":
-        raise UsageError(f"{folder}: tests/test.sh is missing")
+        raise ProblemsError(f"{folder}: tests/test.sh is missing")
     return HarborTask(
         id=folder.name,
         folder=folder,
@@ -253,14 +253,14 @@ def unsupported(task: HarborTask) -> str:
 def parse_config(content: bytes, name: str) -> TaskConfig:
     """Parse task.toml; old keys are converted.
 
-    Raises UsageError with `name`, the key and the expected type.
+    Raises ProblemsError with `name`, the key and the expected type.
     """
     if len(content) > _TEXT_BYTES:
-        raise UsageError(f"{name}: larger than {_TEXT_BYTES:,} bytes")
+        raise ProblemsError(f"{name}: larger than {_TEXT_BYTES:,} bytes")
     try:
         raw = tomllib.loads(content.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{name}: invalid TOML: {error}") from error
+        raise ProblemsError(f"{name}: invalid TOML: {error}") from error
     verifier = raw.get("verifier")
     for table in (
         raw.get("environment"),
@@ -271,10 +271,10 @@ def parse_config(content: bytes, name: str) -> TaskConfig:
     try:
         config = msgspec.convert(raw, TaskConfig)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name}: {error}") from error
+        raise ProblemsError(f"{name}: {error}") from error
     _check_numbers(config, name)
     if config.verifier.environment_mode == "shared" and config.verifier.environment is not None:
-        raise UsageError(f"{name}: [verifier.environment] needs environment_mode = 'separate'")
+        raise ProblemsError(f"{name}: [verifier.environment] needs environment_mode = 'separate'")
     return config
 
 
@@ -299,7 +299,7 @@ def _convert_old_keys(table: dict[str, Any], name: str) -> None:
             continue
         found = _SIZE.fullmatch(value) if isinstance(value, str) else None
         if not found:
-            raise UsageError(f"{name}: {old} = {value!r} is not a size such as '2G' or '512M'")
+            raise ProblemsError(f"{name}: {old} = {value!r} is not a size such as '2G' or '512M'")
         table.setdefault(new, int(float(found[1]) * _MEGABYTES[found[2].upper()]))
 
 
@@ -315,22 +315,22 @@ def _check_numbers(config: TaskConfig, name: str) -> None:
     )
     for key, value in positive:
         if value is not None and not (math.isfinite(value) and value > 0):
-            raise UsageError(f"{name}: {key} = {value} is not a positive number")
+            raise ProblemsError(f"{name}: {key} = {value} is not a positive number")
 
 
 def _task_folders(path: Path) -> list[Path]:
     folders = sorted(each.parent for each in path.glob(f"*/{TASK_FILE}"))
     if not folders:
-        old = " (task.yaml is the old format of Terminal-Bench: convert it with `harbor tasks migrate`)"
+        old = " (task.yaml is the old format of Terminal-Bench: convert it with: harbor tasks migrate)"
         has_old = any(path.glob("*/task.yaml")) or (path / "task.yaml").is_file()
-        raise UsageError(f"{path}: no folder with {TASK_FILE}{old if has_old else ''}")
+        raise ProblemsError(f"{path}: no folder with {TASK_FILE}{old if has_old else ''}")
     return folders
 
 
 def files_of(folder: Path) -> Iterator[Path]:
     """Yield the regular files below a folder in the order of their paths.
 
-    Raises UsageError for symbolic links, devices and other special files, and for a folder that is too large.
+    Raises ProblemsError for symbolic links, devices and other special files, and for a too large folder.
     """
     count, size = 0, 0
     for path in sorted(folder.rglob("*")):
@@ -338,10 +338,10 @@ def files_of(folder: Path) -> Iterator[Path]:
         if stat.S_ISDIR(found.st_mode):
             continue
         if not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"{path}: a task may only contain regular files, no links or devices")
+            raise ProblemsError(f"{path}: a task may only contain regular files, no links or devices")
         count, size = count + 1, size + found.st_size
         if count > MOST_FILES or size > MOST_BYTES:
-            raise UsageError(f"{folder}: larger than {MOST_FILES:,} files or {MOST_BYTES // 1024**2:,} MB")
+            raise ProblemsError(f"{folder}: larger than {MOST_FILES:,} files or {MOST_BYTES // 1024**2:,} MB")
         yield path
 
 
@@ -359,12 +359,12 @@ def _hash_of(folder: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """Read a text file of the task. Raises UsageError."""
+    """Read a text file of the task. Raises ProblemsError."""
     try:
         with path.open("rb") as stream:
             content = stream.read(_TEXT_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        raise ProblemsError(f"{path}: {error.strerror}") from error
     if len(content) > _TEXT_BYTES:
-        raise UsageError(f"{path}: larger than {_TEXT_BYTES:,} bytes")
+        raise ProblemsError(f"{path}: larger than {_TEXT_BYTES:,} bytes")
     return content.decode("utf-8", "replace")
