@@ -163,17 +163,28 @@ def _facts(item: Prepared) -> ProblemInfo:
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder; named as the set if not given."
 )
+@click.option("--registry", metavar="FILE|URL", help="Registry of harbor:NAME; Harbor's own if not set.")
 @click.option("--update", is_flag=True, help="Take what the source holds now, in place of what is pinned.")
 @config_options("projects", "column", "skills")
-def fetch(source: str, *, out: Path | None, update: bool, config_file: Path | None, **given: Any) -> int:
+def fetch(
+    source: str,
+    *,
+    out: Path | None,
+    registry: str | None,
+    update: bool,
+    config_file: Path | None,
+    **given: Any,
+) -> int:
     """Fetch a set of problems into a folder: CSV, archives, and a lock file with revision and hashes.
 
-    SOURCE is astra-v1 (the paper's questions), hf:OWNER/NAME[@REVISION][/FILE.csv], or the address of a CSV.
-    The same command again goes on where it stopped, and needs no network once all is there; then
-    `--problems DIR` runs it.
+    SOURCE is astra-v1 (the paper's questions), hf:OWNER/NAME[@REVISION][/FILE.csv], harbor:NAME[@VERSION]
+    (tasks of a Harbor registry), or the address of a CSV. The same command again goes on where it stopped,
+    and needs no network once all is there; then `--problems DIR` runs it.
     """
     from astra_async.problems.fetch.hub import hub_of
 
+    if source.startswith("harbor:"):
+        return _fetch_tasks(source.removeprefix("harbor:"), out, registry)
     config = data_config(given, config_file)
     found = parse_source(source, hub_of(os.environ).endpoint)
     if found is None:
@@ -192,6 +203,20 @@ def fetch(source: str, *, out: Path | None, update: bool, config_file: Path | No
     code = asyncio.run(show_problems(shown))
     say(f"{folder}: --problems {folder} runs it")
     return 1 if collected.failed else code
+
+
+def _fetch_tasks(wanted: str, out: Path | None, registry: str | None) -> int:
+    from astra_async.harbor.registry import LOCK_NAME, REGISTRY, dataset_in, fetch_dataset, read_registry
+    from astra_async.harbor.task import read_tasks
+
+    dataset = dataset_in(read_registry(registry or REGISTRY), wanted)
+    folder = out or Path(dataset.name)
+    lock = fetch_dataset(dataset, folder, tell)
+    say(f"{lock.dataset} {lock.version}: {len(lock.tasks)} tasks, pinned in {folder / LOCK_NAME}")
+    if summary := read_tasks(folder).summary:
+        tell(f"warning: {summary}")
+    say(f"next: astra problems --problems {folder}")
+    return 0
 
 
 async def _collect(config: RunConfig, source: Source, folder: Path, *, update: bool) -> Collected:

@@ -150,7 +150,7 @@ class HarborTask:
 
     @property
     def verifier_environment(self) -> EnvironmentTable:
-        """EnvironmentTable in which the verifier runs."""
+        """Environment in which the verifier runs."""
         return self.config.verifier.environment or self.config.environment
 
     @property
