@@ -42,7 +42,12 @@ _HASH_SHOWN = 12
 @json_option("Where the same goes for programs")
 def problems(*, config_file: Path | None, json_path: Path | None, **given: Any) -> int:
     """Show the problems that were loaded, how columns were read, and the paper's Table 1 of them."""
-    return asyncio.run(show_problems(data_config(given, config_file), json_path))
+    from astra_async.cli.task_listing import show_tasks
+    from astra_async.harbor.task import is_task_folder
+
+    config = data_config(given, config_file)
+    show = show_tasks if is_task_folder(Path(config.problems)) else show_problems
+    return asyncio.run(show(config, json_path))
 
 
 async def show_problems(config: RunConfig, json_path: Path | None = None) -> int:

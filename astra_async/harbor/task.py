@@ -10,20 +10,19 @@ A task that needs what this program does not have (compose files, GPUs, Windows 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import stat
 import tomllib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from astra_async.errors import ProblemsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 TASK_FILE, INSTRUCTION = "task.toml", "instruction.md"
@@ -36,29 +35,32 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,199}")
 _COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 
 NetworkMode = Literal["public", "no-network", "allowlist"]
+_Seconds = Annotated[float, msgspec.Meta(gt=0, le=10**7)]  # TOML also has nan and inf
+_Count = Annotated[float, msgspec.Meta(gt=0, le=10**4)]
+_Megabytes = Annotated[int, msgspec.Meta(gt=0, le=10**8)]
 
 
 class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
     """`[environment.healthcheck]`, with the meaning of Docker's HEALTHCHECK; times in seconds."""
 
     command: str
-    interval_sec: float = 5.0
-    timeout_sec: float = 30.0
-    start_period_sec: float = 0.0
-    start_interval_sec: float = 5.0
-    retries: int = 3
+    interval_sec: _Seconds = 5.0
+    timeout_sec: _Seconds = 30.0
+    start_period_sec: Annotated[float, msgspec.Meta(ge=0, le=10**7)] = 0.0
+    start_interval_sec: _Seconds = 5.0
+    retries: Annotated[int, msgspec.Meta(ge=1, le=10**4)] = 3
 
 
 class EnvironmentTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[environment]` or `[verifier.environment]`."""
 
-    build_timeout_sec: float = 600.0
+    build_timeout_sec: _Seconds = 600.0
     docker_image: str | None = None
     os: str = "linux"
     workdir: str | None = None
-    cpus: float | None = None
-    memory_mb: int | None = None
-    storage_mb: int | None = None
+    cpus: _Count | None = None
+    memory_mb: _Megabytes | None = None
+    storage_mb: _Megabytes | None = None
     gpus: int | None = None
     tpu: Any = None
     network_mode: NetworkMode | None = None
@@ -72,7 +74,7 @@ class EnvironmentTable(msgspec.Struct, frozen=True, kw_only=True):
 class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[agent]`."""
 
-    timeout_sec: float | None = None
+    timeout_sec: _Seconds | None = None
     user: str | int | None = None
     network_mode: NetworkMode | None = None
     allowed_hosts: list[str] | None = None
@@ -83,14 +85,14 @@ class CollectTable(msgspec.Struct, frozen=True, kw_only=True):
 
     command: str
     service: str = "main"
-    timeout_sec: float = 60.0
+    timeout_sec: _Seconds = 60.0
     user: str | int | None = None
 
 
 class VerifierTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[verifier]`."""
 
-    timeout_sec: float = 600.0
+    timeout_sec: _Seconds = 600.0
     env: dict[str, str] = {}
     user: str | int | None = None
     network_mode: NetworkMode | None = None
@@ -185,9 +187,8 @@ class TaskSet:
             return ""
         reasons = list(self.left_out.values())
         counts = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
-        named = ", ".join(
-            f"{reason} {count}" for reason, count in sorted(counts.items(), key=lambda each: -each[1])
-        )
+        ordered = sorted(counts.items(), key=lambda each: -each[1])
+        named = ", ".join(f"{reason} {count}" for reason, count in ordered)
         total = len(self.tasks) + len(self.left_out)
         return f"{len(self.left_out):,} of {total:,} tasks are left out: {named}"
 
@@ -261,18 +262,13 @@ def parse_config(content: bytes, name: str) -> TaskConfig:
         raw = tomllib.loads(content.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ProblemsError(f"{name}: invalid TOML: {error}") from error
-    verifier = raw.get("verifier")
-    for table in (
-        raw.get("environment"),
-        verifier.get("environment") if isinstance(verifier, dict) else None,
-    ):
-        if isinstance(table, dict):
+    for parent in (raw, raw.get("verifier")):
+        if isinstance(parent, dict) and isinstance(table := parent.get("environment"), dict):
             _convert_old_keys(table, name)
     try:
         config = msgspec.convert(raw, TaskConfig)
     except msgspec.ValidationError as error:
         raise ProblemsError(f"{name}: {error}") from error
-    _check_numbers(config, name)
     if config.verifier.environment_mode == "shared" and config.verifier.environment is not None:
         raise ProblemsError(f"{name}: [verifier.environment] needs environment_mode = 'separate'")
     return config
@@ -301,21 +297,6 @@ def _convert_old_keys(table: dict[str, Any], name: str) -> None:
         if not found:
             raise ProblemsError(f"{name}: {old} = {value!r} is not a size such as '2G' or '512M'")
         table.setdefault(new, int(float(found[1]) * _MEGABYTES[found[2].upper()]))
-
-
-def _check_numbers(config: TaskConfig, name: str) -> None:
-    environment = config.environment
-    positive: Sequence[tuple[str, float | None]] = (
-        ("[agent] timeout_sec", config.agent.timeout_sec),
-        ("[verifier] timeout_sec", config.verifier.timeout_sec),
-        ("[environment] build_timeout_sec", environment.build_timeout_sec),
-        ("[environment] cpus", environment.cpus),
-        ("[environment] memory_mb", environment.memory_mb),
-        ("[environment] storage_mb", environment.storage_mb),
-    )
-    for key, value in positive:
-        if value is not None and not (math.isfinite(value) and value > 0):
-            raise ProblemsError(f"{name}: {key} = {value} is not a positive number")
 
 
 def _task_folders(path: Path) -> list[Path]:

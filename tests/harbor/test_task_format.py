@@ -103,7 +103,9 @@ def test_unsupported_tasks_are_left_out_by_name(tmp_path: Path, odd: OddTask, re
             OddTask(toml="[agent]\ntimeout_sec = 'long'\n"),
             r"Expected `float \| null`, got `str`.*timeout_sec",
         ),
-        (OddTask(toml="[agent]\ntimeout_sec = nan\n"), "timeout_sec = nan is not a positive number"),
+        (OddTask(toml="[agent]\ntimeout_sec = nan\n"), r"Expected `float` > 0.*agent.timeout_sec"),
+        (OddTask(toml="[agent]\ntimeout_sec = inf\n"), r"Expected `float` <= 1.*agent.timeout_sec"),
+        (OddTask(toml="[environment]\nmemory_mb = 0\n"), r"Expected `int` >= 1.*memory_mb"),
         (OddTask(toml="[environment]\nmemory = 'much'\n"), "memory = 'much' is not a size such as '2G'"),
         (OddTask(toml="[environment]\nnetwork_mode = 'some'\n"), "Invalid enum value 'some'"),
         (
