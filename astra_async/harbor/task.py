@@ -4,7 +4,7 @@
 1.4 and older); unknown keys are ignored. A task folder is untrusted: only regular files inside of it are
 read, up to limits of number and size, and a symbolic link is an error.
 
-A task that needs what this program does not have (compose files, GPUs, Windows ...) is left out by name.
+A task that needs a missing feature (compose files, GPUs, Windows ...) is left out by name.
 """
 
 from __future__ import annotations
