@@ -68,7 +68,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LockedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A fetched task: where it came from, and the hash of its files."""
+    """A fetched task: its repository, commit and path, and a hash of its files."""
 
     git_url: str
     git_commit_id: str
@@ -153,7 +153,7 @@ def _check(task: TaskSource) -> None:
     if not _URL.fullmatch(task.git_url):
         raise UsageError(f"the registry names {task.git_url!r}, which is neither https:// nor file://")
     if task.git_commit_id not in {None, "HEAD"} and not _COMMIT.fullmatch(task.git_commit_id or ""):
-        raise UsageError(f"the registry names {task.git_commit_id!r}, which is no full commit hash")
+        raise UsageError(f"the registry names {task.git_commit_id!r}, which is not a full commit hash")
 
 
 def _read_lock(path: Path, dataset: Dataset) -> TaskLock:

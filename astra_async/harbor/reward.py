@@ -23,7 +23,7 @@ _MESSAGE_CHARACTERS = 2000
 
 
 def rewards_of(files: Mapping[str, bytes]) -> dict[str, float] | str:
-    """Return the verifier's rewards by name, or the reason why there are none.
+    """Return the verifier's rewards by name, or the reason why they are missing.
 
     reward.json (a flat object of numbers) takes precedence over reward.txt (one number, named `reward`).
     """
@@ -72,7 +72,8 @@ def _from_text(content: bytes) -> dict[str, float] | str:
 def ctrf_tests(content: bytes) -> tuple[NamedOutcome, ...] | None:
     """Return the tests of a report in the Common Test Report Format (`results.tests`).
 
-    None if the content is no such report. Other statuses than passed, failed, skipped and pending are errors.
+    The result is None if the content is not such a report. Statuses except passed, failed, skipped and
+    pending are errors.
     """
     if len(content) > _CTRF_BYTES:
         return None

@@ -13,6 +13,7 @@ import hashlib
 import re
 import stat
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -182,13 +183,11 @@ class TaskSet:
 
     @property
     def summary(self) -> str:
-        """One line on the tasks that are left out, with the number of each reason; "" if there are none."""
+        """One line on the tasks that are left out, with the number of each reason; "" without such tasks."""
         if not self.left_out:
             return ""
-        reasons = list(self.left_out.values())
-        counts = {reason: reasons.count(reason) for reason in dict.fromkeys(reasons)}
-        ordered = sorted(counts.items(), key=lambda each: -each[1])
-        named = ", ".join(f"{reason} {count}" for reason, count in ordered)
+        counts = Counter(self.left_out.values()).most_common()
+        named = ", ".join(f"{reason} {count}" for reason, count in counts)
         total = len(self.tasks) + len(self.left_out)
         return f"{len(self.left_out):,} of {total:,} tasks are left out: {named}"
 

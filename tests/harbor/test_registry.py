@@ -108,7 +108,7 @@ def test_a_link_in_a_repository_is_refused(repository: Path, tmp_path: Path) -> 
         ("small", {"name": "../x"}, "unsafe path"),
         ("small", {"git_url": "ext::sh -c id"}, "neither https:// nor file://"),
         ("small", {"git_url": "--upload-pack=id"}, "neither https:// nor file://"),
-        ("small", {"git_commit_id": "--output=x"}, "no full commit hash"),
+        ("small", {"git_commit_id": "--output=x"}, "not a full commit hash"),
         ("small", {"git_url": 7}, "not a list of datasets"),
     ],
 )
