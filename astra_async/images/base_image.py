@@ -41,10 +41,11 @@ async def build_image(
     tag: str | None = None,
     arguments: Mapping[str, str] | None = None,
     progress: Callable[[str], None],
+    log: Callable[[str], object] = lambda _: None,
 ) -> str:
     """Build the Dockerfile in a tar `context`; returns the image's id.
 
-    `progress` is told `step N of M` when a command of the Dockerfile is to run.
+    `progress` is told `step N of M` when a command of the Dockerfile is to run. `log` gets all output.
 
     A failed build leaves nothing. A cancelled one may leave the layer of the step that was under way in the
     builder's cache, where the next try finds it.
@@ -53,7 +54,7 @@ async def build_image(
         ImageError: a step failed; the message ends with the last lines of its output.
         EngineUnavailable: it went away, which is no failure of the Dockerfile.
     """
-    build = _Build(progress)
+    build = _Build(progress, log)
     try:
         await build.run(engine.build(context, tag=tag, arguments={**proxies(), **(arguments or {})}))
     except asyncio.CancelledError:
@@ -80,11 +81,12 @@ async def remove_unnamed(engine: Engine, image: str) -> bool:
 class _Build:
     """One run of the builder: its last lines, and the images that its steps made."""
 
-    def __init__(self, progress: Callable[[str], None]) -> None:
+    def __init__(self, progress: Callable[[str], None], log: Callable[[str], object]) -> None:
         self.image_id = ""
         self.steps: list[str] = []
         self.lines: deque[str] = deque(maxlen=_SHOWN_LINES)
         self._progress = progress
+        self._log = log
 
     async def run(self, events: AsyncIterator[Mapping[str, Any]]) -> None:
         async for event in events:
@@ -94,7 +96,9 @@ class _Build:
 
     def _take(self, event: Mapping[str, Any]) -> None:
         self.image_id = str((event.get("aux") or {}).get("ID", self.image_id))
-        for line in str(event.get("stream", "")).splitlines():
+        stream = str(event.get("stream", ""))
+        self._log(stream)
+        for line in stream.splitlines():
             text = line.strip()
             if text.startswith("---> ") and " " not in text.removeprefix("---> "):
                 self.steps.append(text.removeprefix("---> "))
