@@ -7,6 +7,8 @@ With n problems, k samples each, p_ij of T_i tests passed in sample j of problem
     SD_i        = sqrt(mean_j (s_ij - mean_j s_ij)^2)       (3, 4), s_ij = p_ij / T_i, ddof = 0
     consistency = median_i SD_i                             (5)
 
+The score of a task is a reward from 0 to 1: T is 1, and p is counted in millionths of that test.
+
 Only integers are kept (samples, sum of p, sum of p^2, perfect samples), every quotient is rounded
 once, and sums over problems use math.fsum: neither the order of completion nor a resume can change a
 digit. Intervals and tests are not here but in `stats`.
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     Cell = TypeVar("Cell")
 
+REWARD_PARTS = 1_000_000  # a reward is recorded with six decimals
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of a formula
 
 
@@ -41,8 +44,8 @@ class ProblemRow:
     """One problem under one model and format, over its valid samples so far.
 
     `planned` is k, `total` is T; the last five are None while there is no valid sample.
-    `tests_passed` is the sum of p_ij, `mean_tests_passed` its mean, `sd` has ddof = 0 and is None for
-    a single sample, which has no spread.
+    `tests_passed` is the sum of p_ij (of a task: of its rewards), `mean_tests_passed` its mean. `sd` has
+    ddof = 0 and is None for a single sample, which has no spread.
     The order of the fields is the order of the columns in problems.csv.
     """
 
@@ -53,7 +56,7 @@ class ProblemRow:
     valid: int
     perfect: int
     total: int | None
-    tests_passed: int | None
+    tests_passed: float | None
     mean_tests_passed: float | None
     mean_score: float | None
     pass_at_1: float | None
@@ -115,10 +118,14 @@ class Metrics:
         passed: int,
         total: int,
         *,
+        reward: float | None = None,
         status: Status = "scored",
         failure: Failure | None = None,
     ) -> None:
-        """Count one valid sample, each once. Raises ConflictError: not planned, one too many, another T."""
+        """Count one valid sample, each once; `reward` is the score of a task's sample.
+
+        Raises ConflictError: not planned, one too many, another T.
+        """
         where = f"{model}/{answer_format}/{problem_id}"
         planned = self.planned.get((model, answer_format), {}).get(problem_id)
         if planned is None:
@@ -127,10 +134,11 @@ class Metrics:
             raise ConflictError(f"{where}: {passed} of {total} tests passed is impossible; see results.jsonl")
         self.check_total(problem_id, total, where)
         pair = self._pairs[model, answer_format]
-        sums = pair.problems.setdefault(problem_id, Sums())
+        parts = 1 if reward is None else REWARD_PARTS
+        sums = pair.problems.setdefault(problem_id, Sums(parts=parts))
         if sums.valid == planned:
             raise ConflictError(f"{where} has more than the {planned} results planned; see results.jsonl")
-        sums.add(passed, total)
+        sums.add(passed if reward is None else round(reward * parts), total * parts)
         pair.outcomes[status] += 1
         if failure is not None:
             pair.outcomes[failure] += 1
@@ -198,7 +206,7 @@ class Metrics:
         for problem_id, planned in self.planned[model, answer_format].items():
             sums, total = found.get(problem_id) or Sums(), self._totals.get(problem_id)
             n = sums.valid
-            scale = n * (total or 1)
+            scale = n * (total or 1) * sums.parts
             # n * sum(p^2) - (sum p)^2 is an exact integer, never negative: n^2 T^2 times the variance.
             spread = n * sums.passed_squared - sums.passed * sums.passed
             yield ProblemRow(
@@ -209,8 +217,8 @@ class Metrics:
                 valid=n,
                 perfect=sums.perfect,
                 total=total,
-                tests_passed=sums.passed if n else None,
-                mean_tests_passed=sums.passed / n if n else None,
+                tests_passed=(sums.passed if sums.parts == 1 else sums.passed / sums.parts) if n else None,
+                mean_tests_passed=sums.passed / (n * sums.parts) if n else None,
                 mean_score=sums.passed / scale if n else None,
                 pass_at_1=sums.perfect / n if n else None,
                 sd=math.sqrt(spread) / scale if n > 1 else None,
@@ -234,12 +242,16 @@ def harmless(cell: Cell) -> Cell | str:
 
 @dataclass(slots=True)
 class Sums:
-    """Integer sums of one problem's valid samples: their number, of p, of p^2, of those that passed all."""
+    """Integer sums of one problem's valid samples: their number, of p, of p^2, of those that passed all.
+
+    `parts` is the number of units of p in one test: 1, or REWARD_PARTS for a task.
+    """
 
     valid: int = 0
     passed: int = 0
     passed_squared: int = 0
     perfect: int = 0
+    parts: int = 1
 
     def add(self, passed: int, total: int) -> None:
         """Count one sample."""

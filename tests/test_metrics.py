@@ -37,6 +37,19 @@ def test_the_toy_run_has_the_reference_values() -> None:
     assert (summary.k, summary.valid, summary.missing, summary.problems_done) == (4, 12, 0, 3)
 
 
+def test_a_reward_between_0_and_1_counts_as_a_score() -> None:
+    """A task has one test, its verifier, which has passed if the reward is 1; the reward is the score."""
+    metrics = Metrics({("m", "shell"): {"task": 4}})
+    for reward in (1.0, 0.5, 0.333333, 0.0):
+        metrics.add("m", "shell", "task", int(reward == 1), 1, reward=reward)
+    (row,) = metrics.problem_rows("m", "shell")
+    scores = [1.0, 0.5, 0.333333, 0.0]
+    assert row.mean_score == pytest.approx(statistics.fmean(scores), abs=1e-15)
+    assert row.sd == pytest.approx(statistics.pstdev(scores), abs=1e-12)
+    assert (row.pass_at_1, row.perfect, row.total) == (0.25, 1, 1)
+    assert row.tests_passed == pytest.approx(1.833333)
+
+
 def test_the_order_of_completion_changes_no_digit() -> None:
     order = [(problem, sample) for problem in TOY for sample in range(4)]
     expected = toy(order).summary("m", "xml")

@@ -25,6 +25,7 @@ from astra_async.files import write_atomically
 from astra_async.report.entries import entries_of
 from astra_async.report.leaderboard import leaderboard
 from astra_async.report.table import records
+from astra_async.types.records import score_of
 from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class _Record:
                 }
             ],
             "evaluation": {
-                "score": record["passed"] / record["total"],
+                "score": score_of(record),
                 "is_correct": record["passed"] == record["total"],
                 "num_turns": 1,
             },

@@ -109,7 +109,7 @@ def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64])
         columns[name] = _coded(placed(rows[field].astype(np.int64), -1), values)
     for name in _COUNTS:
         columns[name] = Masked(placed(rows[name].astype(np.int64), 0), absent)
-    columns["score"] = placed(rows["passed"] / rows["total"], np.nan)
+    columns["score"] = placed(rows["score"], np.nan)
     columns["perfect"] = Masked(placed(rows["passed"] == rows["total"], 0), absent)
     for name in _NUMBERS:
         columns[name] = placed(rows[name].astype(np.float64), np.nan)

@@ -19,6 +19,7 @@ from astra_async.export.atif import agents_part, transcripts
 from astra_async.export.lines import lines, usage_of
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import is_agent
+from astra_async.types.records import score_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,7 +169,7 @@ def _scores(record: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {name: record.get(name) for name in ("passed", "total", "failure")}
     failed = [test["name"] for test in record.get("tests") or () if test["outcome"] != "passed"]
     explanation = "all tests passed" if not failed else "not passed: " + "; ".join(failed)[:2000]
-    tests = {"value": record["passed"] / record["total"], "explanation": explanation, "metadata": metadata}
+    tests = {"value": score_of(record), "explanation": explanation, "metadata": metadata}
     perfect = {"value": 1 if record["passed"] == record["total"] else 0, "metadata": metadata}
     return {"tests": tests, "perfect": perfect}
 

@@ -187,7 +187,7 @@ def _per_problem(run: Run, rows: NDArray[np.void]) -> tuple[Floats, Floats, Floa
     outcomes = [line.outcome if line else "" for line in line_of(run, rows)]
     flagged = np.array([each == "flagged" for each in outcomes], dtype=bool) | (rows["failure"] == _TAMPERED)
     seen = np.array([each == "clean" for each in outcomes], dtype=bool) | flagged
-    scores = np.where(flagged, 0.0, rows["passed"] / rows["total"])
+    scores = np.where(flagged, 0.0, rows["score"])
 
     def summed(weights: NDArray[np.generic]) -> Floats:
         return np.bincount(rows["problem"], weights=weights, minlength=len(run.problems)).astype(np.float64)

@@ -58,7 +58,7 @@ def scores_of(run: Run) -> dict[tuple[str, str], Floats]:
     found: dict[tuple[str, str], Floats] = {}
     for number, pair in enumerate(run.pairs):
         rows, grid = run.pair_rows(number), np.full((len(run.problems), run.settings.samples), np.nan)
-        grid[rows["problem"], rows["sample"]] = rows["passed"] / rows["total"]
+        grid[rows["problem"], rows["sample"]] = rows["score"]
         found[pair] = grid
     return found
 

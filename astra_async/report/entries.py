@@ -121,7 +121,7 @@ class Entry:
         parts = zip(first[:-1].tolist(), self.rows_by_run(), strict=True)
         found = [places[start + rows["problem"]] for start, (_, rows) in parts]
         rows = self.rows()
-        return rows["passed"] / rows["total"], rows["passed"] == rows["total"], np.concatenate(found)
+        return rows["score"], rows["passed"] == rows["total"], np.concatenate(found)
 
     def rows(self) -> NDArray[np.void]:
         """The result rows of all parts (numbers of problems and texts are those of each run)."""

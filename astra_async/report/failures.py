@@ -82,7 +82,7 @@ def _failed(kind: Failure) -> Callable[[Entry], int]:
 
 def _partial(entry: Entry) -> int:
     tests_failed = FAILURES.index("tests_failed")
-    some = entry.per_problem(lambda rows: (rows["failure"] == tests_failed) & (rows["passed"] > 0))
+    some = entry.per_problem(lambda rows: (rows["failure"] == tests_failed) & (rows["score"] > 0))
     return int(some.sum())
 
 

@@ -158,7 +158,7 @@ def nodes(runs: Sequence[Run]) -> Table:
             for number in np.unique(rows["node"]).tolist():
                 mine = rows[rows["node"] == number]
                 pace = mine["test_s"] / usual_s if usual_s else np.ones(len(mine))
-                score = mine["passed"] / mine["total"]
+                score = mine["score"]
                 found = np.stack([score, mine["timed_out"].astype(float), mine["test_s"], pace])
                 measured.setdefault(run.texts[number], []).append(found)
     pace_help = "median of seconds by the usual of the problem"
@@ -231,7 +231,7 @@ def repeats(rows: NDArray[np.void]) -> Repeats:
     outcomes = rows["outcomes"][order].astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     unlike = np.maximum.reduceat(outcomes, starts) != np.minimum.reduceat(outcomes, starts)
-    scores = rows["passed"] / rows["total"]
+    scores = rows["score"]
     means = np.bincount(numbers, weights=scores) / sizes
     squares = np.bincount(numbers, weights=(scores - means[numbers]) ** 2)
     freedom = int((sizes[several] - 1).sum())
@@ -296,6 +296,6 @@ def _listed(name: str) -> Callable[[Entry], str]:
 
 def _strict_score(entry: Entry) -> float:
     """The mean over the begun problems of p / T, repaired answers as 0."""
-    scores = entry.per_problem(lambda rows: (rows["repairs"] == 0) * rows["passed"] / rows["total"])
+    scores = entry.per_problem(lambda rows: (rows["repairs"] == 0) * rows["score"])
     means = entry.begun(scores) / entry.begun(entry.valid)
     return math.fsum(means) / len(means)

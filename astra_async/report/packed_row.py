@@ -29,6 +29,8 @@ _NUMBERS = ("exit_code", "cost_usd", "ttft_s", "latency_s", "test_s", "steps", "
 _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of `values`
     ("present", "B"),
     *((name, "I") for name in ("pair", "problem", "sample", "passed", "total")),
+    ("score", "d"),
+    ("rewarded", "B"),  # the score is a task's reward
     *((name, "B") for name in ("status", "failure", "finish")),
     ("agent_end", "B"),  # number in AGENT_ENDS
     ("reused", "B"),  # the verdict is another sample's: the tests did not run
@@ -64,6 +66,8 @@ def values(
     return (
         result.passed,
         result.total,
+        result.exact_score,
+        result.rewards is not None,
         _STATUS_NUMBERS[result.status],
         _FAILURE_NUMBERS[result.failure],
         _FINISH_NUMBERS[result.finish_reason],

@@ -18,7 +18,7 @@ import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.files import read_at
-from astra_async.metrics import Metrics, Sums, planned_samples
+from astra_async.metrics import REWARD_PARTS, Metrics, Sums, planned_samples
 from astra_async.report.packed_row import FAILURES, PACK, ROW_DTYPE, STATUSES, values
 from astra_async.types import SampleKey
 from astra_async.types.records import Disbelieved, Flaw, counting, read_result, repeated
@@ -200,13 +200,17 @@ class Columns:
     def metrics(self) -> Metrics:
         """The paper's metrics over the lines read."""
         metrics = Metrics(self._plan)
-        present, passed = self.places["present"] == 1, self.places["passed"].astype(np.int64)
+        present, rewarded = self.places["present"] == 1, self.places["rewarded"] == 1
+        millionths = np.rint(self.places["score"] * REWARD_PARTS)
+        passed = np.where(rewarded, millionths, self.places["passed"]).astype(np.int64)
         perfect = present & (self.places["passed"] == self.places["total"])
+        parts = np.where(rewarded.any(axis=2), REWARD_PARTS, 1).tolist()
         sums = [each.sum(axis=2).tolist() for each in (present, passed, passed * passed, perfect)]
         for (pair, number), (problem, place) in product(self.pairs.items(), self.problems.items()):
-            valid, *others = (each[number][place] for each in sums)
-            if valid:
-                metrics.add_sums(pair, problem, self._totals[place], Sums(valid, *others))
+            counted = Sums(*(each[number][place] for each in sums))
+            if counted.valid:
+                counted.parts = parts[number][place]
+                metrics.add_sums(pair, problem, self._totals[place], counted)
         for (pair, number), (name, words) in product(self.pairs.items(), _OUTCOMES.items()):
             counts = np.bincount(self.places[name][number][present[number]], minlength=len(words)).tolist()
             metrics.add_outcomes(pair, dict(zip(words, counts, strict=True)))

@@ -159,14 +159,16 @@ def _data(entries: Sequence[Entry], embedded: Embedded) -> dict[str, Any]:
 def _entry_data(entry: Entry) -> dict[str, Any]:
     """For each problem its T, and for each sample how many tests passed (-1: missing) and why."""
     columns = min(int(entry.planned.max(initial=0)), MOST_COLUMNS)
-    passed = [[-1] * min(int(k), columns) for k in entry.planned]
+    passed: list[list[float]] = [[-1] * min(int(k), columns) for k in entry.planned]
     failure = [[0] * min(int(k), columns) for k in entry.planned]
     for run, rows in entry.rows_by_run():
         kept = rows[rows["sample"] < columns]
-        cells = (kept[name].tolist() for name in ("problem", "sample", "passed", "failure"))
-        for problem, sample, tests, kind in zip(*cells, strict=True):
+        names = ("problem", "sample", "passed", "score", "rewarded", "failure")
+        for problem, sample, tests, score, rewarded, kind in zip(
+            *(kept[name].tolist() for name in names), strict=True
+        ):
             place = entry.places[run.problems[problem]]
-            passed[place][sample] = tests
+            passed[place][sample] = score if rewarded else tests
             failure[place][sample] = kind
     return {
         "name": visible(entry.name),

@@ -35,7 +35,7 @@ _FIELDS = (
     *("status", "failure", "passed", "total", "tests", "extra_tests", "exit_code", "timed_out", "repairs"),
     *("dropped", "changes", "suspicions", "finish_reason", "usage", "cost_usd", "cost_estimated"),
     *("attempts", "ttft_s", "latency_s", "test_s", "files_changed", "lines_written", "returned_model"),
-    *("output_tail", "note"),
+    *("output_tail", "note", "score", "rewards"),
 )
 
 

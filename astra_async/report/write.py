@@ -150,7 +150,7 @@ def _run_columns(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[lis
     """The cells of many rows by column, as they stand in CSV."""
     made: dict[str, NDArray[Any]] = {
         **dict.fromkeys(("model", "format"), np.zeros(len(rows), int)),
-        "score": rows["passed"] / rows["total"],
+        "score": rows["score"],
         "perfect": (rows["passed"] == rows["total"]).astype(int),
     }
     numbered: dict[str, tuple[str, Sequence[Value]]] = {

@@ -76,6 +76,7 @@ class Bookkeeping:
             return
         self.metrics.add(
             *(result.model, result.format, result.problem_id, result.passed, result.total),
+            reward=None if result.rewards is None else result.score,
             status=result.status,
             failure=result.failure,
         )

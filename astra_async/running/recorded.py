@@ -249,7 +249,7 @@ def completion_fields(completion: Completion) -> dict[str, Any]:
 def result_fields(result: Result) -> dict[str, Any]:
     """Return the fields of a result for its final line; empty optional fields are omitted."""
     recorded = fields_of(result)
-    for name in ("turn", "agent"):
+    for name in ("turn", "agent", "rewards"):
         if recorded[name] is None:
             del recorded[name]
     return recorded | {name: msgspec.to_builtins(recorded[name]) for name in ("tests", "extra_tests")}

@@ -53,14 +53,15 @@ class Recorded:
             return
         names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
         # In directories of older versions, a key may have two lines; the last one counts.
-        self._counted[read_key(record)] = tuple(map(record.__getitem__, names))
+        reward = None if record.get("rewards") is None else record["score"]
+        self._counted[read_key(record)] = (*map(record.__getitem__, names), reward)
         if self.reuse_identical and is_scored and not record.get("note", "").startswith(REUSED):
             self.first.setdefault(solved, read_key(record))
 
     def count_into(self, metrics: Metrics) -> None:
         """Add the collected scores to `metrics`, and free their memory."""
-        for *counted, status, failure in self._counted.values():
-            metrics.add(*counted, status=status, failure=failure)
+        for *counted, status, failure, reward in self._counted.values():
+            metrics.add(*counted, reward=reward, status=status, failure=failure)
         self._counted.clear()
 
 

@@ -213,7 +213,9 @@ def _cells_of(run: Following) -> Bytes:
     answered = run.logs.lines["completions"].places()
     cells.reshape(-1)[answered] = UNDER_WAY if is_running else WAITING
     passed, total = places["passed"].astype(np.int64), np.maximum(places["total"], 1).astype(np.int64)
-    scored = np.where(passed > 0, PART + _PARTS * passed // total, NONE_PASSED)
+    rewarded = (_PARTS * places["score"]).astype(np.int64)
+    parts = np.where(places["rewarded"] == 1, rewarded, _PARTS * passed // total)
+    scored = np.where(places["score"] > 0, PART + parts, NONE_PASSED)
     scored = np.where(passed == total, ALL_PASSED, scored)
     scored = np.where(places["status"] == _NO_SOLUTION_STATUS, NO_SOLUTION, scored)
     return np.where(places["present"] == 1, scored, cells).astype(np.uint8)

@@ -178,7 +178,7 @@ def _course(places: NDArray[np.void]) -> list[tuple[float, float, int]]:
     if not len(rows):
         return []
     rows = rows[np.lexsort((rows["finished"], rows["problem"]))]
-    scores = rows["passed"] / np.maximum(rows["total"], 1)
+    scores = rows["score"]
     first = np.flatnonzero(np.diff(rows["problem"], prepend=np.uint32(0xFFFFFFFF)))
     lengths = np.diff(np.append(first, len(rows)))
     sums = np.cumsum(scores)

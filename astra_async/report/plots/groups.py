@@ -187,7 +187,7 @@ def _outcome_shares(entry: Entry) -> list[float]:
     valid, failures = entry.summary.valid, entry.summary.failures
     perfect = int(entry.perfect.sum())
     failed = failures.get("tests_failed", 0)
-    some = entry.per_problem(lambda rows: (rows["passed"] > 0) & (rows["passed"] < rows["total"]))
+    some = entry.per_problem(lambda rows: (rows["score"] > 0) & (rows["score"] < 1))
     partial = int(some.sum())
     unusable = entry.summary.no_solution
     other = valid - perfect - partial - max(0, failed - partial) - unusable

@@ -15,11 +15,16 @@ const absent = (value) => value === null || value === undefined || value === "";
 const seconds = (value) => (absent(value) ? null : `${value.toFixed(1)} s`);
 const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(4)}${estimated ? ", partly estimated" : ""}`);
 
+/** A sample's score in words: its tests, or a task's rewards. */
+export const scored = ({ rewards, score, passed, total }) => (rewards
+  ? `score ${score} (${Object.entries(rewards).map(([name, value]) => `${plain(name)} ${value}`).join(", ")})`
+  : `${passed} of ${total} tests passed`);
+
 /** What is known of a sample besides its texts, as names and values. */
 export function facts(record) {
   const usage = record.usage ?? {};
   const pairs = [
-    ["Result", `${record.passed} of ${record.total} tests passed${record.failure ? ` (${record.failure})` : ""}`],
+    ["Result", `${scored(record)}${record.failure ? ` (${record.failure})` : ""}`],
     ["Why", plain(record.note ?? "")], ["Finished by", record.finish_reason], ["Answered as", plain(record.returned_model ?? "")],
     ["Tokens in", usage.input_tokens], ["of them cached", usage.cached_tokens],
     ["Tokens out", usage.output_tokens], ["of them reasoning", usage.reasoning_tokens],

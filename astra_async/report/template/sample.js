@@ -24,7 +24,7 @@ function* parts(record) {
   if (record.tests?.length) yield* [element("h3", "Tests that count"), outcomes(record.tests)];
   if (record.changes?.length) yield* [element("h3", "Changed files"), changed(record.changes)];
   if (record.dropped?.length) yield* [element("h3", "Changes that were not applied"), dropped(record.dropped)];
-  if (record.extra_tests?.length) yield* [element("h3", "Other tests, not counted"), outcomes(record.extra_tests)];
+  if (record.extra_tests?.length) yield* [element("h3", record.rewards ? "Tests of the verifier" : "Other tests, not counted"), outcomes(record.extra_tests)];
   if (record.output_tail) yield* [element("h3", "End of the output"), terminal(record.output_tail)];
   yield element("h3", "Answer");
   yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : element("pre", escaped(record.answer), "answer");

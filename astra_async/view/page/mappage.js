@@ -16,7 +16,7 @@ export function sentence(model, problem, sample, failure = null) {
   const { id, total } = state.run.problems[problem];
   const byte = state.cells[cellAt(model, problem, sample)];
   const kind = failure ? state.run.failures[failure[cellAt(model, problem, sample)]] : null;
-  const score = `${total ? `${Math.round(scoreOf(byte) * total)} of ${total} tests` : `${Math.round(100 * scoreOf(byte))} % of its tests`} passed`;
+  const score = total === 1 ? `score ${Math.round(100 * scoreOf(byte))} %` : `${total ? `${Math.round(scoreOf(byte) * total)} of ${total} tests` : `${Math.round(100 * scoreOf(byte))} % of its tests`} passed`;
   const words = { [MISSING]: "missing", [UNDER_WAY]: "answered, being tested", [WAITING]: state.run.state === "running" ? "not answered yet" : "answered, not tested", [NOT_PLANNED]: "not planned", [NO_SOLUTION]: "no solution", [NONE]: "no test passed", [ALL]: "all tests passed" };
   return `${plain(modelName(model))} · ${plain(id)} · sample ${sample}: ${words[byte] ?? score}${kind && kind !== "tests_failed" ? ` (${kind.replaceAll("_", " ")})` : ""}`;
 }

@@ -1,7 +1,7 @@
 // One sample's record as a page shows it: verdict, facts, tests, output, and what the model wrote.
 
 import { element, holding } from "./shared/dom.js";
-import { audit, dropped, facts, outcomes } from "./shared/record.js";
+import { audit, dropped, facts, outcomes, scored } from "./shared/record.js";
 import { plain } from "./shared/terminal.js";
 import { changed } from "./address.js";
 import { fileDiff } from "./diff.js";
@@ -36,9 +36,9 @@ const tag = (text, kind = "") => element("span", text, `tag ${kind}`);
 /** The first line: what came of it, and what is unusual about it. */
 export function verdict(data, place) {
   const { result } = data;
-  const ofResult = result && (result.status === "no_solution" ? NO_SOLUTION : byteOf(result.passed / Math.max(1, result.total)));
+  const ofResult = result && (result.status === "no_solution" ? NO_SOLUTION : byteOf(result.rewards ? result.score : result.passed / Math.max(1, result.total)));
   const byte = ofResult ?? data.cell ?? byteOfSample(place); // of a later turn the cell tells nothing
-  const words = result ? `${result.passed} of ${result.total} tests passed` : (STATES[placeOf(byte)]?.title ?? "not planned");
+  const words = result ? scored(result) : (STATES[placeOf(byte)]?.title ?? "not planned");
   const why = result?.failure && result.failure !== "tests_failed" ? result.failure.replaceAll("_", " ") : null;
   return holding("p", "verdict", glyph(byte), holding("strong", null, result?.status === "no_solution" ? "no solution" : words),
     why ? tag(why, "bad") : null,
@@ -76,7 +76,7 @@ export function why(data) {
   if (result?.tests?.length) add("Tests that count", outcomes(result.tests));
   if (data.audit) add("Audit: mutated tests", audit(data.audit));
   if (result?.dropped?.length) add("Changes that were not applied", dropped(result.dropped));
-  if (result?.extra_tests?.length) add("Other tests, not counted", outcomes(result.extra_tests));
+  if (result?.extra_tests?.length) add(result.rewards ? "Tests of the verifier" : "Other tests, not counted", outcomes(result.extra_tests));
   const printed = data.output ?? result?.output_tail;
   if (printed) {
     const cut = data.output_cut ? `Head and tail of ${data.output_bytes.toLocaleString("en")} bytes.` : null;
