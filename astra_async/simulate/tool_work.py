@@ -1,9 +1,10 @@
 """How a simulated model works with tools: in rounds of calls that leave a bundled solution in the project.
 
 A pure function of profile, sample and problem, as an answer in text is: which solution, in how many rounds.
-Which of them is next follows from the conversation, so that nothing is remembered between requests. It finds
-its way with any tool that looks like a shell, and ends as the agent wants it: by `submit`, by the command
-that mini-swe-agent waits for, or in words.
+Which of them is next follows from the conversation, so that nothing is remembered between requests. For an
+unknown task the model runs the commands that the task's text quotes, each at its skill. It
+finds its way with any tool that looks like a shell, and ends as the agent wants it: by `submit`, by the
+command that mini-swe-agent waits for, or in words.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import orjson
 
 from astra_async.simulate.draws import digest, seeded
 from astra_async.simulate.model_answers import REFUSALS, UNKNOWN, SimulatedAnswer, draw_solution
+from astra_async.simulate.profiles import try_rate
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ _AIDER = "*file listing*"  # stands in aider's prompt where it wants whole files
 _END_OF_FILE = "END_OF_FILE"
 # Gemini CLI refuses commands with what looks like a substitution, wherever it stands.
 _NOT_IN_A_HERE_DOCUMENT = (_END_OF_FILE, "`", "$(", "<(", ">(")
+# Commands that the text of an unknown task quotes.
+_TOLD = re.compile(r"```sh\n(?P<commands>.*?)\n```", re.DOTALL)
 _LOOKS, _TOGETHER, _CHECKS, _ENCODED = 0.8, 0.3, 0.5, 0.15
 _BEFORE = ("I will look at the project first.", "Let me see what is there.")
 _WRITES = ("Now I write {0}.", "{0} has to change.", "I put this into {0}.")
@@ -57,12 +61,19 @@ def draw_work(
     shells = [tool for tool in tools if _SHELLS.search(tool.name)]
     shell = min(shells, key=lambda tool: tool.name.lower() not in _SURE_SHELLS, default=None)
     refused = generator.random() < profile.refusal
-    if solutions is None or not solutions.faulty or shell is None:
+    told = _TOLD.search(prompt) if solutions is None else None
+    if shell is None or not (told or (solutions and solutions.faulty)):
         return SimulatedAnswer(text=UNKNOWN, finish="stop")
     if refused:
         return SimulatedAnswer(text=generator.choice(REFUSALS), finish="refusal")
-    solution, files = draw_solution(profile, name, solutions, generator)
-    plan = _plan(files, generator)
+    solution = ""
+    if solutions:
+        solution, files = draw_solution(profile, name, solutions, generator)
+        plan = _plan(files, generator)
+    elif told:
+        rate = try_rate(profile, name.problem_id, name.turn)
+        lines = [line for line in told["commands"].splitlines() if generator.random() < rate]
+        plan = [(generator.choice(_BEFORE), [line]) for line in lines]
     if rounds < len(plan):
         text, commands = plan[rounds]
         made = [_arguments(shell.parameters, command) for command in commands]
