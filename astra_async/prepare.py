@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from astra_async.types import Format, Problem, Project, Prompt, Solution
+    from astra_async.types.task_work import TaskWork
 
 _LOADS_AT_ONCE = 16
 _OFFLINE = [each.offline for each in LANGUAGES if each.offline]
@@ -42,7 +43,11 @@ _NAMED = 5  # patterns and files in one warning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A problem with all that its samples share; `command` is what bash runs (see `Offline`)."""
+    """A problem with all that its samples share; `command` is what bash runs (see `Offline`).
+
+    With `task` it is a task: an agent works in the task's own container, whose verifier gives the score. The
+    `project` is then empty.
+    """
 
     problem: Problem
     project: Project
@@ -53,6 +58,7 @@ class Prepared:
     environment: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)  # the manifest's, by test name
     warnings: tuple[str, ...] = ()
+    task: TaskWork | None = None
 
     def integrated_reference(self) -> Integrated | None:
         """What the reference changes; None without one, and where nothing of it may be applied."""
@@ -261,7 +267,16 @@ def _named(names: Sequence[str]) -> str:
 
 def problem_part(prepared: Prepared) -> dict[str, Any]:
     """What of a problem changes its results: its part of the fingerprint."""
-    problem = prepared.problem
+    problem, task = prepared.problem, prepared.task
+    if task:
+        return {
+            "statement": problem.statement,
+            "task_sha256": task.sha256,
+            "allow_root": task.agent.rights,
+            "allow_network": task.agent.network,
+            "agent_s": task.agent_s,
+            "reward_range": task.reward_range,
+        }
     return {
         "statement": problem.statement,
         "project_sha256": prepared.project.sha256,

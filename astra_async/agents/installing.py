@@ -34,6 +34,7 @@ from astra_async.images.base_image import ensure_base
 from astra_async.images.build import a_container, ensure_image_set
 from astra_async.testing.sandbox.resultfiles import entries
 from astra_async.types import AgentSettings
+from astra_async.types.task_work import WITHOUT_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -198,11 +199,12 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
                 " model calls, such as speaks = 'chat'"
             )
         return asked
-    if name == SHELL.name:
-        return SHELL
+    built_in = {SHELL.name: SHELL, **WITHOUT_MODEL}
+    if name in built_in:
+        return built_in[name]
     if (agent := known_agent(name)) is None:
         raise UsageError(
-            f"--agent {name}: unknown agent; known are {', '.join([SHELL.name, *KNOWN])}; describe another"
+            f"--agent {name}: unknown agent; known are {', '.join([*built_in, *KNOWN])}; describe another"
             " agent under [[agents]] in the configuration file"
         )
     known = replace(agent.settings, name=name.partition("@")[0])

@@ -193,7 +193,8 @@ def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> 
     }
     found: dict[SolutionKey, RecordedSolution] = {}
     for key, place, record in valid_records(directory / "results.jsonl", check_result):
-        if record["status"] != "scored" or key not in answers or not chosen(key.first):
+        is_task = record.get("rewards") is not None  # without tests that could be mutated
+        if is_task or record["status"] != "scored" or key not in answers or not chosen(key.first):
             continue
         solved = SolutionKey(key.problem_id, str(record.get("solution_sha256", "")))
         if solved not in found:

@@ -89,10 +89,14 @@ def recipes(
     failed: dict[str, AstraError] = {}
     for problem_id, item in prepared.items():
         named = item.problem.image or default
-        stack = None if named else detect(item.project, item.problem)
+        build = item.task.build if item.task else None
+        stack = None if named or build else detect(item.project, item.problem)
         key: object = named or (_identity(stack) if stack else None)
         try:
-            if key not in found:
+            if item.task and build:
+                key = item.task.image
+                found.setdefault(key, Recipe(name=key, make=partial(_build, build), tags=(key,)))
+            elif key not in found:
                 found[key] = _named(named) if named else _made_for(item, stack)
             found[key].problems.append(problem_id)
         except ImageError as error:
@@ -266,6 +270,10 @@ def _named(named: str) -> Recipe:
         raise ImageError(f"image set {named} is unknown; there are {', '.join(image_sets())}")
     tag = image_tag(folder)
     return Recipe(name=tag, make=partial(_ensure, folder), tags=(tag,))
+
+
+async def _build(build: Callable[..., Awaitable[None]], maker: _Maker, say: Say) -> None:
+    await build(maker.engine, progress=say)
 
 
 async def _pull(named: str, maker: _Maker, say: Say) -> None:

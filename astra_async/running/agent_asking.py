@@ -6,7 +6,7 @@ kill, the sample is therefore resumed from its recorded requests, and calls.json
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from astra_async.errors import ContainerLost
 from astra_async.running.model_pools import close_later
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AsyncExitStack
 
     from astra_async.cluster.head import ClusterSandbox
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.running.model_pools import ModelPool
     from astra_async.types import AgentLimits, Completion, ModelRequest, ModelSettings
+    from astra_async.types.task_work import TaskWork
 
 _TRIES = 3  # attempts for a sample whose container is lost
 
@@ -91,13 +92,23 @@ async def open_agents(
     say: Callable[[str], None],
     *,
     cluster: ClusterSandbox | None,
+    tasks: Sequence[TaskWork] = (),
 ) -> AgentAsking:
-    """Open the agents' request log, gateway and containers; they are closed with `stack`."""
+    """Open the agents' request log, gateway and containers; they are closed with `stack`.
+
+    `tasks` are the tasks of the run; empty for a run of projects.
+    """
     log = CallLog(directory.calls.path, directory.calls, directory.keep)
     gateway = Gateway()
     await gateway.start()
     close_later(stack, say, "the agents' gateway", gateway.close)
     agents = Agents(settings=config.agents, limits=config.agent_limits, at_once=config.agents_at_once)
+    if tasks:
+        from astra_async.harbor.trial import TaskPlaces
+
+        memory_bytes = max(task.agent.memory_bytes for task in tasks)
+        container = replace(agents.container, memory_bytes=memory_bytes)
+        agents = replace(agents, container=container, places=lambda made, _: TaskPlaces(made))
     opens = partial(AgentRuns.open, directory.run_id, agents, gateway)
     runs: AgentRuns | ClusterAgents
     if cluster:
@@ -105,7 +116,8 @@ async def open_agents(
 
         runs = await ClusterAgents.open(cluster, opens, agents)
     else:
-        runs = await opens(graders_bytes=config.sandboxes * config.limits.memory_bytes)
+        graders_bytes = 0 if tasks else config.sandboxes * config.limits.memory_bytes
+        runs = await opens(graders_bytes=graders_bytes)
     close_later(stack, say, "the agents' containers", runs.close)
     return AgentAsking(
         runs=runs,

@@ -16,6 +16,7 @@ from astra_async.types.records import SCHEMA, read_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from astra_async.harbor.verified import Verified
     from astra_async.running.evidence import Evidence
     from astra_async.testing.verdict import Examined
     from astra_async.types import AnswerKey, Completion, ExpectedTest, Integrated, Prompt, Solution, Unusable
@@ -89,10 +90,29 @@ class FinalLine:
             **_applied(integrated),
         )
 
+    def verified(self, verified: Verified) -> Result:
+        """Return the line of a task's sample: the verifier's rewards, and its tests as `extra_tests`."""
+        is_full = verified.score == 1
+        return self._final(
+            status="scored",
+            failure=None if is_full else "tests_failed",
+            passed=int(is_full),
+            total=1,
+            score=verified.score,
+            rewards=verified.rewards,
+            extra_tests=verified.tests,
+            exit_code=verified.exit_code,
+            test_s=round(verified.seconds, 3),
+            image_id=verified.image_id,
+            output_tail="" if is_full else tail(verified.output),
+            repairs=(),
+        )
+
     def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
         key, completion = self.key, self.completion
         fields |= {name: getattr(completion, name) for name in _OF_THE_COMPLETION}
         fields |= {"turn": key.turn} if key.turn else {}
+        fields.setdefault("score", passed / total)
         return Result(
             schema=SCHEMA,
             model=key.model,
@@ -102,7 +122,6 @@ class FinalLine:
             passed=passed,
             total=total,
             provisional=self.provisional,
-            score=passed / total,
             repairs=(*completion.repairs, *repairs),
             input_characters=len(self.prompt.text) + self.characters_before,
             output_characters=len(completion.text),

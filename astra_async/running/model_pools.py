@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.errors import ConfigError, ConflictError, UsageError
 from astra_async.running.trouble import described
-from astra_async.types import S3Settings, Usage
+from astra_async.types import S3Settings, Usage, is_agent
+from astra_async.types.task_work import WITHOUT_MODEL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AsyncExitStack
 
     from astra_async.asking.batches.batch_log import BatchLog
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle import Account, Pool, PoolEvent
     from astra_async.config import RunConfig
     from astra_async.running.directory import RunDirectory
-    from astra_async.types import Completion, ModelRequest, ModelSettings
+    from astra_async.types import Completion, ModelRequest, ModelSettings, Problem
 
     AnyPool = Pool | BatchPool
     Say = Callable[[str], None]
@@ -69,6 +70,23 @@ def check_agents(config: RunConfig, *, generate_only: bool) -> None:
     ):
         if is_given:
             raise UsageError(f"--agent cannot be combined with {flag} because {why}; remove one of them")
+
+
+def check_tasks(config: RunConfig, problems: Sequence[Problem]) -> None:
+    """Refuse options that do not fit tasks, and agents that are only for tasks. Raises UsageError."""
+    if not any(problem.task for problem in problems):
+        if alone := next((agent.name for agent in config.agents if agent.name in WITHOUT_MODEL), None):
+            raise UsageError(
+                f"--agent {alone} is for tasks only, and {config.problems} is a set of projects: leave it out"
+            )
+        return
+    if answers := [fmt for fmt in config.formats if not is_agent(fmt)]:
+        raise UsageError(
+            f"{config.problems} has tasks, which a single answer ({answers[0]}) cannot do: name agents, such"
+            " as --agent shell, and leave out --agent none"
+        )
+    if config.cluster:
+        raise UsageError("--cluster: tasks run on this machine's Docker Engine only; leave it out")
 
 
 @asynccontextmanager

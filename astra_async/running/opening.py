@@ -41,6 +41,7 @@ from astra_async.running.live import kept_live
 from astra_async.running.model_pools import (
     check_agents,
     check_models,
+    check_tasks,
     open_pools,
     resolved_models,
     simulated_models,
@@ -107,6 +108,7 @@ async def open_run(
 
         check_installed()
     problems = await chosen_problems(config, say)
+    check_tasks(config, problems)
     _refuse_inside_a_project(config.out, problems)
     recorded = Recorded(reuse_identical=config.reuse_identical, turns=config.turns > 0)
     on_turn = partial(recorded.add, is_turn=True)
@@ -230,7 +232,10 @@ async def _setup(opening: RunOpening, plan: Plan, pools: Mapping[str, AnyPool], 
         from astra_async.running.agent_asking import open_agents  # imports a server; not needed otherwise
 
         cluster = tests.cluster if tests else None
-        agents = await open_agents(config, opening.directory, opening.stack, opening.say, cluster=cluster)
+        tasks = [item.task for item in plan.prepared.values() if item.task]
+        agents = await open_agents(
+            config, opening.directory, opening.stack, opening.say, cluster=cluster, tasks=tasks
+        )
     lenient = await opening.stack.enter_async_context(LenientParser())
     return Setup(
         directory=opening.directory,

@@ -9,6 +9,7 @@ A process that uses images and the cache holds a lock on the cache folder until 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -24,24 +25,25 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from astra_async.config import load_config
 from astra_async.errors import ConfigError, SandboxError, UsageError
+from astra_async.harbor.task import is_task_folder, read_tasks
 from astra_async.listing import told_once
 from astra_async.options import BUNDLED
 from astra_async.prepare import prepare_all
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.running.spool import make_private
 from astra_async.testing.sandbox.sweep import claim
-from astra_async.types import S3Settings
+from astra_async.types import Problem, S3Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
+    from astra_async.harbor.task import TaskSet
     from astra_async.prepare import Prepared
     from astra_async.problems.collect import Selection
     from astra_async.problems.fetch import Store
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types import Problem
 
 
 Kind = Literal["images", "agents", "caches", "containers"]
@@ -202,8 +204,27 @@ async def load_problem_set(config: RunConfig) -> ProblemSet:
             if value:
                 raise ConfigError(f"{flag} needs a problems CSV: add --problems FILE.csv, or remove {flag}")
         return load_problems(bundled_problems_csv())
+    if is_task_folder(Path(config.problems)):
+        return tasks_as_problems(read_tasks(Path(config.problems)))
     async with open_store(config) as store:
         return await load_set(config.problems, store, wanted(config))
+
+
+def tasks_as_problems(found: TaskSet) -> ProblemSet:
+    """Return the tasks as problems; those that are left out become a warning."""
+    problems = [
+        Problem(
+            id=task.id,
+            statement=task.instruction,
+            project=str(task.folder),
+            task=str(task.folder),
+            image=task.config.environment.docker_image or "",
+        )
+        for task in found.tasks
+    ]
+    return ProblemSet(
+        problems=tuple(problems), columns={}, warnings=(found.summary,) if found.left_out else ()
+    )
 
 
 def wanted(config: RunConfig) -> Selection:
@@ -252,6 +273,10 @@ async def ready_problems(
 
     Progress is reported to `say`.
     """
+    if any(problem.task for problem in problems):
+        from astra_async.harbor.task_preparation import prepare_tasks
+
+        return await asyncio.to_thread(prepare_tasks, problems, config.tasks, config.formats)
     async with open_store(config) as store:
         ready, failed = await prepare_all(
             problems,

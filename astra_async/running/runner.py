@@ -269,7 +269,7 @@ class Runner:
             if self.stopping.is_set() or self._skip_if_impossible(key, answered=passage.is_answered):
                 return
             prepared = self.plan.prepared[key.problem_id]
-            if (grading := self.setup.grading) and not passage.is_answered:
+            if (grading := self.setup.grading) and not (passage.is_answered or prepared.task):
                 # The answer is under way: announce the container that will be needed to grade it.
                 limits = limits_for(prepared, grading.limits)
                 grading.sandbox.expect(grading.images[key.problem_id], limits)

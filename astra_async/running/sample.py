@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ExpectationError, ImageError, NodesLost, SandboxError
+from astra_async.harbor.verified import read_verified
 from astra_async.log import now_utc
 from astra_async.overlay import anchored, integrate
 from astra_async.running.evidence import evidence_of
@@ -142,7 +143,13 @@ async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
 async def grade_sample(
     key: AnswerKey, prepared: Prepared, directory: RunDirectory, grading: Grading, *, passage: Passage
 ) -> Result:
-    """Grade the recorded answer and record its final line."""
+    """Grade the recorded answer and record its final line. A task's answer is the verifier's outcome."""
+    if prepared.task:
+        completion, started_at = directory.completion(key)
+        line = FinalLine(key, completion, started_at, prepared.prompts[key.format], 0)
+        result = line.verified(read_verified(completion.text))
+        directory.record_result(result)
+        return result
     image = grading.images[key.problem_id]
     expected = await grading.expectations.of(prepared, image)
     directory.counted.check(key.problem_id, expected.tests, directory.path)

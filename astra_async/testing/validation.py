@@ -45,13 +45,15 @@ class Candidate:
 class Repetitions:
     """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed.
 
+    For a task `passed` holds its scores.
+
     `failures` says how each ended. `unreported` are expected tests of which no repetition told anything;
     `unexpected` are tests that ran and are not expected. `failed` are the first one's expected tests that did
     not pass, with what the report says of them.
     """
 
     name: str
-    passed: tuple[int, ...]
+    passed: tuple[float, ...]
     total: int
     seconds: tuple[float, ...]
     failures: tuple[Failure | None, ...] = ()
