@@ -333,7 +333,7 @@ def down(hub: HubServer) -> None:
         (lambda hub: None, f"hf:{NAME}@v9", ("no such revision", "leave @REVISION out")),
         (lambda hub: None, f"hf:{NAME}/nothing.csv", ("no such file in the data set",)),
         (lambda hub: None, "hf:not a name", ("hf:OWNER/NAME",)),
-        (lambda hub: None, "questions.csv", ("name it with --problems",)),
+        (lambda hub: None, "questions.csv", ("--problems without fetching",)),
     ],
 )
 def test_what_cannot_be_had_is_told_in_one_line_and_leaves_nothing(
