@@ -164,7 +164,7 @@ def test_the_bundled_problems_are_not_paid_for_by_accident() -> None:
 
 
 def test_a_model_without_a_provider_is_answered_with_how_it_is_written() -> None:
-    with pytest.raises(ConfigError, match="write provider/model, such as openai/gpt-4o"):
+    with pytest.raises(ConfigError, match="write provider/model, for example openai/gpt-4o"):
         load_config({**GIVEN, "model": ("gpt-4o",)})
 
 

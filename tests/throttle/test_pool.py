@@ -167,7 +167,7 @@ def test_a_request_that_timed_out_is_repeated_once_and_its_cost_is_estimated() -
     """A slow model was asked six times, and nothing of that was counted."""
 
     def timed_out() -> TransientError:
-        error = TransientError("no byte for 300 s (timeout_s in [[models]])")
+        error = TransientError("no data for 300 s (timeout_s in [[models]])")
         error.may_be_billed = True
         return error
 

@@ -1,8 +1,7 @@
-"""How long an attempt may be silent and may last.
+"""Time-outs of one attempt: for silence and for the whole duration.
 
-A process that stood still (stopped and continued, its machine suspended or overwhelmed) finds its timers
-over before it has read what came meanwhile: an answer that is there, and paid for, would be thrown away. So a
-timer that comes late concludes nothing; it looks again a little later.
+If a process was suspended, its timers expire before it has read the data that arrived during the suspension,
+and a complete, paid answer would be lost. A timer that fires late therefore only schedules a second check.
 """
 
 from __future__ import annotations
@@ -25,12 +24,14 @@ _GRACE_S = 10.0
 
 
 class Patience(AbstractAsyncContextManager["Patience"]):
-    """Bounds the block within; it raises TimeoutError there, or in the stream that it listens to.
+    """Context manager that limits the silence and the duration of its block.
+
+    On time-out, TimeoutError is raised in the block or in the stream given to `listen_to`.
 
     Attributes:
-        whole_s: seconds that the block may last.
-        is_over: the block lasted longer than that.
-        is_lost: it ended the block, for that reason or for silence.
+        whole_s: maximum duration of the block in seconds.
+        is_over: the block lasted longer than `whole_s`.
+        is_lost: the block timed out, because of its duration or of silence.
     """
 
     def __init__(self, *, silence_s: float, whole_s: float | None = None) -> None:
@@ -58,12 +59,12 @@ class Patience(AbstractAsyncContextManager["Patience"]):
         await self._timeout.__aexit__(kind, error, trace)
 
     def listen_to(self, content: aiohttp.StreamReader) -> None:
-        """From now on silence ends this stream, whose reader may have all that it needs."""
+        """Raise later time-outs for silence in this stream, so that its reader can still return an answer."""
         self._content = content
         self.heard()
 
     def heard(self, *, settled: bool = False) -> None:
-        """A byte has come; `settled`: nothing more is needed, and its sender has only a short grace left."""
+        """Record that data arrived. If `settled` (the answer is complete), only a short time is left."""
         self._heard_at = now = self._loop.time()
         if settled != (self._ends_at < math.inf):
             self._ends_at = now + min(_GRACE_S, self._silence_s) if settled else math.inf
@@ -72,10 +73,10 @@ class Patience(AbstractAsyncContextManager["Patience"]):
             self._look_at(self._due())
 
     def why(self) -> str:
-        """Why it was lost."""
+        """Return a description of the time-out."""
         if self.is_over:
-            return f"no end after {self.whole_s:.0f} s, six times timeout_s in [[models]]"
-        silence = f"no byte for {self._silence_s:g} s (timeout_s in [[models]])"
+            return f"no end after {self.whole_s:.0f} s (6 x timeout_s in [[models]])"
+        silence = f"no data for {self._silence_s:g} s (timeout_s in [[models]])"
         return f"{silence}, or no connection within {CONNECT_TIMEOUT_S:g} s"
 
     def _due(self) -> float:
@@ -100,4 +101,4 @@ class Patience(AbstractAsyncContextManager["Patience"]):
         if self._content is None or self.is_over:
             self._timeout.reschedule(now)
         else:
-            self._content.set_exception(aiohttp.SocketTimeoutError("no byte came"))
+            self._content.set_exception(aiohttp.SocketTimeoutError("no data arrived"))
