@@ -243,13 +243,13 @@ def test_organization_and_project_come_from_settings_or_openais_own_variables() 
     assert "openai-organization" not in elsewhere.headers
 
 
-# --- what is not supported is refused before anything is sent -------------------------------------------------
+# --- unsupported settings are refused before any request is sent ----------------------------------------
 
 
 @pytest.mark.parametrize(
     ("spec", "fields", "line"),
     [
-        ("openai/gpt-x", {"thinking_budget": 2000}, "thinking_budget is not supported .* set reasoning_effort"),
+        ("openai/gpt-x", {"thinking_budget": 2000}, "thinking_budget is not supported .* reasoning_effort"),
         ("openai/gpt-x", {"top_k": 4}, "top_k is not supported"),
         ("openai-responses/gpt-x", {"stop": ("END",)}, "stop is not supported .* unset it, or use openai/"),
         ("openai-compatible/x", {"thinking": "adaptive"}, "the server's own field in extra_body"),

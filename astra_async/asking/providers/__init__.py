@@ -27,7 +27,7 @@ class Known(NamedTuple):
         key_variable: environment variable of the API key; empty if the provider needs no key.
         prices: name of the provider in genai-prices, None if that library has no prices for it.
         speaks: interface of agents whose requests the provider accepts unchanged, None for no such interface.
-        batches: batch interface as "module.Class" in `asking.batches`, empty if there is no such interface.
+        batches: batch interface as "module.Class" in `asking.batches`, empty if batches are not supported.
         halves: batches are known to cost half the price.
         credentials: environment variables that hold credentials if there is no key; one of them is enough.
         address_variables: environment variables that replace the server's address, as in the provider's SDK;

@@ -184,7 +184,7 @@ def _status(layers: Iterable[dict[str, Any]], codes: list[str]) -> int:
 
 
 def _param(layer: dict[str, Any]) -> str:
-    """Return the parameter that a layer names. FastAPI gives a path, of which the last name counts."""
+    """Return the parameter that a layer names: `param`, or the last name of FastAPI's path `loc`."""
     path = layer.get("loc")
     return label(layer.get("param")) or label(path[-1] if isinstance(path, list) and path else "")
 

@@ -141,7 +141,7 @@ def body_hint_s(details: Any, message: str) -> float | None:
 
 
 def window(limit: str | None, remaining: str | None, reset_s: float | None) -> RateWindow | None:
-    """Return a window, or None if it is unusable: a negative limit (Azure) or a reset after more than 90 s."""
+    """Return a window, or None if it is unusable: a negative limit (Azure) or a reset in over 90 s."""
     most, left = number(limit), number(remaining)
     if most is not None and most <= 0:
         most = None

@@ -29,7 +29,7 @@ class SseSplitter:
     """Splitter of an event stream into the data of its events, for chunks of any size, in linear time.
 
     An event of more than `max_event_bytes` raises EventTooLarge instead of filling the memory. A body that
-    begins with `<` is an HTML page (`is_page`), of which only `data:` lines are read.
+    begins with `<` is an HTML page (`is_page`). Only its `data:` lines are read.
     """
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:

@@ -148,7 +148,7 @@ class EnforcedLimit:
         if crowd < (self._confirmed if lost else self.limit):
             return False
         if new_burst and crowd == self.limit and self._accepted < _FEWEST_ACCEPTED:
-            # The same number in flight is rejected repeatedly: the provider does not enforce such a limit.
+            # Requests are rejected at the limit again and again, so the provider does not enforce this limit.
             self.limit, self._most_accepted = None, 0
             self._least_rejected = self._suspected_at = math.inf
             return False

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from astra_async.types import ModelRequest, Provider
 
 BYTES_PER_TOKEN = 3.2
-# Margin until a provider reports the first exact count. Too large a reservation is corrected afterwards, too
-# small a reservation exceeds the limit.
+# Margin until a provider reports the first exact count. A large reservation is corrected afterwards, a small
+# reservation exceeds the limit.
 _UNCALIBRATED = 1.25
 _WORST_BYTES_PER_TOKEN = 2.0
 # Text averages 3 to 5 bytes a token, and only repeated characters exceed 40. A reported count that implies

@@ -118,7 +118,7 @@ class Pool:
 
     def stop(self) -> None:
         """Send no more requests: waiting calls fail at once, requests in flight are completed."""
-        reason = f"{self._settings.name}: stopped by the user; the same command resumes"
+        reason = f"{self._settings.name}: stopped by the user; run the same command again to resume"
         self._end_pool(PoolUnusable(reason), "stopped")
 
     @property

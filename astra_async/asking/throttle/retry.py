@@ -186,14 +186,14 @@ class RetryPolicy:
         self._model = model
         self._rng = rng
         self._retries_left = _FREE_RETRIES
-        # Since the last accepted request, of all prompts and of each prompt (keys are prompt hashes).
+        # Rejections since the last accepted request, in total and by prompt hash.
         self._rejections = RejectionStreak()
         self._rejections_by_prompt: dict[str, RejectionStreak] = {}
         self._rejected_prompts: set[str] = set()
-        # Since the last response.
+        # Transport failures since the last response, by prompt hash.
         self._failures: Counter[str] = Counter()
         self.probes, self._outage_at = 0, math.inf
-        # Since the last complete answer.
+        # Failures by prompt hash, and equal refusals by task, since the last complete answer.
         self._failures_since_answer: Counter[str] = Counter()
         self._likeness, self._refusals = "", Counter[str]()
 
