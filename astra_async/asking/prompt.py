@@ -1,8 +1,8 @@
 """Prompt for a problem: instructions, problem statement, project files.
 
 The order of the three parts is that of the paper (section 3.2). The paper's wording is not available, because
-figures 5 and 6 are images. The text below is a reconstruction; every record contains its version and hash. As
-in the paper, the JSON prompt has more formatting instructions, because of escaping. This module does not check
+figures 5 and 6 are images. The text below is a reconstruction; records contain its version and hash. As
+in the paper, the JSON prompt has more formatting instructions, because of escaping. The module does not check
 if the prompt fits into a model's context window.
 """
 
