@@ -291,8 +291,11 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
     ("place", "names"),
     [
         ("astra_async/asking/providers/__init__.py", ["PROVIDERS"]),
-        ("astra_async/asking/providers/request_fields.py", ["measured", "takes", "meaningless"]),
-        ("astra_async/asking/providers/answer.py", ["finishes", "finishes_wordless"]),
+        (
+            "astra_async/asking/providers/request_fields.py",
+            ["protected_fields", "supported_settings", "refusal_remedies"],
+        ),
+        ("astra_async/asking/providers/answer.py", ["finish_reasons", "finish_reasons_without_text"]),
         ("astra_async/asking/providers/error_body.py", ["_CODES_OF_STATUS"]),
         ("astra_async/asking/providers/error_rules.py", ["RULES"]),
         ("astra_async/asking/providers/error_meaning.py", ["hint_s"]),

@@ -41,7 +41,7 @@ def test_whoever_is_heard_is_not_silent() -> None:
         async with Patience(silence_s=0.6, whole_s=60) as patience:
             for _ in range(16):
                 await asyncio.sleep(0.05)
-                patience.heard()
+                patience.record_data()
 
     asyncio.run(check())
 

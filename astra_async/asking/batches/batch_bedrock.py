@@ -21,7 +21,7 @@ from astra_async.asking.providers.chat_reader import ChatReader
 from astra_async.asking.providers.connection import address, below
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.openai_chat import chat_input_fields, chat_options
-from astra_async.asking.providers.request_fields import laid_over, set_fields, spoken
+from astra_async.asking.providers.request_fields import drop_none, merge_fields, system_and_messages
 from astra_async.errors import ConfigError, ProjectError, ProviderError, TransientError
 from astra_async.problems.fetch.cache import Passing
 from astra_async.problems.fetch.locations import S3Object
@@ -169,10 +169,12 @@ class BedrockBatches(BatchInterface):
             body = {"schemaVersion": "messages-v1", **body_of(self.wire, request)}
             own = body.pop(_OWN_FIELDS, None)
         else:
-            body = chat_options(settings, None) | chat_input_fields(request, *spoken(request, settings))
-            body = set_fields(body | {"max_completion_tokens": settings.max_tokens})
+            body = chat_options(settings, None) | chat_input_fields(
+                request, *system_and_messages(request, settings)
+            )
+            body = drop_none(body | {"max_completion_tokens": settings.max_tokens})
             del body["stream"]
-        return laid_over(body, own or {})
+        return merge_fields(body, own or {})
 
     def _uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"

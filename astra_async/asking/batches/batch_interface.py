@@ -23,7 +23,7 @@ from astra_async.asking.providers.error_body import parse_body
 from astra_async.asking.providers.error_meaning import Failure, classify
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Reception
-from astra_async.asking.providers.request_fields import laid_over
+from astra_async.asking.providers.request_fields import merge_fields
 from astra_async.errors import ProviderError, RequestRejected, TransientError
 from astra_async.files import file_mode
 from astra_async.redaction import one_line
@@ -213,7 +213,7 @@ def is_certainly_none(error: ProviderError) -> bool:
 
 def body_of(wire: WireFormat, request: ModelRequest) -> Json:
     """Return the body that is sent online, without the fields for streaming."""
-    fields = laid_over(wire.body(request), wire.extra_body)
+    fields = merge_fields(wire.body(request), wire.extra_body)
     return {name: value for name, value in fields.items() if value is not None and name not in _STREAMING}
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from astra_async.types.agents import AgentWire
 
 
-class Known(NamedTuple):
+class ProviderEntry(NamedTuple):
     """Registry entry of one provider.
 
     Attributes:
@@ -53,8 +53,8 @@ _FILES, _CLAUDE_FILES = "batch_openai.OpenAIBatches", "batch_anthropic.Anthropic
 # The address ends with `/v1`, as in openai's `_client.py`. OPENAI_API_BASE is the name in openai before 1.0.
 _OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")  # read by `aws.Signer`
-PROVIDERS: Mapping[str, Known] = {
-    "openai": Known(
+PROVIDERS: Mapping[str, ProviderEntry] = {
+    "openai": ProviderEntry(
         "openai_chat.OpenAIChat",
         "OPENAI_API_KEY",
         "openai",
@@ -63,7 +63,7 @@ PROVIDERS: Mapping[str, Known] = {
         halves=True,
         address_variables=_OPENAI,
     ),
-    "openai-responses": Known(
+    "openai-responses": ProviderEntry(
         "openai_responses.OpenAIResponses",
         "OPENAI_API_KEY",
         "openai",
@@ -72,7 +72,7 @@ PROVIDERS: Mapping[str, Known] = {
         halves=True,
         address_variables=_OPENAI,
     ),
-    "anthropic": Known(
+    "anthropic": ProviderEntry(
         "anthropic.Anthropic",
         "ANTHROPIC_API_KEY",
         "anthropic",
@@ -81,7 +81,7 @@ PROVIDERS: Mapping[str, Known] = {
         halves=True,
         address_variables=("ANTHROPIC_BASE_URL",),
     ),
-    "gemini": Known(
+    "gemini": ProviderEntry(
         "gemini.Gemini",
         "GEMINI_API_KEY",
         "google",
@@ -90,10 +90,10 @@ PROVIDERS: Mapping[str, Known] = {
         halves=True,
         address_variables=("GOOGLE_GEMINI_BASE_URL",),
     ),
-    "bedrock": Known(
+    "bedrock": ProviderEntry(
         "bedrock.Bedrock", prices="aws", batches="batch_bedrock.BedrockBatches", credentials=_AWS
     ),
-    "azure": Known(
+    "azure": ProviderEntry(
         "openai_chat.Azure",
         "AZURE_OPENAI_API_KEY",
         "azure",
@@ -102,8 +102,10 @@ PROVIDERS: Mapping[str, Known] = {
         halves=True,
         address_variables=("AZURE_OPENAI_ENDPOINT",),
     ),
-    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", speaks="chat", batches=_FILES),
-    "simulated": Known("openai_chat.OpenAIChat", speaks="chat", batches=_FILES),
+    "openai-compatible": ProviderEntry(
+        "openai_chat.OpenAIChat", "OPENAI_API_KEY", speaks="chat", batches=_FILES
+    ),
+    "simulated": ProviderEntry("openai_chat.OpenAIChat", speaks="chat", batches=_FILES),
 }
 
 

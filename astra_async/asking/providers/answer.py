@@ -95,20 +95,20 @@ class Transcript:
             if self.characters > MAX_CHARACTERS:
                 raise AnswerTooLong(f"the answer is longer than {MAX_CHARACTERS} characters")
 
-    def count(self, text: str) -> None:
+    def add_hidden(self, text: str) -> None:
         """Count output that is billed but not visible, such as tool-call arguments. Raises like `add`."""
         self.add(text)
         if text:
             self.parts.pop()
 
-    def reason(self, text: Any = "") -> None:
+    def add_reasoning(self, text: Any = "") -> None:
         """Record a piece of reasoning or of other invisible output. Its text may be unknown."""
         self.begun = True
         if isinstance(text, str) and text and self._reasoning_characters < MAX_REASONING:
             self._reasoning.append(text)
             self._reasoning_characters += len(text)
 
-    def restate(self, text: str) -> None:
+    def replace_text(self, text: str) -> None:
         """Replace the text by the complete text, which the server repeated. Raises like `add`."""
         begun = self.begun
         self.parts.clear()
@@ -133,13 +133,13 @@ class Reader:
     the end mark ends the answer.
 
     Attributes:
-        finishes: FinishReason by finish reason of the provider. Keys are lower case without the part after a
-            colon, because routers change the spelling. A reason that is not listed means "other".
-        finishes_wordless: the same for reasons that have another meaning if there is no text.
+        finish_reasons: FinishReason by finish reason of the provider. Keys are lower case without the part
+            after a colon, because routers change the spelling. A reason that is not listed means "other".
+        finish_reasons_without_text: the same for reasons that have another meaning if there is no text.
         has_end_mark: the stream contains an end mark; False if only the end of the body ends it.
         transcript: the text received so far.
         done: the end mark was received; later events are ignored.
-        reason: finish reason as a key of `finishes`; None until it arrives.
+        reason: finish reason as a key of `finish_reasons`; None until it arrives.
         native_reason: finish reason as the provider wrote it.
         unsure: content followed a finish reason, so that only the end mark ends the answer.
         settled: the finish reason and the counts have arrived, and no content after them.
@@ -150,7 +150,7 @@ class Reader:
         missing: name of what is missing if the stream ends now; empty if that is the end mark.
     """
 
-    finishes: ClassVar[Mapping[str, FinishReason]] = {
+    finish_reasons: ClassVar[Mapping[str, FinishReason]] = {
         **dict.fromkeys(("stop", "end_turn", "stop_sequence", "completed", "complete"), "stop"),
         **dict.fromkeys(("eos", "eos_token", "end", "finished"), "stop"),  # TGI and other servers
         "length": "length",
@@ -170,7 +170,7 @@ class Reader:
         "language": "content_filter",
         "refusal": "refusal",
     }
-    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {
+    finish_reasons_without_text: ClassVar[Mapping[str, FinishReason]] = {
         "model_length": "context_exceeded",
         "model_context_window_exceeded": "context_exceeded",
         "other": "content_filter",  # Gemini has declined, also the next
@@ -204,9 +204,9 @@ class Reader:
         except BaseException:
             # An event that raises does not end the answer, even if the reader has set `done` before.
             self.done = False
-            self._weigh(ended, None, begun=begun)
+            self._update_reason(ended, None, begun=begun)
             raise
-        self._weigh(ended, reason, begun=begun)
+        self._update_reason(ended, reason, begun=begun)
 
     def feed(self, event: Json | None) -> None:
         """Process one event, None for the line `[DONE]`. `take` resets `reason` and `begun` before each.
@@ -217,7 +217,7 @@ class Reader:
         """
         raise NotImplementedError
 
-    def _weigh(self, ended: str | None, reason: str | None, *, begun: bool) -> None:
+    def _update_reason(self, ended: str | None, reason: str | None, *, begun: bool) -> None:
         """Set the finish reason after an event with `reason`. Content cancels the earlier reason `ended`."""
         if self.transcript.begun:
             self.reason = reason
@@ -263,9 +263,9 @@ class Reader:
             return None
         # The reason `tool_calls` without any call means broken output, so it is not treated as "stop".
         stopped = not self.reason or (calls and self.reason in _CALLED)
-        finish = "stop" if stopped else self.finishes.get(self.reason or "", "other")
+        finish = "stop" if stopped else self.finish_reasons.get(self.reason or "", "other")
         if not text and not calls:
-            finish = self.finishes_wordless.get(self.reason or "", finish)
+            finish = self.finish_reasons_without_text.get(self.reason or "", finish)
         return Completion(
             text=text,
             finish_reason=finish,

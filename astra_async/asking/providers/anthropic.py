@@ -123,7 +123,7 @@ class MessageReader(Reader):
         blocks = message["content"]
         text = "".join(block["text"] for block in blocks if block.get("type") == "text")
         if self.transcript.characters and text:
-            self.transcript.restate(text)
+            self.transcript.replace_text(text)
         else:
             for block in blocks:
                 self._delta(block)
@@ -147,9 +147,9 @@ class MessageReader(Reader):
         if text and delta.get("type") in {"text_delta", "text"}:
             self.transcript.add(text)
         elif delta.get("type") in {"thinking_delta", "thinking"}:
-            self.transcript.reason(delta.get("thinking"))
+            self.transcript.add_reasoning(delta.get("thinking"))
         elif self.gathers and delta.get("partial_json"):
-            self.transcript.count(delta["partial_json"])
+            self.transcript.add_hidden(delta["partial_json"])
 
     def _count(self, usage: Json | None) -> None:
         """Merge cumulative counts. Input counts change together, and only if their sum did not decrease."""
@@ -173,10 +173,10 @@ class Anthropic(WireFormat):
 
     cached_input_is_exempt = True
     reader = MessageReader
-    measured = frozenset({"model", "messages"})
+    protected_fields = frozenset({"model", "messages"})
     max_tokens_at = (("max_tokens",),)
-    takes = USUAL_SETTINGS | {"api_version"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = USUAL_SETTINGS | {"api_version"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is max_tokens: unset it",
         **dict.fromkeys(("organization", "project"), "an Anthropic key belongs to a workspace: unset it"),
     }

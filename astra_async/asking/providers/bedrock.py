@@ -23,9 +23,9 @@ from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
     WireFormat,
     arguments_of,
+    drop_none,
     pieces,
     refuse,
-    set_fields,
     tools_of,
 )
 from astra_async.transport import is_local
@@ -104,7 +104,7 @@ class ConverseReader(Reader):
         """Merge a delta into its block: text and tool-call input are appended."""
         block = self._blocks.setdefault(where.get("contentBlockIndex", 0), {})
         if "toolUse" in piece:
-            self.transcript.count(piece["toolUse"].get("input") or "")
+            self.transcript.add_hidden(piece["toolUse"].get("input") or "")
             self.transcript.begun = True
         reasoning = piece.get("reasoningContent")
         # A stream has `text` and `signature` directly; a message has both inside `reasoningText`.
@@ -117,7 +117,7 @@ class ConverseReader(Reader):
             self.transcript.add(block["text"])
         elif "reasoningContent" in block:
             reasoning = block["reasoningContent"]
-            self.transcript.reason(
+            self.transcript.add_reasoning(
                 reasoning.get("text") or (reasoning.get("reasoningText") or {}).get("text")
             )
 
@@ -156,10 +156,10 @@ class Bedrock(WireFormat):
     cached_input_is_exempt = True
     reader = ConverseReader
     splitter = EventStreamSplitter
-    measured = frozenset({"modelId", "messages"})
+    protected_fields = frozenset({"modelId", "messages"})
     max_tokens_at = (("inferenceConfig", "maxTokens"),)
-    takes = USUAL_SETTINGS
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = USUAL_SETTINGS
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         "api_version": "Converse has only one version: unset it",
         "max_tokens_field": "it is maxTokens: unset it",
         **dict.fromkeys(("organization", "project"), "AWS_PROFILE chooses the account: unset it"),
@@ -188,7 +188,7 @@ class Bedrock(WireFormat):
             "stopSequences": list(settings.stop) or None,
         }
         return {
-            "inferenceConfig": set_fields(limits),
+            "inferenceConfig": drop_none(limits),
             "additionalModelRequestFields": self._model_fields or None,
             "serviceTier": {"type": settings.service_tier} if settings.service_tier else None,
         }
@@ -222,7 +222,7 @@ class Bedrock(WireFormat):
         """Return the headers with a signature over the headers, the address and the body."""
         return CIMultiDict({**headers, **await self._signer.headers(url, headers, body, method=method)})
 
-    def asks_otherwise(self, failure: Failure) -> bool:
+    def switch_form(self, failure: Failure) -> bool:
         """Switch to unstreamed requests for good if the model refuses to stream."""
         body = ErrorBody.read(self.failure(failure).body)
         words = body.message.lower()

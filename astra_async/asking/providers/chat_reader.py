@@ -23,7 +23,7 @@ from astra_async.asking.providers.answer import (
 )
 from astra_async.asking.providers.counts import count, merged, output_tokens
 from astra_async.asking.providers.deltas import merge
-from astra_async.asking.providers.request_fields import set_fields
+from astra_async.asking.providers.request_fields import drop_none
 from astra_async.types import Usage
 from astra_async.types.agents import ToolCall
 
@@ -103,7 +103,7 @@ class ChatReader(Reader):
             call.pop("index", None)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.reason or "stop"}
         whole = {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.counts or None}
-        return set_fields(whole), tuple(map(_call, calls))
+        return drop_none(whole), tuple(map(_call, calls))
 
     def _gather(self, message: Json, *, whole: bool) -> None:
         for name in ("tool_calls", "content") if whole else ():
@@ -111,7 +111,7 @@ class ChatReader(Reader):
                 self._message.pop(name, None)
         for call in message.get("tool_calls") or ():
             function = call.get("function") or call.get("custom") or {}
-            self.transcript.count(function.get("arguments") or function.get("input") or "")
+            self.transcript.add_hidden(function.get("arguments") or function.get("input") or "")
             self.transcript.begun = True
         merge(self._message, message)
 
@@ -128,14 +128,14 @@ class ChatReader(Reader):
                 if delta or not (self._in_pieces and text):
                     self.transcript.add(text)
                 else:  # the complete text after its deltas (MiniMax)
-                    self.transcript.restate(text)
+                    self.transcript.replace_text(text)
             elif message.get("refusal"):
                 self._refusal.add(message["refusal"])
                 self.transcript.begun = True
             elif reasoning := message.get("reasoning_content") or message.get("reasoning"):
-                self.transcript.reason(reasoning)
+                self.transcript.add_reasoning(reasoning)
             elif message.get("tool_calls") and not self.gathers:
-                self.transcript.reason(_swallowed(message["tool_calls"]))
+                self.transcript.add_reasoning(_swallowed(message["tool_calls"]))
         finish = choice.get("finish_reason")
         if finish:
             self._end(finish, choice)
@@ -145,7 +145,7 @@ class ChatReader(Reader):
         for part in content:
             if part.get("type") == "thinking":
                 said = part.get("thinking")
-                self.transcript.reason(
+                self.transcript.add_reasoning(
                     "".join(each["text"] for each in said) if isinstance(said, list) else said
                 )
         return "".join(part["text"] for part in content if part.get("type") == "text")

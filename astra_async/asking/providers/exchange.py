@@ -21,7 +21,7 @@ from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.error_rules import PROXY_WANTS_CREDENTIALS
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Cut, Reception
-from astra_async.asking.providers.request_fields import encode, laid_over
+from astra_async.asking.providers.request_fields import encode, merge_fields
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
 from astra_async.transport import proxy_for
@@ -74,7 +74,7 @@ class HttpProvider:
         """
         reader = self._wire.reader()
         reader.gathers = request.by_agent
-        reception = Reception(self._settings, watch, reader, in_usual_words=self._wire.failure)
+        reception = Reception(self._settings, watch, reader, normalize=self._wire.failure)
         try:
             async with reception.patience:
                 return await self._exchange(request, reception)
@@ -94,7 +94,7 @@ class HttpProvider:
 
     async def _exchange(self, request: ModelRequest, reception: Reception) -> Completion:
         came = await self._asked(request, reception)
-        if isinstance(came, Failure) and self._wire.asks_otherwise(came):
+        if isinstance(came, Failure) and self._wire.switch_form(came):
             came = await self._asked(request, reception)
         return reception.refused(came) if isinstance(came, Failure) else came
 
@@ -104,7 +104,7 @@ class HttpProvider:
         except _NETWORK as error:
             raise Cut from error
         try:
-            reception.patience.listen_to(response.content)
+            reception.patience.watch_stream(response.content)
             reception.headers = response.headers
             refusal = await self._refusal(response, reception)
             return await self._receive(response, reception) if refusal is None else refusal
@@ -118,7 +118,7 @@ class HttpProvider:
             headers.update(self._wire.extra_headers)
         if request.sample_header is not None:
             headers = CIMultiDict(headers, **{"x-astra-sample": request.sample_header})
-        url, body = self._wire.url, encode(laid_over(self._wire.body(request), self._wire.extra_body))
+        url, body = self._wire.url, encode(merge_fields(self._wire.body(request), self._wire.extra_body))
         return await self._session.post(
             url,
             data=body if len(body) < _LARGE_BYTES else io.BytesIO(body),
@@ -189,7 +189,7 @@ async def _read_stream(
                     reception.take(splitter.feed(piece))
             except DamagedEncoding as error:
                 raise Unreadable(str(error)) from error
-            reception.patience.heard(settled=reception.reader.settled)
+            reception.patience.record_data(settled=reception.reader.settled)
             if reception.reader.done:
                 return False
     except Cut:

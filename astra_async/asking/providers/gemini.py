@@ -25,8 +25,8 @@ from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
     WireFormat,
     arguments_of,
+    drop_none,
     pieces,
-    set_fields,
     tools_of,
 )
 from astra_async.errors import ConfigError
@@ -111,7 +111,7 @@ class GeminiReader(Reader):
         if part == {"text": ""}:
             return  # Some streams end so. After a tool call Gemini CLI would take it for the complete answer.
         if call := part.get("functionCall"):
-            self.transcript.count(text_of(call.get("args") or {}))
+            self.transcript.add_hidden(text_of(call.get("args") or {}))
         last = self._parts[-1] if self._parts else {}
         if "text" in part and last.keys() == part.keys() and part.keys() <= _ONLY_TEXT:
             last["text"] += part["text"]
@@ -126,7 +126,7 @@ class GeminiReader(Reader):
                 self._gather(part)
             text = part.get("text")
             if text and part.get("thought"):
-                self.transcript.reason(text)
+                self.transcript.add_reasoning(text)
             elif text:
                 self.transcript.add(text)
         if not self._blocked:
@@ -141,10 +141,10 @@ class Gemini(WireFormat):
     """
 
     reader = GeminiReader
-    measured = frozenset({"model", "contents"})
+    protected_fields = frozenset({"model", "contents"})
     max_tokens_at = (("generationConfig", "maxOutputTokens"),)
-    takes = USUAL_SETTINGS | {"api_version"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = USUAL_SETTINGS | {"api_version"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is maxOutputTokens: unset it",
         **dict.fromkeys(("organization", "project"), "a Gemini key belongs to a project: unset it"),
     }
@@ -169,7 +169,7 @@ class Gemini(WireFormat):
             "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
             "thinkingConfig": self._thinking,
         }
-        return {"generationConfig": set_fields(config), "serviceTier": settings.service_tier}
+        return {"generationConfig": drop_none(config), "serviceTier": settings.service_tier}
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """Return system, messages and tools."""

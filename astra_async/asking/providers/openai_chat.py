@@ -13,8 +13,8 @@ from astra_async.asking.providers.rate_limits import openai_limits
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
     WireFormat,
+    drop_none,
     refuse,
-    set_fields,
     tools_of,
 )
 from astra_async.errors import ConfigError
@@ -45,9 +45,9 @@ class ChatFormat(WireFormat):
     """Base class of the wire formats for chat completions."""
 
     reader = ChatReader
-    measured = frozenset({"model", "messages", "prompt"})
+    protected_fields = frozenset({"model", "messages", "prompt"})
     max_tokens_at = (("max_completion_tokens",), ("max_tokens",))
-    meaningless = NO_THINKING
+    refusal_remedies = NO_THINKING
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """Return system, messages and tools."""
@@ -65,7 +65,7 @@ class OpenAIChat(ChatFormat):
         ConfigError: see WireFormat; also if the address of a compatible server is missing.
     """
 
-    takes = _TAKES | {"top_k", "organization", "project"}
+    supported_settings = _TAKES | {"top_k", "organization", "project"}
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         if settings.provider != "openai" and settings.base_url is None:
@@ -121,8 +121,8 @@ class Azure(ChatFormat):
     """
 
     charges_max_tokens = True
-    takes = _TAKES | {"api_version"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = _TAKES | {"api_version"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         **NO_THINKING,
         "top_k": "OpenAI has no such parameter: unset it",
         **dict.fromkeys(("organization", "project"), "Azure has resources and deployments: unset it"),
@@ -200,7 +200,7 @@ def prompt_cache_key(request: ModelRequest) -> str:
 
 def _chat_messages(message: Message) -> list[Json]:
     if message.native is not None:
-        return [set_fields(message.native["choices"][0]["message"])]
+        return [drop_none(message.native["choices"][0]["message"])]
     if message.role == "assistant":
         calls = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -58,13 +58,13 @@ class ResponsesReader(Reader):
         kind = event.get("type")
         if kind == "response.output_text.delta":
             is_commentary = not self._commentary.isdisjoint({event.get("item_id"), event.get("output_index")})
-            (self.transcript.count if is_commentary else self.transcript.add)(event["delta"])
+            (self.transcript.add_hidden if is_commentary else self.transcript.add)(event["delta"])
         elif kind in _TERMINAL:
             self._end(event["response"])
         elif kind in _BESIDE_TEXT:
-            self.transcript.reason(event.get("delta"))
+            self.transcript.add_reasoning(event.get("delta"))
         elif kind in _CALLS:
-            self.transcript.count(event["delta"])
+            self.transcript.add_hidden(event["delta"])
         elif kind in _ITEM:
             self._take(event)
         elif kind == "response.created":
@@ -110,7 +110,7 @@ class ResponsesReader(Reader):
         if refusal:
             self.reason = "refusal"
         if text or refusal or len(answers) < len(messages):
-            self.transcript.restate(text or refusal)
+            self.transcript.replace_text(text or refusal)
 
     def _take(self, event: Json) -> None:
         """Process the start or the end of an output item."""
@@ -129,10 +129,10 @@ class OpenAIResponses(WireFormat):
 
     charges_max_tokens = True
     reader = ResponsesReader
-    measured = frozenset({"model", "input", "prompt"})
+    protected_fields = frozenset({"model", "input", "prompt"})
     max_tokens_at = (("max_output_tokens",),)
-    takes = USUAL_SETTINGS - {"stop", "top_k", *NO_THINKING} | {"organization", "project"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = USUAL_SETTINGS - {"stop", "top_k", *NO_THINKING} | {"organization", "project"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         **NO_THINKING,
         "top_k": _NO_SUCH,
         "stop": _NO_SUCH,

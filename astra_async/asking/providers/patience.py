@@ -26,7 +26,7 @@ _GRACE_S = 10.0
 class Patience(AbstractAsyncContextManager["Patience"]):
     """Context manager that limits the silence and the duration of its block.
 
-    On time-out, TimeoutError is raised in the block or in the stream given to `listen_to`.
+    On time-out, TimeoutError is raised in the block or in the stream given to `watch_stream`.
 
     Attributes:
         whole_s: maximum duration of the block in seconds.
@@ -58,12 +58,12 @@ class Patience(AbstractAsyncContextManager["Patience"]):
             self._timer.cancel()
         await self._timeout.__aexit__(kind, error, trace)
 
-    def listen_to(self, content: aiohttp.StreamReader) -> None:
+    def watch_stream(self, content: aiohttp.StreamReader) -> None:
         """Raise later time-outs for silence in this stream, so that its reader can still return an answer."""
         self._content = content
-        self.heard()
+        self.record_data()
 
-    def heard(self, *, settled: bool = False) -> None:
+    def record_data(self, *, settled: bool = False) -> None:
         """Record that data arrived. If `settled` (the answer is complete), only a short time is left."""
         self._heard_at = now = self._loop.time()
         if settled != (self._ends_at < math.inf):

@@ -68,7 +68,7 @@ class Reception:
         watch: CallWatch,
         reader: Reader,
         *,
-        in_usual_words: Callable[[Failure], Failure] = lambda failure: failure,
+        normalize: Callable[[Failure], Failure] = lambda failure: failure,
     ) -> None:
         self.watch = watch
         self.reader = reader
@@ -76,7 +76,7 @@ class Reception:
         self.heard = False
         self.headers: Mapping[str, str] = {}
         self._settings = settings
-        self._in_usual_words = in_usual_words
+        self._normalize = normalize
         self._started_s = time.monotonic()
         self._first_s: float | None = None
         self._reported = 0
@@ -183,7 +183,7 @@ class Reception:
             ProviderError: the error does not count as a result.
         """
         with suppress(*WRONG_SHAPE):  # an error from a proxy or router has another shape
-            failure = self._in_usual_words(failure)
+            failure = self._normalize(failure)
         meant = classify(failure, self._settings)
         if isinstance(meant, ProviderError):
             meant.usage = usage or self._billed()

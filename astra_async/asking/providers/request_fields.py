@@ -53,10 +53,10 @@ class WireFormat:
         cached_input_is_exempt: see `Provider`.
         reader: class that reads one answer.
         splitter: class that splits the response body into events.
-        measured: fields of the body for the model and the prompt, which `extra_body` cannot replace.
+        protected_fields: fields of the body for the model and the prompt, which `extra_body` cannot replace.
         max_tokens_at: paths of the fields for max_tokens in a body, outermost name first.
-        takes: supported settings; all other settings of requests are refused.
-        meaningless: remedies for refused settings, if the remedy is more than to unset the setting.
+        supported_settings: supported settings; all other settings of requests are refused.
+        refusal_remedies: remedies for refused settings, if the remedy is more than to unset the setting.
         settings: settings of the model.
         base: base URL.
         extra_headers: headers from the user's settings.
@@ -72,10 +72,10 @@ class WireFormat:
     cached_input_is_exempt = False
     reader: ClassVar[type[Reader]]
     splitter: ClassVar[type[Splitter]] = SseSplitter
-    measured: ClassVar[frozenset[str]]
+    protected_fields: ClassVar[frozenset[str]]
     max_tokens_at: ClassVar[tuple[tuple[str, ...], ...]]
-    takes: ClassVar[frozenset[str]]
-    meaningless: ClassVar[Mapping[str, str]] = {}
+    supported_settings: ClassVar[frozenset[str]]
+    refusal_remedies: ClassVar[Mapping[str, str]] = {}
     url: URL
     headers: dict[str, str]
 
@@ -84,11 +84,11 @@ class WireFormat:
     ) -> None:
         self.base = address(base_url, where=f"{named} of {settings.name}")
         asked = {each.name for each in declared(ModelSettings) if each.about.asked}
-        dropped = sorted(asked - _IN_EVERY_FORMAT - self.takes)
-        refuse(settings, **{name: self.meaningless.get(name, "unset it") for name in dropped})
+        dropped = sorted(asked - _IN_EVERY_FORMAT - self.supported_settings)
+        refuse(settings, **{name: self.refusal_remedies.get(name, "unset it") for name in dropped})
         self.settings = settings
         self.extra_headers = extra_headers(settings, environ)
-        self.extra_body = extra_body(settings, environ, self.measured)
+        self.extra_body = extra_body(settings, environ, self.protected_fields)
 
     def body(self, request: ModelRequest) -> Json:
         """Return the body of a streamed request.
@@ -96,13 +96,15 @@ class WireFormat:
         The body of an agent's request is kept, and the model's settings are merged into it. The agent's
         max_tokens takes precedence. The agent's body already contains system and messages.
         """
-        options = set_fields(self.options(request))
+        options = drop_none(self.options(request))
         if request.native is None:
-            return laid_over(options, set_fields(self.input_fields(request, *spoken(request, self.settings))))
+            return merge_fields(
+                options, drop_none(self.input_fields(request, *system_and_messages(request, self.settings)))
+            )
         body = dict(request.native.fields)
         if any(_at(body, path) is not None for path in self.max_tokens_at):
             options = _without(options, self.max_tokens_at)
-        return laid_over(body, options)
+        return merge_fields(body, options)
 
     def options(self, request: ModelRequest) -> Json:
         """Return the fields that control the answer. Fields with None are not sent."""
@@ -127,7 +129,7 @@ class WireFormat:
         del url, body, method
         return headers
 
-    def asks_otherwise(self, failure: Failure) -> bool:  # noqa: ARG002 - most formats have no alternative
+    def switch_form(self, failure: Failure) -> bool:  # noqa: ARG002 - most formats have no alternative
         """Switch to an alternative form of requests after a refusal. Return True if the switch was made."""
         return False
 
@@ -136,7 +138,7 @@ class WireFormat:
         return None
 
 
-def spoken(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[Message, ...]]:
+def system_and_messages(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[Message, ...]]:
     """Return the system prompt and all messages of a request."""
     system = settings.system_prompt or ""
     if request.dialogue is not None:
@@ -184,15 +186,15 @@ def extra_headers(settings: ModelSettings, environ: Mapping[str, str]) -> dict[s
     return headers
 
 
-def extra_body(settings: ModelSettings, environ: Mapping[str, str], measured: frozenset[str]) -> Json:
+def extra_body(settings: ModelSettings, environ: Mapping[str, str], protected_fields: frozenset[str]) -> Json:
     """Return the fields from the user's settings, with variables replaced.
 
     Raises:
-        ConfigError: a field is set by the program or in `measured`, a variable is not set, or a value is a
-            date.
+        ConfigError: a field is set by the program or in `protected_fields`, a variable is not set, or a value
+            is a date.
     """
     where = f"{settings.name}: extra_body"
-    taken = [name for name in settings.extra_body if name in _OURS | measured]
+    taken = [name for name in settings.extra_body if name in _OURS | protected_fields]
     generation = settings.extra_body.get("generationConfig")
     taken += [name for name in generation if name in _OURS] if isinstance(generation, dict) else []
     if taken:
@@ -205,23 +207,23 @@ def extra_body(settings: ModelSettings, environ: Mapping[str, str], measured: fr
     return body
 
 
-def laid_over(body: Json, extra: Mapping[str, Any]) -> Json:
+def merge_fields(body: Json, extra: Mapping[str, Any]) -> Json:
     """Merge `extra` into the body: objects are merged key by key, other values are replaced."""
     merged = dict(body)
     for name, value in extra.items():
         below = merged.get(name)
         merged[name] = (
-            laid_over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+            merge_fields(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
         )
     return merged
 
 
 def encode(fields: Json) -> bytes:
     """Encode a body as JSON without the fields that are None."""
-    return orjson.dumps(set_fields(fields))
+    return orjson.dumps(drop_none(fields))
 
 
-def set_fields(fields: Json) -> Json:
+def drop_none(fields: Json) -> Json:
     """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
