@@ -18,10 +18,10 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from astra_async.asking.providers.attempt_timeout import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.connection import DamagedEncoding, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_body import parse_body
 from astra_async.asking.providers.error_meaning import Failure, classify
-from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Reception
 from astra_async.asking.providers.request_fields import merge_fields
 from astra_async.errors import ProviderError, RequestRejected, TransientError

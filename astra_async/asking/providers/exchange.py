@@ -1,7 +1,7 @@
 """One attempt over HTTP: send the request, stream the response, translate errors. Retries are not made here.
 
 `timeout_s` limits the time until the first byte and between two bytes. A whole attempt may last six times as
-long, so that a stream that never ends is cut as well (see `Patience`).
+long, so that a stream that never ends is cut as well (see `AttemptTimeout`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import aiohttp
 from multidict import CIMultiDict
 
 from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
+from astra_async.asking.providers.attempt_timeout import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.connection import DamagedEncoding, Decoder, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_body import parse_body
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.error_rules import PROXY_WANTS_CREDENTIALS
-from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Cut, Reception
 from astra_async.asking.providers.request_fields import encode, merge_fields
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
@@ -76,16 +76,16 @@ class HttpProvider:
         reader.gathers = request.by_agent
         reception = Reception(self._settings, watch, reader, normalize=self._wire.failure)
         try:
-            async with reception.patience:
+            async with reception.timeout:
                 return await self._exchange(request, reception)
         except Cut as error:
             return reception.broken(error, *_meaning(error.__cause__, reception))
         except BROKEN as error:
             return reception.broken(error)
         except TimeoutError as error:
-            if not reception.patience.is_lost:
+            if not reception.timeout.is_timed_out:
                 raise
-            return reception.broken(error, reception.patience.why())
+            return reception.broken(error, reception.timeout.describe())
 
     async def close(self) -> None:
         """Close the session if this provider owns it."""
@@ -93,18 +93,18 @@ class HttpProvider:
             await self._session.close()
 
     async def _exchange(self, request: ModelRequest, reception: Reception) -> Completion:
-        came = await self._asked(request, reception)
-        if isinstance(came, Failure) and self._wire.switch_form(came):
-            came = await self._asked(request, reception)
-        return reception.refused(came) if isinstance(came, Failure) else came
+        outcome = await self._try_once(request, reception)
+        if isinstance(outcome, Failure) and self._wire.switch_form(outcome):
+            outcome = await self._try_once(request, reception)
+        return reception.refused(outcome) if isinstance(outcome, Failure) else outcome
 
-    async def _asked(self, request: ModelRequest, reception: Reception) -> Completion | Failure:
+    async def _try_once(self, request: ModelRequest, reception: Reception) -> Completion | Failure:
         try:
             response = await self._send(request)
         except _NETWORK as error:
             raise Cut from error
         try:
-            reception.patience.watch_stream(response.content)
+            reception.timeout.watch_stream(response.content)
             reception.headers = response.headers
             refusal = await self._refusal(response, reception)
             return await self._receive(response, reception) if refusal is None else refusal
@@ -146,7 +146,7 @@ class HttpProvider:
         except UnknownEncoding as error:
             raise reception.problem(PoolUnusable, str(error)) from error
         is_page = await _read_stream(response.content, decoder, self._wire.splitter(), reception)
-        if is_page and not reception.heard:
+        if is_page and not reception.has_events:
             page = public_url(str(self._wire.url))
             raise reception.problem(PoolUnusable, f"{page} returned an HTML page: check base_url")
         whole = reception.ended(f"its end mark after {reception.reader.transcript.characters} characters")
@@ -160,7 +160,7 @@ def _meaning(error: BaseException | None, reception: Reception) -> tuple[str, ty
     An untrusted certificate, a refusal by the proxy and an invalid address are permanent.
     """
     if isinstance(error, TimeoutError):
-        return reception.patience.why(), None
+        return reception.timeout.describe(), None
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         text = f"the certificate is not trusted ({error}); set SSL_CERT_FILE to a bundle with its issuer"
         return text, PoolUnusable
@@ -189,7 +189,7 @@ async def _read_stream(
                     reception.take(splitter.feed(piece))
             except DamagedEncoding as error:
                 raise Unreadable(str(error)) from error
-            reception.patience.record_data(settled=reception.reader.settled)
+            reception.timeout.record_data(settled=reception.reader.settled)
             if reception.reader.done:
                 return False
     except Cut:

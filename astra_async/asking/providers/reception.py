@@ -27,10 +27,10 @@ from astra_async.asking.providers.answer import (
     label,
     repair,
 )
+from astra_async.asking.providers.attempt_timeout import AttemptTimeout
 from astra_async.asking.providers.counts import with_headers
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
 from astra_async.asking.providers.models import costs_by_price, priced_usd, unpriced_tier
-from astra_async.asking.providers.patience import Patience
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
 from astra_async.redaction import mask_sent, one_line
@@ -58,7 +58,7 @@ class Reception:
     """State of one attempt: its reader, its watch and its times.
 
     Attributes:
-        heard: the reader received at least one event.
+        has_events: the reader received at least one event.
         headers: response headers, which may report cost and service tier.
     """
 
@@ -72,8 +72,8 @@ class Reception:
     ) -> None:
         self.watch = watch
         self.reader = reader
-        self.patience = Patience(silence_s=settings.timeout_s)
-        self.heard = False
+        self.timeout = AttemptTimeout(silence_s=settings.timeout_s)
+        self.has_events = False
         self.headers: Mapping[str, str] = {}
         self._settings = settings
         self._normalize = normalize
@@ -101,9 +101,9 @@ class Reception:
                 if data and not reader.done:
                     self._take(data)
         finally:
-            self.tell()  # content before an error is billed as well
+            self.report_progress()  # content before an error is billed as well
 
-    def tell(self) -> None:
+    def report_progress(self) -> None:
         """Report to the watch what the reader has received since the last report."""
         transcript = self.reader.transcript
         if transcript.begun and self._first_s is None:
@@ -138,10 +138,10 @@ class Reception:
         if self.reader.unsure and not self.reader.has_end_mark:
             self.reader.done = True
         whole = self.whole()
-        if whole is None and self._stray and not self.heard:
+        if whole is None and self._stray and not self.has_events:
             raise self._stray
         if whole is None:
-            lacks = f"ended without {self.reader.missing or missing}" if self.heard else "was empty"
+            lacks = f"ended without {self.reader.missing or missing}" if self.has_events else "was empty"
             raise self.problem(TruncatedStream, f"the stream {lacks}")
         return whole
 
@@ -196,7 +196,7 @@ class Reception:
         """Return an error about this attempt. Its message is one line that begins with the model's name."""
         error = kind(f"{self._settings.name}: {one_line(text)}", usage=self._billed())
         error.likeness = likeness(kind.__name__, text)
-        error.may_be_billed = self.patience.is_lost
+        error.may_be_billed = self.timeout.is_timed_out
         return error
 
     def _take(self, data: bytes) -> None:
@@ -205,7 +205,7 @@ class Reception:
         except orjson.JSONDecodeError:
             event = None
         for each in (event,) if type(event) is dict else self._decoded(data):
-            self.heard = True
+            self.has_events = True
             try:
                 self.reader.take(each)
             except WRONG_SHAPE as error:
