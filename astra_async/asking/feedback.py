@@ -115,7 +115,7 @@ def build_feedback(
 
 
 def answer_text(answer: str) -> str:
-    """Return an answer as the conversation contains it."""
+    """Return the answer, or NO_ANSWER if it is blank, for use in a conversation."""
     return answer if answer.strip() else NO_ANSWER
 
 

@@ -119,7 +119,7 @@ def inline(made_by: type[BatchInterface], spec: str, batch: dict[str, Any]) -> l
         name=spec, spec=spec, provider=provider, model=model, base_url="http://127.0.0.1:1"
     )
     interface = made_by(wire_format(settings, {"GEMINI_API_KEY": "k"}), Told(batch))  # type: ignore[arg-type]
-    standing = asyncio.run(interface.look("b1"))
+    standing = asyncio.run(interface.status("b1"))
     assert standing.has_ended
     return [interface.read(line) for line in standing.inline]
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Gone, Standing, body_of
+from astra_async.asking.batches.batch_interface import (
+    BatchInterface,
+    BatchOutcome,
+    BatchStatus,
+    Gone,
+    body_of,
+)
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.error_meaning import Failure
@@ -42,7 +48,7 @@ class AnthropicBatches(BatchInterface):
         self._url = below(without_version(wire.base), "v1/messages/batches")
         self._first_ids: dict[str, str] = {}  # first custom_id of ended batches, by batch id
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
         """Return one element of `requests`."""
         return orjson.dumps({"custom_id": custom_id, "params": body_of(self.wire, request)})
 
@@ -56,7 +62,7 @@ class AnthropicBatches(BatchInterface):
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """Find the candidate with the intent's requests. Return None while a candidate has not ended."""
         is_undecided, url = False, self._url.update_query(limit=_PAGE)
-        async for batch in self.newer(intent, url, "data", page_token=("", "after_id")):
+        async for batch in self.list_since(intent, url, "data", page_token=("", "after_id")):
             if batch["id"] in known or sum(batch["request_counts"].values()) != len(intent.requests):
                 continue
             if batch["processing_status"] != "ended":
@@ -65,7 +71,7 @@ class AnthropicBatches(BatchInterface):
                 return str(batch["id"])
         return None if is_undecided else ""
 
-    async def look(self, batch_id: str) -> Standing:
+    async def status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch. Counts are available only after its end."""
         batch = await self.control.ask("GET", self._url / batch_id)
         counts = batch.get("request_counts") or {}
@@ -77,7 +83,7 @@ class AnthropicBatches(BatchInterface):
         results, succeeded = batch.get("results_url"), int(counts.get("succeeded", 0))
         if has_ended and batch.get("archived_at"):
             raise Gone(f"batch {batch_id} and its results are archived", status=410)
-        return Standing(
+        return BatchStatus(
             state=state,
             has_ended=has_ended,
             done=succeeded + int(counts.get("errored", 0)),
@@ -87,10 +93,10 @@ class AnthropicBatches(BatchInterface):
             is_partial=bool(canceled or expired),
         )
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
         """Download all results."""
-        for url in standing.results:
-            await self.control.save(self.own(url, "results"), path)
+        for url in status.results:
+            await self.control.save(self.same_origin(url, "results"), path)
 
     def read(self, line: bytes) -> BatchOutcome:
         """Parse one line: a message, an error, or neither if the request was canceled or expired."""
@@ -117,6 +123,6 @@ class AnthropicBatches(BatchInterface):
             if not batch.get("results_url"):
                 status = 410 if batch.get("archived_at") else 404
                 raise Gone(f"batch {name}, which may be this one, has no results to check", status=status)
-            line = await self.control.first_line(self.own(batch["results_url"], "results"))
+            line = await self.control.first_line(self.same_origin(batch["results_url"], "results"))
             self._first_ids[name] = str(orjson.loads(line)["custom_id"]) if line else ""
         return self._first_ids[name] in intent.requests

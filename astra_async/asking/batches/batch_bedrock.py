@@ -13,7 +13,13 @@ from urllib.parse import quote
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Gone, Standing, body_of
+from astra_async.asking.batches.batch_interface import (
+    BatchInterface,
+    BatchOutcome,
+    BatchStatus,
+    Gone,
+    body_of,
+)
 from astra_async.asking.providers.anthropic import Anthropic, MessageReader
 from astra_async.asking.providers.aws import endpoint_of, region_of
 from astra_async.asking.providers.bedrock import ConverseReader
@@ -73,7 +79,7 @@ class BedrockBatches(BatchInterface):
         _place(settings)
         _form_of(settings)
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
         """Return one line of the file."""
         return orjson.dumps({"recordId": custom_id, "modelInput": self._body(request)})
 
@@ -105,19 +111,19 @@ class BedrockBatches(BatchInterface):
         asked = {"maxResults": _PAGE, "nameContains": intent.token, "sortOrder": "Descending"}
         url = below(self._base, "model-invocation-jobs", **asked)
         pages = ("nextToken", "nextToken")
-        async for job in self.newer(intent, url, "invocationJobSummaries", page_token=pages):
+        async for job in self.list_since(intent, url, "invocationJobSummaries", page_token=pages):
             if job.get("jobName") == intent.token:
                 return str(job["jobArn"])
         return ""
 
-    async def look(self, batch_id: str) -> Standing:
+    async def status(self, batch_id: str) -> BatchStatus:
         """Return the state of a job. Counts are not available, except in a manifest after its end."""
         job = await self.control.ask("GET", self._at(batch_id))
         state = str(job.get("status"))
         name = str(job["inputDataConfig"]["s3InputDataConfig"]["s3Uri"]).rpartition("/")[2]
         failed = state == "Failed"
         out = f"{self._prefix}out/{batch_id.rpartition('/')[2]}/{name}.out"
-        return Standing(
+        return BatchStatus(
             state=state,
             has_ended=state in _ENDED,
             results=(out,) if state in _ENDED and not failed else (),
@@ -128,13 +134,13 @@ class BedrockBatches(BatchInterface):
             is_partial=state in _PARTIAL,
         )
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
         """Download the results. A job that was stopped early may have no results."""
-        for key in standing.results:
+        for key in status.results:
             try:
                 await self._s3(self._objects.save(S3Object(bucket=self._bucket, key=key), path))
             except Gone:
-                if not standing.is_partial:
+                if not status.is_partial:
                     raise
 
     def read(self, line: bytes) -> BatchOutcome:

@@ -38,12 +38,12 @@ _SYNC_BYTES = 2**20
 
 def write_requests(path: Path, interface: BatchInterface, named: Sequence[tuple[str, ModelRequest]]) -> int:
     """Write as many requests as one batch may have, at least one. Return the number. Raises StorageError."""
-    with storage(path):
+    with storage_errors(path):
         path.parent.mkdir(mode=0o777 if file_mode(path.parent.parent) & 0o066 else 0o700, exist_ok=True)
         with open_private(path, anew=True) as stream:
             size, written = stream.write(interface.opening) + len(interface.closing), 0
             for custom_id, request in named[: interface.most_requests]:
-                row = interface.row(custom_id, request)
+                row = interface.encode_request(custom_id, request)
                 size += len(row) + len(interface.between)
                 if written and size > interface.most_bytes:
                     break
@@ -54,38 +54,41 @@ def write_requests(path: Path, interface: BatchInterface, named: Sequence[tuple[
     return written
 
 
-def keep(draft: Path, path: Path) -> None:
+def commit_results(draft: Path, path: Path) -> None:
     """Sync results to disk and rename them to their final name. Raises StorageError."""
-    with storage(path):
+    with storage_errors(path):
         with draft.open("rb+") as stream:
             os.fsync(stream.fileno())
         draft.replace(path)
         sync_entries(path.parent)
 
 
-def outcomes(
-    path: Path, read: Callable[[bytes], BatchOutcome], odd: Callable[[str], None]
+def read_outcomes(
+    path: Path, read: Callable[[bytes], BatchOutcome], report_invalid: Callable[[str], None]
 ) -> Iterator[tuple[int, int, BatchOutcome]]:
-    """Yield the results in a file as (offset, length, result). `odd` is called for invalid lines."""
-    with storage(path), path.open("rb") as stream:
+    """Yield the results in a file as (offset, length, result). Call `report_invalid` for invalid lines."""
+    with storage_errors(path), path.open("rb") as stream:
         offset = 0
         for line in stream:
             if line.strip():
                 try:
                     yield offset, len(line), read(line)
                 except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-                    odd(f"a line of results is invalid ({error!r}): {one_line(line, length=80)}")
+                    excerpt = one_line(line, length=80)
+                    report_invalid(f"a line of results is invalid ({error!r}): {excerpt}")
             offset += len(line)
 
 
-def outcome_at(path: Path, offset: int, length: int, read: Callable[[bytes], BatchOutcome]) -> BatchOutcome:
+def read_outcome_at(
+    path: Path, offset: int, length: int, read: Callable[[bytes], BatchOutcome]
+) -> BatchOutcome:
     """Read one result at an offset. Raises StorageError."""
-    with storage(path):
+    with storage_errors(path):
         return read(read_at(path, offset, length))
 
 
 @contextlib.contextmanager
-def storage(path: Path) -> Iterator[None]:
+def storage_errors(path: Path) -> Iterator[None]:
     """Convert an OSError to a StorageError that names the path."""
     try:
         yield
@@ -96,9 +99,9 @@ def storage(path: Path) -> Iterator[None]:
 
 
 # Errors which say that too many tokens are enqueued: OpenAI and Azure send a code, others only text.
-_TOO_MUCH = re.compile(r"token_limit_exceeded|enqueued.token|too many (tokens|batches|jobs)", re.IGNORECASE)
+_QUEUE_FULL = re.compile(r"token_limit_exceeded|enqueued.token|too many (tokens|batches|jobs)", re.IGNORECASE)
 _LIMIT = re.compile(r"limit(?: is)?:? *([\d,]*\d)", re.IGNORECASE)
-_IN_HAND = 0.95  # margin, because our token count is an estimate
+_MARGIN = 0.95  # margin, because our token count is an estimate
 
 
 class Window:
@@ -107,7 +110,7 @@ class Window:
     def __init__(self, most: int | None) -> None:
         self._most = math.inf if most is None else float(most)
 
-    def takes(self, tokens: float, others: Sequence[Intent], *, first: bool) -> bool:
+    def fits(self, tokens: float, others: Sequence[Intent], *, first: bool) -> bool:
         """Return True if `tokens` more fit, given the open batches `others`.
 
         A single request that exceeds the limit is sent alone, and the provider decides.
@@ -119,15 +122,15 @@ class Window:
         found = _LIMIT.search(message)
         before = self._most
         if found:
-            self._most = min(before, _IN_HAND * int(found[1].replace(",", "")))
+            self._most = min(before, _MARGIN * int(found[1].replace(",", "")))
         elif not others and len(refused.requests) > 1:
             self._most = min(before, refused.tokens / 2)
         return self._most < before
 
 
-def is_too_much(error: ProviderError) -> bool:
+def is_queue_full(error: ProviderError) -> bool:
     """Return True if a batch was refused only because too many tokens are enqueued."""
-    return bool(_TOO_MUCH.search(f"{error.code} {error}"))
+    return bool(_QUEUE_FULL.search(f"{error.code} {error}"))
 
 
 @dataclass(slots=True, eq=False)
@@ -178,7 +181,7 @@ class BatchCalls:
         self.gathered[call.request.key] = call
         self.gathered_at = time.monotonic()
 
-    def inside(self, intent: Intent) -> list[Call]:
+    def calls_in(self, intent: Intent) -> list[Call]:
         """Return the calls that wait for this batch."""
         return [call for key in intent.keys if (call := self.waiting(key)) is not None]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing, body_of
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, BatchStatus, body_of
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -50,7 +50,7 @@ class GeminiBatches(BatchInterface):
         ).without_query_params("alt")
         self._version = path.removeprefix(self._root.path.rstrip("/")).strip("/").partition("/")[0]
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
         """Return one line of the file."""
         return orjson.dumps({"key": custom_id, "request": body_of(self.wire, request)})
 
@@ -71,7 +71,7 @@ class GeminiBatches(BatchInterface):
         with path.open("rb") as stream:
             answer = await self.control.ask(
                 "POST",
-                self.own(headers.get("X-Goog-Upload-URL", ""), "the file"),
+                self.same_origin(headers.get("X-Goog-Upload-URL", ""), "the file"),
                 stream,
                 headers={"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"},
             )
@@ -87,14 +87,16 @@ class GeminiBatches(BatchInterface):
         """Find the batch with the intent's display name or file."""
         del known
         url = below(self._root, f"{self._version}/batches", pageSize=_PAGE)
-        async for batch in self.newer(intent, url, "operations", page_token=("nextPageToken", "pageToken")):
+        async for batch in self.list_since(
+            intent, url, "operations", page_token=("nextPageToken", "pageToken")
+        ):
             about = batch.get("metadata") or {}
             file = (about.get("inputConfig") or {}).get("fileName")
             if about.get("displayName") == intent.token or file == intent.file:
                 return str(batch["name"])
         return ""
 
-    async def look(self, batch_id: str) -> Standing:
+    async def status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch. An expired batch has no results at all."""
         batch = await self.control.ask("GET", below(self._root, f"{self._version}/{batch_id}"))
         about = batch.get("metadata") or {}
@@ -107,21 +109,21 @@ class GeminiBatches(BatchInterface):
         output = about.get("output") or batch.get("response") or {}
         file, inline = output.get("responsesFile"), output.get("inlinedResponses") or {}
         failed = state == "failed" and not file
-        return Standing(
+        return BatchStatus(
             state=state,
             has_ended=state in _ENDED,
             done=succeeded + failures,
             succeeded=0 if state in _PARTIAL else succeeded,
             results=(str(file),) if file else (),
             inline=tuple(map(_line, inline.get("inlinedResponses") or ())),
-            failure=_why(batch) if failed else None,
+            failure=_validation_error(batch) if failed else None,
             was_cancelled=state == "cancelled",
             is_partial=state in _PARTIAL,
         )
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
         """Download the file of results."""
-        for name in standing.results:
+        for name in status.results:
             url = below(self._root, f"{self._version}/{name}:download", alt="media")
             await self.control.save(url, path)
 
@@ -145,6 +147,6 @@ def _line(inlined: Json) -> bytes:
     return orjson.dumps({"key": key, **{name: inlined.get(name) for name in ("response", "error")}})
 
 
-def _why(batch: Json) -> Failure:
+def _validation_error(batch: Json) -> Failure:
     error = batch.get("error") or {"message": "the batch has failed"}
     return Failure(body={"error": error}, status=_HTTP_OF_RPC.get(error.get("code"), 400))

@@ -48,7 +48,7 @@ _STREAMING = frozenset({"stream", "stream_options"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class BatchStatus:
     """State of a batch."""
 
     state: str  # the provider's name of the state
@@ -94,7 +94,7 @@ class BatchInterface:
     def check(cls, settings: ModelSettings) -> None:
         """Check that the settings allow batches. Raises ConfigError."""
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
         """Return one request as bytes of the file. The body is the same as online, but without streaming."""
         raise NotImplementedError
 
@@ -103,7 +103,7 @@ class BatchInterface:
         return ""
 
     async def create(self, path: Path, intent: Intent) -> str:
-        """Create the batch and return its id. Raises ProviderError (see `is_certainly_none`)."""
+        """Create the batch and return its id. Raises ProviderError (see `proves_no_batch`)."""
         raise NotImplementedError
 
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
@@ -113,11 +113,11 @@ class BatchInterface:
         """
         raise NotImplementedError
 
-    async def look(self, batch_id: str) -> Standing:
+    async def status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch."""
         raise NotImplementedError
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
         """Append all results to the file `path`, one a line."""
         raise NotImplementedError
 
@@ -142,7 +142,7 @@ class BatchInterface:
         Raises:
             ProviderError: the request failed, or its body does not contain an answer.
         """
-        reception = Reception(settings, _Deaf(), self.reader())
+        reception = Reception(settings, _NoWatch(), self.reader())
         try:
             if outcome.failure is not None:
                 return reception.refused(outcome.failure)
@@ -151,7 +151,7 @@ class BatchInterface:
         except BROKEN as error:
             return reception.broken(error)
 
-    async def newer(
+    async def list_since(
         self, intent: Intent, url: URL, field: str, *, page_token: tuple[str, str] = ("", "after")
     ) -> AsyncIterator[Json]:
         """Yield the batches in a paged list, newest first, up to those that are older than an intent.
@@ -174,7 +174,7 @@ class BatchInterface:
                 return
             url = url.update_query({asked_by: str(token)})
 
-    def own(self, text: str, what: str) -> URL:
+    def same_origin(self, text: str, what: str) -> URL:
         """Return a URL from a response, after a check that it has the same origin as the base URL.
 
         Raises:
@@ -189,7 +189,7 @@ class BatchInterface:
         return url
 
 
-class _Deaf:
+class _NoWatch:
     """CallWatch that ignores all reports, because the answer in a batch is complete already."""
 
     def limits(self, limits: RateLimits) -> None:
@@ -206,7 +206,7 @@ class Gone(RequestRejected):
     """The provider does not have a batch or a file: perhaps not yet (404), or not any more (410)."""
 
 
-def is_certainly_none(error: ProviderError) -> bool:
+def proves_no_batch(error: ProviderError) -> bool:
     """Return True if an error of a create request proves that no batch was created."""
     return error.status is not None and 400 <= error.status < 500 and error.status not in _UNCERTAIN  # noqa: PLR2004 - HTTP
 

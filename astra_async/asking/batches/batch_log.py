@@ -101,7 +101,7 @@ class BatchLog:
         for left in (*self.folder.glob("*.requests"), *self.folder.glob("*.draft")):
             left.unlink(missing_ok=True)  # left by a killed process; these files are written again
 
-    def open_of(self, model: str) -> list[Intent]:
+    def open_intents(self, model: str) -> list[Intent]:
         """Return the open intents of a model."""
         return [each for each in self.intents.values() if each.model == model and each.is_open]
 
@@ -117,7 +117,7 @@ class BatchLog:
         """
         return {_custom_id(f"{self.run_id}/{len(self.intents)}/{key!r}"): key for key in keys}
 
-    async def intend(self, intent: Intent) -> None:
+    async def write_intent(self, intent: Intent) -> None:
         """Write an intent to disk, before its batch is created. Raises StorageError."""
         requests = {
             name: [key.format, key.problem_id, key.sample, key.turn] for name, key in intent.requests.items()
@@ -133,9 +133,9 @@ class BatchLog:
         )
         self.intents[intent.token] = intent
 
-    async def note(self, kind: Kind, intent: Intent, **details: str | int) -> None:
+    async def record(self, kind: Kind, intent: Intent, **details: str | int) -> None:
         """Write a change of an intent to disk, then apply it to the intent. Raises StorageError."""
-        _take(self.intents, await self._write(kind, intent, **details))
+        _apply(self.intents, await self._write(kind, intent, **details))
 
     def close(self) -> None:
         """Close the file."""
@@ -173,7 +173,7 @@ def read_intents(directory: Path) -> dict[str, Intent]:
         try:
             record = read_record(line)
             check_schema(record, where)
-            _take(found, record)
+            _apply(found, record)
         except (Flaw, KeyError, TypeError, ValueError) as error:
             raise ConflictError(
                 f"{where} is invalid ({error!r}): this file records paid batches; restore it from a backup"
@@ -181,7 +181,7 @@ def read_intents(directory: Path) -> dict[str, Intent]:
     return found
 
 
-def _take(found: dict[str, Intent], record: Mapping[str, Any]) -> None:
+def _apply(found: dict[str, Intent], record: Mapping[str, Any]) -> None:
     """Apply one line of the log to the intents. Lines must be applied in the order of the file."""
     kind, token = record["kind"], record["intent"]
     if kind == "intent":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing, body_of
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, BatchStatus, body_of
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -43,7 +43,7 @@ class OpenAIBatches(BatchInterface):
         self._base = wire.base
         self._path = "/v1" + wire.url.path.removeprefix(wire.base.path.rstrip("/"))
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
         """Return one line of the file. For simulated models it names the sample."""
         line: Json = {
             "custom_id": custom_id,
@@ -78,13 +78,13 @@ class OpenAIBatches(BatchInterface):
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """Find the batch with the intent's file or token in the list of batches, newest first."""
         del known
-        async for batch in self.newer(intent, below(self._base, "batches", limit=_PAGE), "data"):
+        async for batch in self.list_since(intent, below(self._base, "batches", limit=_PAGE), "data"):
             mark = (batch.get("metadata") or {}).get(_MARK)
             if batch.get("input_file_id") == intent.file or mark == intent.token:
                 return str(batch["id"])
         return ""
 
-    async def look(self, batch_id: str) -> Standing:
+    async def status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch, with the error if it failed in validation."""
         batch = await self.control.ask("GET", below(self._base, f"batches/{batch_id}"))
         state = str(batch.get("status"))
@@ -92,21 +92,21 @@ class OpenAIBatches(BatchInterface):
         completed = int(counts.get("completed") or 0)
         files = tuple(filter(None, (batch.get("output_file_id"), batch.get("error_file_id"))))
         failed = state == "failed" and not files
-        return Standing(
+        return BatchStatus(
             state=state,
             has_ended=state in _ENDED,
             done=completed + int(counts.get("failed") or 0),
             succeeded=completed,
             results=files,
             inline=tuple(map(orjson.dumps, batch.get("outputs") or ())),
-            failure=_why(batch) if failed else None,
+            failure=_validation_error(batch) if failed else None,
             was_cancelled=state in {"cancelling", "cancelled"},
             is_partial=state in {"expired", "cancelled"},
         )
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
         """Download the file of answers, then the file of errors."""
-        for name in standing.results:
+        for name in status.results:
             await self.control.save(below(self._base, f"files/{name}/content"), path)
 
     def read(self, line: bytes) -> BatchOutcome:
@@ -144,7 +144,7 @@ class AzureBatches(OpenAIBatches):
         return {"model": self.wire.settings.model, **super()._body(request)}
 
 
-def _why(batch: Json) -> Failure:
+def _validation_error(batch: Json) -> Failure:
     """Return the first validation error of a batch, in the form of a request's error."""
     errors: list[Any] = []
     with suppress(AttributeError, TypeError):

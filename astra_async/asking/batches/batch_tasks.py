@@ -85,7 +85,7 @@ class BatchTasks:
         if self.dead is not None:
             self.calls.fail(call, self.dead)
         elif self.stopping.is_set():
-            self.calls.fail(call, self.stopped())
+            self.calls.fail(call, self.stopped_error())
         else:
             self.calls.gather(call)
             self.changed.set()
@@ -95,14 +95,14 @@ class BatchTasks:
         for call in [*self.calls.gathered.values()]:
             self.calls.fail(call, error)
 
-    def die(self, error: BaseException) -> None:
+    def disable(self, error: BaseException) -> None:
         """Submit no more batches after this error. Batches at the provider are still followed."""
         if self.dead is None:
             self.dead = error
             self.emit(str(error), "pool_failed")
         self.fail_gathered(error)
 
-    def stopped(self) -> PoolUnusable:
+    def stopped_error(self) -> PoolUnusable:
         """Return the error for calls that are unanswered when the user stops the pool."""
         return PoolUnusable(f"{self.name}: stopped by the user; run the same command again to resume")
 
@@ -115,17 +115,17 @@ class BatchTasks:
             try:
                 await work
             except BatchStopped:
-                self.tell(calls(), self.stopped())
+                self.fail_calls(calls(), self.stopped_error())
             except Exception as error:  # noqa: BLE001 - each waiting call raises the error in its task
-                self.tell(calls(), error)
+                self.fail_calls(calls(), error)
                 if lasting:
-                    self.die(error)
+                    self.disable(error)
 
         task = asyncio.create_task(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def tell(self, calls: Iterable[Call], error: BaseException) -> None:
+    def fail_calls(self, calls: Iterable[Call], error: BaseException) -> None:
         """Fail calls with an error."""
         for call in [*calls]:
             self.calls.fail(call, error)
@@ -140,7 +140,7 @@ class BatchTasks:
             return
         raise BatchStopped
 
-    async def patiently(self, ask: Callable[[], Awaitable[_T]], *, refusals_s: float = _REFUSALS_S) -> _T:
+    async def retrying(self, ask: Callable[[], Awaitable[_T]], *, refusals_s: float = _REFUSALS_S) -> _T:
         """Retry a request that manages batches. Such requests are free, and the batches continue.
 
         Args:

@@ -45,7 +45,7 @@ class ProviderEntry(NamedTuple):
 
     @property
     def caches_prompts(self) -> bool:
-        """True if the provider has a prompt cache with cheaper reads: true of all with listed prices."""
+        """True if cached input is cheaper. This applies to all providers with listed prices."""
         return self.prices is not None
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
 
 LEADER_S = 30.0
-_PLACES_AHEAD = 1024  # Usually more than the queue holds. The number is finite, so that no call starves.
+_PLACES_AHEAD = 1024  # Calls that a call with a cached conversation may overtake. Others must not starve.
 _SHORTEST_TIMER_S = 0.001
 
 
