@@ -160,7 +160,7 @@ class Secrets:
         kept: set[str] = set()
         if hidden:  # names of tests in hidden files, or in files that cannot be determined
             unseen = "\n".join(hidden.values())
-            kept = {clean_name(test.name) for test in expected if not _is_seen(test, seen, unseen, policy)}
+            kept = {clean_name(test.name) for test in expected if not _is_visible(test, seen, unseen, policy)}
         return cls(
             has_hidden=bool(hidden),
             tests=frozenset(kept),
@@ -170,16 +170,16 @@ class Secrets:
             files=tuple(sorted({path.rpartition("/")[2] for path in tests})),
         )
 
-    def sayable(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return printed text without secrets, without test code, and without what differs between runs."""
         printed = without_controls(text.replace("\r\n", "\n"))
         lines = (
-            line for line in printed.split("\n") if not self._is_of_a_test(line) and not self.hides(line)
+            line for line in printed.split("\n") if not self._is_test_code(line) and not self.is_secret(line)
         )
-        plain = stable("\n".join(map(self._without_places, lines)))
-        return "\n".join(line for line in plain.split("\n") if not self.hides(line))
+        plain = stable("\n".join(map(self._without_line_numbers, lines)))
+        return "\n".join(line for line in plain.split("\n") if not self.is_secret(line))
 
-    def hides(self, line: str) -> bool:
+    def is_secret(self, line: str) -> bool:
         """Return True if a line contains a name or text from hidden files."""
         if not self.has_hidden:
             return False
@@ -187,14 +187,14 @@ class Secrets:
         quoted = len(core) >= _LEAST_QUOTE and any(core in text for text in self.texts)
         return quoted or any(each in line for each in (*self.names, *self.texts))
 
-    def _is_of_a_test(self, line: str) -> bool:
+    def _is_test_code(self, line: str) -> bool:
         """Return True if a line shows test code, as in tracebacks and code frames."""
         core = _GUTTER.sub("", line).strip()
         if not core or _MARKS.fullmatch(core):
             return bool(line.strip())
         return core in self.lines
 
-    def _without_places(self, line: str) -> str:
+    def _without_line_numbers(self, line: str) -> str:
         """Remove line numbers in test files, because the files that ran may differ from the visible ones."""
         for name in self.files:
             if name in line:
@@ -216,7 +216,7 @@ def _details(result: Mapping[str, Any], output: str, secrets: Secrets, mode: Fee
     failed = _failed_tests(result["tests"], secrets, with_messages=mode == "full")
     # With hidden tests the output may come from them, so it is shown only if the tests did not complete.
     is_shown = mode == "full" and (not secrets.has_hidden or result["failure"] in _STOPPED)
-    printed = secrets.sayable(output) if is_shown and output else ""
+    printed = secrets.redact(output) if is_shown and output else ""
     if not printed:
         return f"{_FAILED}{shortened(failed, most - len(_FAILED) - 1)}\n" if failed else ""
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", printed) or [""]))
@@ -232,7 +232,7 @@ def _failed_tests(tests: Iterable[Mapping[str, Any]], secrets: Secrets, *, with_
         if test["outcome"] == "passed":
             continue
         name = clean_name(test["name"])
-        if name in secrets.tests or secrets.hides(name):
+        if name in secrets.tests or secrets.is_secret(name):
             kept += 1
             continue
         lines.append(f"- {name} ({test['outcome']})")
@@ -245,7 +245,7 @@ def _failed_tests(tests: Iterable[Mapping[str, Any]], secrets: Secrets, *, with_
 
 def _message(recorded: str, secrets: Secrets) -> str:
     """Return a test's message. If the record was cut, return only the lines before any possible cut."""
-    message = secrets.sayable(recorded)
+    message = secrets.redact(recorded)
     if not recorded.endswith("…"):
         return shortened(message, _MAX_MESSAGE)
     lines = message.split("\n")[:_SURE_LINES]
@@ -261,7 +261,7 @@ def _not_applied(result: Mapping[str, Any]) -> str:
     return _NOT_APPLIED.format(paths=", ".join(paths)) if paths else ""
 
 
-def _is_seen(test: ExpectedTest, seen: str, hidden: str, policy: PathPolicy) -> bool:
+def _is_visible(test: ExpectedTest, seen: str, hidden: str, policy: PathPolicy) -> bool:
     if test.file:
         return not policy.hidden.matches(test.file) and test.file in policy.files
     return _longest_part(test.name, seen) > _longest_part(test.name, hidden)
@@ -271,10 +271,10 @@ def _longest_part(name: str, text: str) -> int:
     """Return the length of the longest suffix of a test's name (title, or groups and title) in a text."""
     name = _PARAMETERS.sub("", name)
     starts = [0, *(found.end() for found in _BREAKS.finditer(name))]
-    return next((len(name) - start for start in starts if _stands_in(name[start:], text)), 0)
+    return next((len(name) - start for start in starts if _contains_title(name[start:], text)), 0)
 
 
-def _stands_in(title: str, text: str) -> bool:
+def _contains_title(title: str, text: str) -> bool:
     """Return True if a text contains a title as separate words."""
     if not title or title not in text:
         return False

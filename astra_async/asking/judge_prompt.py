@@ -114,12 +114,12 @@ def read_judgement(text: str, evidence: Exhibits) -> Judgement:
         return Judgement(label=None, rejected="no_class", why=why)
     given = value.get("quotes")
     quotes = [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
-    long_enough = [each for each in quotes if len(squeezed(each)) >= LEAST_QUOTED]
+    long_enough = [each for each in quotes if len(without_whitespace(each)) >= LEAST_QUOTED]
     if not long_enough:
         return Judgement(label=None, rejected="no_quote", why=why)
     parts = evidence.shown()
-    known = [squeezed(parts[name]) for name in ("answer", "tests", "output")]
-    if not all(any(squeezed(each) in text for text in known) for each in long_enough):
+    known = [without_whitespace(parts[name]) for name in ("answer", "tests", "output")]
+    if not all(any(without_whitespace(each) in text for text in known) for each in long_enough):
         return Judgement(label=None, rejected="quote_not_found", why=why)
     return Judgement(label=label, quotes=tuple(each[:_MOST_WHY] for each in long_enough[:3]), why=why)
 
@@ -136,7 +136,7 @@ def _object_in(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def squeezed(text: str) -> str:
+def without_whitespace(text: str) -> str:
     """Remove all whitespace, because judges wrap and indent quotations."""
     return "".join(text.split())
 

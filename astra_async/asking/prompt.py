@@ -191,7 +191,7 @@ def build_prompt(
     shown: list[str] = []
     left_out: list[tuple[str, str]] = []
     pieces = [_INTRODUCTION, _FORMATS[fmt], _STATEMENT, problem.statement.strip("\n"), "\n", _FILES]
-    for file, source in _ruled(problem, project, leave_out):
+    for file, source in _filtered_files(problem, project, leave_out):
         if isinstance(source, str):
             left_out.append((file.path, source))
             continue
@@ -212,7 +212,7 @@ def build_agent_prompt(
     `minutes` is the agent's time limit. `files` and `left_out` are the same as in a prompt with files.
     """
     task = _AGENT_INTRODUCTION.format(command=problem.test_command, minutes=minutes)
-    ruled = list(_ruled(problem, project, leave_out))
+    ruled = list(_filtered_files(problem, project, leave_out))
     shown = [file.path for file, source in ruled if not isinstance(source, str)]
     left_out = [(file.path, rule) for file, rule in ruled if isinstance(rule, str)]
     return _prompt([task, _STATEMENT, problem.statement.strip("\n"), "\n"], shown, left_out)
@@ -258,7 +258,7 @@ def _compiled(leave_out: tuple[str, ...]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(leave_out)
 
 
-def _ruled(
+def _filtered_files(
     problem: Problem, project: Project, leave_out: Sequence[str]
 ) -> Iterator[tuple[ProjectFile, SourceText | str]]:
     """Yield the files sorted by path, each with its text or the rule that leaves it out."""

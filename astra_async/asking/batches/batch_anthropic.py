@@ -18,7 +18,7 @@ from astra_async.asking.batches.batch_interface import (
     Gone,
     body_of,
 )
-from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.connection import join_url, without_version
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -45,7 +45,7 @@ class AnthropicBatches(BatchInterface):
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         super().__init__(wire, control)
-        self._url = below(without_version(wire.base), "v1/messages/batches")
+        self._url = join_url(without_version(wire.base), "v1/messages/batches")
         self._first_ids: dict[str, str] = {}  # first custom_id of ended batches, by batch id
 
     def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:

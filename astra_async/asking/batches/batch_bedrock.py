@@ -24,7 +24,7 @@ from astra_async.asking.providers.anthropic import Anthropic, MessageReader
 from astra_async.asking.providers.aws import endpoint_of, region_of
 from astra_async.asking.providers.bedrock import ConverseReader
 from astra_async.asking.providers.chat_reader import ChatReader
-from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.connection import address, join_url
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.openai_chat import chat_input_fields, chat_options
 from astra_async.asking.providers.request_fields import drop_none, merge_fields, system_and_messages
@@ -102,14 +102,14 @@ class BedrockBatches(BatchInterface):
             },
             "outputDataConfig": {"s3OutputDataConfig": {"s3Uri": self._uri(f"{self._prefix}out/")}},
         }
-        job = await self.control.ask("POST", below(self._base, "model-invocation-job"), fields)
+        job = await self.control.ask("POST", join_url(self._base, "model-invocation-job"), fields)
         return str(job["jobArn"])
 
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """Find the job with the intent's name."""
         del known
         asked = {"maxResults": _PAGE, "nameContains": intent.token, "sortOrder": "Descending"}
-        url = below(self._base, "model-invocation-jobs", **asked)
+        url = join_url(self._base, "model-invocation-jobs", **asked)
         pages = ("nextToken", "nextToken")
         async for job in self.list_since(intent, url, "invocationJobSummaries", page_token=pages):
             if job.get("jobName") == intent.token:
@@ -186,7 +186,7 @@ class BedrockBatches(BatchInterface):
         return f"s3://{self._bucket}/{key}"
 
     def _at(self, batch_id: str) -> Any:
-        return below(self._base, f"model-invocation-job/{quote(batch_id, safe='')}")
+        return join_url(self._base, f"model-invocation-job/{quote(batch_id, safe='')}")
 
     async def _s3(self, work: Any) -> None:
         """Await an operation on S3 and convert its errors to ProviderErrors."""

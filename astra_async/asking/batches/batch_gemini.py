@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, BatchStatus, body_of
-from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.connection import join_url, without_version
 from astra_async.asking.providers.error_meaning import Failure
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class GeminiBatches(BatchInterface):
         size, kind = str(await asyncio.to_thread(os.path.getsize, path)), "application/jsonl"
         _, headers = await self.control.ask_with_headers(
             "POST",
-            below(self._root, f"upload/{self._version}/files"),
+            join_url(self._root, f"upload/{self._version}/files"),
             {"file": {"display_name": token, "mime_type": kind}},
             headers={
                 "X-Goog-Upload-Protocol": "resumable",
@@ -86,7 +86,7 @@ class GeminiBatches(BatchInterface):
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """Find the batch with the intent's display name or file."""
         del known
-        url = below(self._root, f"{self._version}/batches", pageSize=_PAGE)
+        url = join_url(self._root, f"{self._version}/batches", pageSize=_PAGE)
         async for batch in self.list_since(
             intent, url, "operations", page_token=("nextPageToken", "pageToken")
         ):
@@ -98,7 +98,7 @@ class GeminiBatches(BatchInterface):
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch. An expired batch has no results at all."""
-        batch = await self.control.ask("GET", below(self._root, f"{self._version}/{batch_id}"))
+        batch = await self.control.ask("GET", join_url(self._root, f"{self._version}/{batch_id}"))
         about = batch.get("metadata") or {}
         state = str(about.get("state") or "unknown").removeprefix(_STATE).lower()
         stats = about.get("batchStats") or {}
@@ -124,7 +124,7 @@ class GeminiBatches(BatchInterface):
     async def fetch(self, status: BatchStatus, path: Path) -> None:
         """Download the file of results."""
         for name in status.results:
-            url = below(self._root, f"{self._version}/{name}:download", alt="media")
+            url = join_url(self._root, f"{self._version}/{name}:download", alt="media")
             await self.control.save(url, path)
 
     def read(self, line: bytes) -> BatchOutcome:
@@ -138,7 +138,7 @@ class GeminiBatches(BatchInterface):
 
     async def cancel(self, batch_id: str) -> None:
         """Cancel a batch. It ends soon afterwards."""
-        await self.control.ask("POST", below(self._root, f"{self._version}/{batch_id}:cancel"), {})
+        await self.control.ask("POST", join_url(self._root, f"{self._version}/{batch_id}:cancel"), {})
 
 
 def _line(inlined: Json) -> bytes:

@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 
 from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, BatchStatus, body_of
-from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.connection import join_url
 from astra_async.asking.providers.error_meaning import Failure
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class OpenAIBatches(BatchInterface):
             form = aiohttp.FormData()
             form.add_field("purpose", "batch")
             form.add_field("file", stream, filename=f"{token}.jsonl", content_type="application/jsonl")
-            answer = await self.control.ask("POST", below(self._base, "files"), form)
+            answer = await self.control.ask("POST", join_url(self._base, "files"), form)
         return str(answer["id"])
 
     async def create(self, path: Path, intent: Intent) -> str:
@@ -73,12 +73,12 @@ class OpenAIBatches(BatchInterface):
             "completion_window": "24h",
             "metadata": {_MARK: intent.token},
         }
-        return str((await self.control.ask("POST", below(self._base, "batches"), fields))["id"])
+        return str((await self.control.ask("POST", join_url(self._base, "batches"), fields))["id"])
 
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
         """Find the batch with the intent's file or token in the list of batches, newest first."""
         del known
-        async for batch in self.list_since(intent, below(self._base, "batches", limit=_PAGE), "data"):
+        async for batch in self.list_since(intent, join_url(self._base, "batches", limit=_PAGE), "data"):
             mark = (batch.get("metadata") or {}).get(_MARK)
             if batch.get("input_file_id") == intent.file or mark == intent.token:
                 return str(batch["id"])
@@ -86,7 +86,7 @@ class OpenAIBatches(BatchInterface):
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Return the state of a batch, with the error if it failed in validation."""
-        batch = await self.control.ask("GET", below(self._base, f"batches/{batch_id}"))
+        batch = await self.control.ask("GET", join_url(self._base, f"batches/{batch_id}"))
         state = str(batch.get("status"))
         counts = batch.get("request_counts") or {}
         completed = int(counts.get("completed") or 0)
@@ -107,7 +107,7 @@ class OpenAIBatches(BatchInterface):
     async def fetch(self, status: BatchStatus, path: Path) -> None:
         """Download the file of answers, then the file of errors."""
         for name in status.results:
-            await self.control.save(below(self._base, f"files/{name}/content"), path)
+            await self.control.save(join_url(self._base, f"files/{name}/content"), path)
 
     def read(self, line: bytes) -> BatchOutcome:
         """Parse one line: a response with its status, or an error without a status."""
@@ -124,7 +124,7 @@ class OpenAIBatches(BatchInterface):
 
     async def cancel(self, batch_id: str) -> None:
         """Cancel a batch. This takes up to ten minutes."""
-        await self.control.ask("POST", below(self._base, f"batches/{batch_id}/cancel"))
+        await self.control.ask("POST", join_url(self._base, f"batches/{batch_id}/cancel"))
 
     def _body(self, request: ModelRequest) -> Json:
         return body_of(self.wire, request)
@@ -137,7 +137,7 @@ class AzureBatches(OpenAIBatches):
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         super().__init__(wire, control)
-        self._base = below(wire.base, "openai/v1")
+        self._base = join_url(wire.base, "openai/v1")
         self._path = "/chat/completions"
 
     def _body(self, request: ModelRequest) -> Json:

@@ -29,8 +29,8 @@ def open_interface(settings: ModelSettings, session: aiohttp.ClientSession, s3: 
     """
     from astra_async.asking.batches.batch_interface import Control
 
-    made_by, wire = check_batch(settings), wire_format(settings, os.environ)
-    return made_by(wire, Control(wire, session, s3=s3, environ=os.environ))
+    interface_class, wire = check_batch(settings), wire_format(settings, os.environ)
+    return interface_class(wire, Control(wire, session, s3=s3, environ=os.environ))
 
 
 def check_batch(settings: ModelSettings) -> type[BatchInterface]:
@@ -45,6 +45,6 @@ def check_batch(settings: ModelSettings) -> type[BatchInterface]:
             f"{settings.name}: batches are not supported for {settings.provider}; remove --batch, or `batch`"
             " in [[models]]"
         )
-    made_by: type[BatchInterface] = getattr(import_module(f"{__package__}.{module}"), name)
-    made_by.check(settings)
-    return made_by
+    interface_class: type[BatchInterface] = getattr(import_module(f"{__package__}.{module}"), name)
+    interface_class.check(settings)
+    return interface_class

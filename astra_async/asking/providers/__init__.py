@@ -23,23 +23,23 @@ class ProviderEntry(NamedTuple):
     """Registry entry of one provider.
 
     Attributes:
-        made_by: WireFormat of the provider as "module.Class" in this package, imported on first use.
+        wire_class: WireFormat of the provider as "module.Class" in this package, imported on first use.
         key_variable: environment variable of the API key; empty if the provider needs no key.
         prices: name of the provider in genai-prices, None if that library has no prices for it.
         speaks: interface of agents whose requests the provider accepts unchanged, None for no such interface.
         batches: batch interface as "module.Class" in `asking.batches`, empty if batches are not supported.
-        halves: batches are known to cost half the price.
+        half_price_batches: batches are known to cost half the price.
         credentials: environment variables that hold credentials if there is no key; one of them is enough.
         address_variables: environment variables that replace the server's address, as in the provider's SDK;
             the first one that is set applies.
     """
 
-    made_by: str
+    wire_class: str
     key_variable: str = ""
     prices: str | None = None
     speaks: AgentWire | None = None
     batches: str = ""
-    halves: bool = False
+    half_price_batches: bool = False
     credentials: tuple[str, ...] = ()
     address_variables: tuple[str, ...] = ()
 
@@ -60,7 +60,7 @@ PROVIDERS: Mapping[str, ProviderEntry] = {
         "openai",
         "chat",
         _FILES,
-        halves=True,
+        half_price_batches=True,
         address_variables=_OPENAI,
     ),
     "openai-responses": ProviderEntry(
@@ -69,7 +69,7 @@ PROVIDERS: Mapping[str, ProviderEntry] = {
         "openai",
         "responses",
         _FILES,
-        halves=True,
+        half_price_batches=True,
         address_variables=_OPENAI,
     ),
     "anthropic": ProviderEntry(
@@ -78,7 +78,7 @@ PROVIDERS: Mapping[str, ProviderEntry] = {
         "anthropic",
         "messages",
         _CLAUDE_FILES,
-        halves=True,
+        half_price_batches=True,
         address_variables=("ANTHROPIC_BASE_URL",),
     ),
     "gemini": ProviderEntry(
@@ -87,7 +87,7 @@ PROVIDERS: Mapping[str, ProviderEntry] = {
         "google",
         "gemini",
         "batch_gemini.GeminiBatches",
-        halves=True,
+        half_price_batches=True,
         address_variables=("GOOGLE_GEMINI_BASE_URL",),
     ),
     "bedrock": ProviderEntry(
@@ -99,7 +99,7 @@ PROVIDERS: Mapping[str, ProviderEntry] = {
         "azure",
         "chat",
         "batch_openai.AzureBatches",
-        halves=True,
+        half_price_batches=True,
         address_variables=("AZURE_OPENAI_ENDPOINT",),
     ),
     "openai-compatible": ProviderEntry(
@@ -166,9 +166,9 @@ def wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireForm
     """
     from astra_async.asking.providers.models import key_for, resolve
 
-    module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
-    made_by = getattr(import_module(f"{__name__}.{module}"), name)
-    made: WireFormat = made_by(resolve(settings), key_for(settings, environ), environ=environ)
+    module, _, name = PROVIDERS[settings.provider].wire_class.partition(".")
+    wire_class = getattr(import_module(f"{__name__}.{module}"), name)
+    made: WireFormat = wire_class(resolve(settings), key_for(settings, environ), environ=environ)
     return made
 
 

@@ -141,12 +141,12 @@ class Reader:
         done: the end mark was received; later events are ignored.
         reason: finish reason as a key of `finish_reasons`; None until it arrives.
         native_reason: finish reason as the provider wrote it.
-        unsure: content followed a finish reason, so that only the end mark ends the answer.
+        needs_end_mark: content followed a finish reason, so only the end mark ends the answer.
         settled: the finish reason and the counts have arrived, and no content after them.
         counts: tokens under the provider's names.
         model: model that answered, as the provider reports it.
         tier: service tier that served the request, as the provider reports it.
-        gathers: keep the complete answer for `gathered`, because an agent asked.
+        keep_complete: keep the complete answer for `complete_response`, because an agent asked.
         missing: name of what is missing if the stream ends now; empty if that is the end mark.
     """
 
@@ -180,12 +180,12 @@ class Reader:
 
     def __init__(self) -> None:
         self.transcript = Transcript()
-        self.done = self.unsure = self.settled = False
+        self.done = self.needs_end_mark = self.settled = False
         self.reason: str | None = None
         self.counts: Any = {}
         self.model: Any = ""
         self.tier: Any = None
-        self.gathers = False
+        self.keep_complete = False
         self.missing = self.native_reason = self._made = ""
 
     def take(self, event: Json | None) -> None:
@@ -221,12 +221,12 @@ class Reader:
         """Set the finish reason after an event with `reason`. Content cancels the earlier reason `ended`."""
         if self.transcript.begun:
             self.reason = reason
-            self.unsure |= ended is not None
+            self.needs_end_mark |= ended is not None
             self.settled = False
             return
         self.transcript.begun = begun
         self.reason = ended if reason is None else reason
-        in_force = self.reason is not None and not self.unsure
+        in_force = self.reason is not None and not self.needs_end_mark
         self.settled = in_force and bool(self.counts) and bool(self.transcript.characters)
 
     def usage(self) -> Usage:
@@ -238,7 +238,7 @@ class Reader:
         self._made = self._made or secrets.token_hex(4)
         return f"{MADE_ID}{self._made}_{number}"
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """Return the answer in the form of a response without streaming, and its tool calls."""
         raise NotImplementedError
 
@@ -255,10 +255,10 @@ class Reader:
         Some routers send text and an end mark, but never a finish reason. Such an answer is complete and has
         the repair NO_FINISH_REASON.
         """
-        if not self.done and (self.reason is None or self.unsure):
+        if not self.done and (self.reason is None or self.needs_end_mark):
             return None
         text = self.transcript.text()
-        native, calls = self.gathered() if self.gathers else (None, ())
+        native, calls = self.complete_response() if self.keep_complete else (None, ())
         if self.reason is None and not text and not calls:
             return None
         # The reason `tool_calls` without any call means broken output, so it is not treated as "stop".

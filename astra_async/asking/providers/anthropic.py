@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of
-from astra_async.asking.providers.connection import below, without_version
-from astra_async.asking.providers.counts import count, merged, uncached
+from astra_async.asking.providers.connection import join_url, without_version
+from astra_async.asking.providers.counts import count, merged, usage_from_parts
 from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import (
@@ -95,9 +95,9 @@ class MessageReader(Reader):
             for name in names
         ]
         details = self.counts.get("output_tokens_details") or {}
-        return uncached(sums, details.get("thinking_tokens"))
+        return usage_from_parts(sums, details.get("thinking_tokens"))
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """Return the message with its blocks. The input of an incomplete tool call stays text."""
         blocks = [
             {**block, "input": read_input(block["input"])} if "input" in block else block
@@ -132,10 +132,10 @@ class MessageReader(Reader):
 
     def _piece(self, event: Json, piece: Json) -> None:
         self._delta(piece)
-        if self.gathers and "content_block" in event:
+        if self.keep_complete and "content_block" in event:
             self._blocks[event["index"]] = dict(piece)
             self.transcript.begun = True
-        elif self.gathers:
+        elif self.keep_complete:
             named = {_PLACES.get(name, name): value for name, value in piece.items() if name != "type"}
             if "citations" in named:
                 named["citations"] = [named["citations"]]
@@ -148,7 +148,7 @@ class MessageReader(Reader):
             self.transcript.add(text)
         elif delta.get("type") in {"thinking_delta", "thinking"}:
             self.transcript.add_reasoning(delta.get("thinking"))
-        elif self.gathers and delta.get("partial_json"):
+        elif self.keep_complete and delta.get("partial_json"):
             self.transcript.add_hidden(delta["partial_json"])
 
     def _count(self, usage: Json | None) -> None:
@@ -183,7 +183,7 @@ class Anthropic(WireFormat):
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         super().__init__(settings, settings.base_url or BASE_URL, environ=environ)
-        self.url = below(without_version(self.base), "v1/messages")
+        self.url = join_url(without_version(self.base), "v1/messages")
         self.headers = {"anthropic-version": settings.api_version or DEFAULT_API_VERSION}
         if key:
             self.headers["x-api-key"] = key
@@ -230,7 +230,7 @@ class Anthropic(WireFormat):
 def _blocks(message: Message) -> list[Json]:
     """Return the content blocks of a message."""
     if message.native is not None:
-        return [dict(block) for block in map(_readable, message.native["content"])]
+        return [dict(block) for block in map(_sendable_block, message.native["content"])]
 
     def result(each: ToolResult) -> Json:
         failed = {"is_error": True} if each.failed else {}
@@ -242,7 +242,7 @@ def _blocks(message: Message) -> list[Json]:
     return pieces(message, result=result, text={"type": "text", "text": message.text}, call=call)
 
 
-def _readable(block: Json) -> Json:
+def _sendable_block(block: Json) -> Json:
     """Return a block that can be sent back: the input of an incomplete tool call becomes empty."""
     return {**block, "input": {}} if isinstance(block.get("input"), str) else block
 

@@ -184,7 +184,7 @@ class Signer:
         """Return the current credentials: found once, renewed when they expire."""
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-        # Only refreshable credentials have the method `refresh_needed`. For others `bool` returns False instead.
+        # Only refreshable credentials have `refresh_needed`. For others `bool()` returns False.
         if self._found is not None and not getattr(self._found, "refresh_needed", bool)():
             return self._found.get_frozen_credentials()
         try:

@@ -15,8 +15,8 @@ from multidict import CIMultiDict
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of
 from astra_async.asking.providers.anthropic import claude_thinking
 from astra_async.asking.providers.aws import EventStreamSplitter, Signer, endpoint_of, region_of
-from astra_async.asking.providers.connection import address, below
-from astra_async.asking.providers.counts import merged, uncached
+from astra_async.asking.providers.connection import address, join_url
+from astra_async.asking.providers.counts import merged, usage_from_parts
 from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.request_fields import (
@@ -63,22 +63,22 @@ class ConverseReader(Reader):
         if "contentBlockDelta" in event:
             piece = event["contentBlockDelta"]
             self._block(piece["delta"])
-            if self.gathers:
+            if self.keep_complete:
                 self._gather(piece, piece["delta"])
-        elif self.gathers and "contentBlockStart" in event:
+        elif self.keep_complete and "contentBlockStart" in event:
             start = event["contentBlockStart"]
             self._gather(start, start.get("start") or {})
         elif "messageStop" in event:
             self.reason = event["messageStop"]["stopReason"]
         elif "metadata" in event:
-            self._served(event["metadata"])
+            self._record_metadata(event["metadata"])
         elif "output" in event:
             blocks = event["output"]["message"]["content"]
             self._blocks = dict(enumerate(blocks))
             for block in blocks:
                 self._block(block)
             self.reason = event["stopReason"]
-            self._served(event)
+            self._record_metadata(event)
         elif "error" in event:
             raise StreamFault(event)
         else:
@@ -87,11 +87,11 @@ class ConverseReader(Reader):
     def usage(self) -> Usage:
         """Return the tokens of the metadata. `inputTokens` excludes tokens of the prompt cache."""
         names = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
-        return uncached(map(self.counts.get, names))
+        return usage_from_parts(map(self.counts.get, names))
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """Return the answer as a response of Converse. The input of an incomplete tool call stays text."""
-        blocks = [_closed(block) for _, block in sorted(self._blocks.items())]
+        blocks = [_finished_block(block) for _, block in sorted(self._blocks.items())]
         calls = tuple(
             ToolCall(id=use["toolUseId"], name=use["name"], arguments=text_of(use.get("input") or {}))
             for block in blocks
@@ -121,7 +121,7 @@ class ConverseReader(Reader):
                 reasoning.get("text") or (reasoning.get("reasoningText") or {}).get("text")
             )
 
-    def _served(self, metadata: Json) -> None:
+    def _record_metadata(self, metadata: Json) -> None:
         """Record the counts and the service tier. Latency-optimized inference is priced as a tier."""
         self.counts = merged(self.counts, metadata.get("usage") or {})
         is_optimized = metadata.get("performanceConfig") == {"latency": "optimized"}
@@ -133,7 +133,7 @@ class ConverseReader(Reader):
                 raise StreamFault({"error": {**(body or {}), "code": name[:1].upper() + name[1:]}})
 
 
-def _closed(block: Json) -> Json:
+def _finished_block(block: Json) -> Json:
     """Return a finished block, with the tool-call input parsed if possible."""
     use = block.get("toolUse")
     return {"toolUse": {**use, "input": read_input(use.get("input", ""))}} if use else block
@@ -175,7 +175,7 @@ class Bedrock(WireFormat):
         self._model_fields = _model_fields(settings)
         self._signer = Signer(settings.name, _SIGNED_AS, region, self.base, environ)
         self.headers = {}
-        self._point(to="converse-stream")
+        self._set_url(to="converse-stream")
 
     def options(self, request: ModelRequest) -> Json:
         """Return limits, sampling, thinking and the service tier."""
@@ -228,7 +228,7 @@ class Bedrock(WireFormat):
         words = body.message.lower()
         if body.code != "ValidationException" or "stream" not in words or "support" not in words:
             return False
-        self._point(to="converse")
+        self._set_url(to="converse")
         return True
 
     def failure(self, failure: Failure) -> Failure:
@@ -241,15 +241,15 @@ class Bedrock(WireFormat):
         message = body.get("message") or body.get("Message") or ""
         return replace(failure, body={"error": {"code": code, "message": message}})
 
-    def _point(self, *, to: str) -> None:
+    def _set_url(self, *, to: str) -> None:
         model = quote(self.settings.model, safe="")
-        self.url = below(self.base, f"model/{model}/{to}")
+        self.url = join_url(self.base, f"model/{model}/{to}")
 
 
 def _blocks(message: Message) -> list[Json]:
     """Return the content blocks of a message."""
     if message.native is not None:
-        return [_readable(block) for block in message.native["output"]["message"]["content"]]
+        return [_sendable_block(block) for block in message.native["output"]["message"]["content"]]
 
     def result(each: ToolResult) -> Json:
         content, status = [{"text": each.text or "(nothing)"}], "error" if each.failed else "success"
@@ -261,7 +261,7 @@ def _blocks(message: Message) -> list[Json]:
     return pieces(message, result=result, text={"text": message.text}, call=call)
 
 
-def _readable(block: Json) -> Json:
+def _sendable_block(block: Json) -> Json:
     """Return a block that can be sent back: the input of an incomplete tool call becomes empty."""
     use = block.get("toolUse")
     return {"toolUse": {**use, "input": {}}} if use and isinstance(use.get("input"), str) else block

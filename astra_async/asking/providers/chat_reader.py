@@ -51,7 +51,7 @@ class ChatReader(Reader):
             self.done = True
             return
         choices = event.get("choices")
-        if self.gathers:
+        if self.keep_complete:
             self._head |= event
         if choices and "error" not in event:
             self._choice(first_choice(choices) or {})
@@ -94,7 +94,7 @@ class ChatReader(Reader):
             return replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
         return whole
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """Return the answer as a `chat.completion` with all deltas in one message, and its tool calls."""
         message = {"role": "assistant", "content": None, **self._message}
         calls = message.get("tool_calls") or []
@@ -119,7 +119,7 @@ class ChatReader(Reader):
         self.missing = ""
         delta = choice.get("delta")
         if message := delta or choice.get("message"):
-            if self.gathers:
+            if self.keep_complete:
                 self._gather(message, whole=not delta)
             content = message.get("content")
             if content:
@@ -134,7 +134,7 @@ class ChatReader(Reader):
                 self.transcript.begun = True
             elif reasoning := message.get("reasoning_content") or message.get("reasoning"):
                 self.transcript.add_reasoning(reasoning)
-            elif message.get("tool_calls") and not self.gathers:
+            elif message.get("tool_calls") and not self.keep_complete:
                 self.transcript.add_reasoning(_swallowed(message["tool_calls"]))
         finish = choice.get("finish_reason")
         if finish:

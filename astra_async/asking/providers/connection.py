@@ -127,7 +127,7 @@ def address(text: str, *, where: str) -> URL:
     return url.with_path(url.raw_path.rstrip("/"), encoded=True, keep_query=True)
 
 
-def below(base: URL, path: str, **query: str) -> URL:
+def join_url(base: URL, path: str, **query: str) -> URL:
     """Append an encoded path and query parameters to the base URL. The base URL's query comes first."""
     joined = base.joinpath(path, encoded=True) if path else base
     return joined.with_query([*base.query.items(), *query.items()])

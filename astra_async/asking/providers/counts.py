@@ -34,7 +34,7 @@ def output_tokens(total: int | None, inputs: int | None, output: int | None) -> 
     return total - inputs
 
 
-def uncached(counts: Iterable[object], thinking: object = None) -> Usage:
+def usage_from_parts(counts: Iterable[object], thinking: object = None) -> Usage:
     """Build a Usage from four counts: uncached input, cache reads, cache writes, output."""
     fresh, read, written, output = map(count, counts)
     return Usage(

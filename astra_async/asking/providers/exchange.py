@@ -73,7 +73,7 @@ class HttpProvider:
                 with keys masked.
         """
         reader = self._wire.reader()
-        reader.gathers = request.by_agent
+        reader.keep_complete = request.by_agent
         reception = Reception(self._settings, watch, reader, normalize=self._wire.failure)
         try:
             async with reception.timeout:

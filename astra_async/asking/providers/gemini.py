@@ -19,7 +19,7 @@ from astra_async.asking.providers.answer import (
     label,
     text_of,
 )
-from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.connection import join_url, without_version
 from astra_async.asking.providers.counts import count, merged, output_tokens
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
@@ -68,7 +68,7 @@ class GeminiReader(Reader):
             return
         if "error" in event:
             raise StreamFault(event)
-        if self.gathers:
+        if self.keep_complete:
             self._whole |= event
         candidates = event.get("candidates")
         if candidates:
@@ -92,7 +92,7 @@ class GeminiReader(Reader):
             reasoning_tokens=thoughts,
         )
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """Return the response with the parts of all chunks, adjacent text joined, and its tool calls."""
         calls = [part["functionCall"] for part in self._parts if part.get("functionCall")]
         content = {"parts": self._parts, "role": "model"}
@@ -119,10 +119,10 @@ class GeminiReader(Reader):
             self._parts.append(dict(part))
 
     def _candidate(self, candidate: Json) -> None:
-        if self.gathers:
+        if self.keep_complete:
             self._candidate_head |= candidate
         for part in (candidate.get("content") or {}).get("parts") or []:
-            if self.gathers:
+            if self.keep_complete:
                 self._gather(part)
             text = part.get("text")
             if text and part.get("thought"):
@@ -153,7 +153,7 @@ class Gemini(WireFormat):
         super().__init__(settings, settings.base_url or BASE_URL, environ=environ)
         version = quote(settings.api_version or DEFAULT_API_VERSION, safe="")
         path = f"{version}/{_resource(settings)}:streamGenerateContent"
-        self.url = below(without_version(self.base), path, alt="sse")
+        self.url = join_url(without_version(self.base), path, alt="sse")
         self.headers = {"x-goog-api-key": key} if key else {}
         self._thinking = _thinking(settings)
 

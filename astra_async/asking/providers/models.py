@@ -97,7 +97,7 @@ def resolve(settings: ModelSettings) -> ModelSettings:
 
 def batch_share(settings: ModelSettings) -> float:
     """Return the factor on the model's price: 0.5 in batches if the provider confirms it, else 1."""
-    return 0.5 if settings.batch and PROVIDERS[settings.provider].halves else 1.0
+    return 0.5 if settings.batch and PROVIDERS[settings.provider].half_price_batches else 1.0
 
 
 def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from astra_async.asking.providers.chat_reader import ChatReader
-from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.connection import join_url
 from astra_async.asking.providers.rate_limits import openai_limits
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
@@ -82,7 +82,7 @@ class OpenAIChat(ChatFormat):
         if self._official:
             refuse(settings, top_k="OpenAI has no such parameter: unset it")
         self.charges_max_tokens = self._official
-        self.url = below(self.base, "chat/completions")
+        self.url = join_url(self.base, "chat/completions")
         self.headers = openai_headers(settings, key, environ)
 
     def options(self, request: ModelRequest) -> Json:
@@ -135,7 +135,7 @@ class Azure(ChatFormat):
         super().__init__(settings, endpoint, environ=environ, named="endpoint")
         version = settings.api_version or environ.get("OPENAI_API_VERSION") or AZURE_API_VERSION
         path = f"openai/deployments/{quote(settings.model, safe='')}/chat/completions"
-        self.url = below(self.base, path, **{"api-version": version})
+        self.url = join_url(self.base, path, **{"api-version": version})
         self.headers = {"api-key": key} if key else {}
 
     def options(self, request: ModelRequest) -> Json:

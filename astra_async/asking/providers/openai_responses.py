@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault
-from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.connection import join_url
 from astra_async.asking.providers.counts import count
 from astra_async.asking.providers.openai_chat import (
     NEWER_MODELS,
@@ -88,7 +88,7 @@ class ResponsesReader(Reader):
             reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("reasoning_tokens")),
         )
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """Return the final response and its tool calls. An empty output is filled with the streamed items."""
         output = self._response.get("output") or self._items
         calls = tuple(_call(item) for item in output if item.get("type") in _CALL_ITEMS)
@@ -121,7 +121,7 @@ class ResponsesReader(Reader):
             self._commentary |= {item.get("id"), event.get("output_index")} - {None}
 
     def _is_answer(self, item: Json) -> bool:
-        return self.gathers or item.get("phase") in (None, "final_answer")
+        return self.keep_complete or item.get("phase") in (None, "final_answer")
 
 
 class OpenAIResponses(WireFormat):
@@ -141,7 +141,7 @@ class OpenAIResponses(WireFormat):
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         super().__init__(settings, settings.base_url or OPENAI_BASE_URL, environ=environ)
-        self.url = below(self.base, "responses")
+        self.url = join_url(self.base, "responses")
         self.headers = openai_headers(settings, key, environ)
 
     def options(self, request: ModelRequest) -> Json:

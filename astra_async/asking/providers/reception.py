@@ -135,7 +135,7 @@ class Reception:
             Stray: the stream contained data, but no event.
             TruncatedStream: the answer had not ended.
         """
-        if self.reader.unsure and not self.reader.has_end_mark:
+        if self.reader.needs_end_mark and not self.reader.has_end_mark:
             self.reader.done = True
         whole = self.whole()
         if whole is None and self._stray and not self.has_events:

@@ -20,7 +20,7 @@ _OVERLOADS, _OVERLOAD_WINDOW_S = 3, 10.0
 _OUTCOMES, _FAILED_SHARE = 50, 0.2
 _SENDS_PER_LIMIT, _SHORTEST_ROUND_S = 8.0, 1e-3
 _BURSTS_APART_S = 1.0
-_TRY_AFTER_S, _MOST_PATIENCE = 5.0, 16
+_TRY_AFTER_S, _MAX_WAIT_FACTOR = 5.0, 16
 _FEWEST_ACCEPTED = 4
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
 _BURSTS_BEFORE_DOUBT = 2
@@ -108,7 +108,7 @@ class EnforcedLimit:
         self._suspected_at, self._quiet_until = math.inf, -math.inf
         self._confirmed = 0  # the limit without increases since the last rejection
         self._accepted = 0  # since the last try
-        self._tried_at, self._patience = 0.0, 1
+        self._tried_at, self._wait_factor = 0.0, 1
 
     def ready_at(self, in_flight: int, now: float) -> float:
         """Return when one more request may be sent: `now`, or infinity if one must end first."""
@@ -118,8 +118,8 @@ class EnforcedLimit:
             return now
         if in_flight > self.limit:
             return math.inf  # a request above the limit is being tried
-        due = self._accepted >= self._patience * (4 + 2 * self.limit)
-        return now if due else max(now, self._tried_at + _TRY_AFTER_S * self._patience)
+        due = self._accepted >= self._wait_factor * (4 + 2 * self.limit)
+        return now if due else max(now, self._tried_at + _TRY_AFTER_S * self._wait_factor)
 
     def record_accepted(self, crowd: int, now: float) -> None:
         """Record that a request was accepted with `crowd` in flight, including itself."""
@@ -130,7 +130,7 @@ class EnforcedLimit:
                 self._least_rejected = self._suspected_at = math.inf
         elif crowd > self.limit:
             self.limit = crowd + self.limit // 4
-            self._begin_wait(now, patience=1)
+            self._begin_wait(now, wait_factor=1)
 
     def explains(self, crowd: int, now: float, *, new_burst: bool, lost: bool = False) -> bool:
         """Record a rejection. Return True if the limit explains it, so that the send rate is not to blame.
@@ -155,7 +155,7 @@ class EnforcedLimit:
         if new_burst:
             # The try failed, an earlier try succeeded by chance, or another process uses part of the limit.
             self.limit = self._confirmed = max(1, min(self.limit, crowd - 1))
-            self._begin_wait(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
+            self._begin_wait(now, wait_factor=min(_MAX_WAIT_FACTOR, 2 * self._wait_factor))
         return True
 
     def _suspect(self, crowd: int, now: float, *, new_burst: bool) -> bool:
@@ -169,13 +169,13 @@ class EnforcedLimit:
             return False
         if self._most_accepted and now - self._suspected_at >= _BURSTS_APART_S:
             self.limit = self._confirmed = self._most_accepted
-            self._begin_wait(now, patience=1)
+            self._begin_wait(now, wait_factor=1)
             return True
         self._suspected_at = min(self._suspected_at, now)
         return False
 
-    def _begin_wait(self, now: float, *, patience: int) -> None:
-        self._accepted, self._tried_at, self._patience = 0, now, patience
+    def _begin_wait(self, now: float, *, wait_factor: int) -> None:
+        self._accepted, self._tried_at, self._wait_factor = 0, now, wait_factor
 
 
 class Pause:

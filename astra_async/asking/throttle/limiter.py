@@ -179,7 +179,7 @@ class Limiter:
         attempt.accepted = True
         self.pause.bursts = min(self.pause.bursts, self._epoch - attempt.epoch)
         if not attempt.presumed:
-            self._presume(attempt, now)
+            self._count_as_accepted(attempt, now)
         self.concurrency.record_round_trip(now - attempt.sent_at, now)
 
     def record_answer(self) -> None:
@@ -270,9 +270,9 @@ class Limiter:
         while waiting and (waiting[0].presumed or waiting[0].sent_at + silence_s <= now):
             attempt = waiting.popleft()
             if not attempt.presumed:
-                self._presume(attempt, now)
+                self._count_as_accepted(attempt, now)
 
-    def _presume(self, attempt: Attempt, now: float) -> None:
+    def _count_as_accepted(self, attempt: Attempt, now: float) -> None:
         attempt.presumed = True
         self._reopening.record_response()
         self._enforced.record_accepted(attempt.crowd, now)

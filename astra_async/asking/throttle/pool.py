@@ -71,7 +71,7 @@ class Pool:
         self._limiter = Limiter(settings, self._estimator, rng, self._emit, clock(), account=account)
         self._retries = RetryPolicy(settings.name, rng)
         self._cache = PromptCache()
-        self._followers: dict[str, list[QueuedCall]] = {}  # calls that wait for the leader of their prompt
+        self._followers: dict[str, list[QueuedCall]] = {}  # calls by prompt, waiting for the leader
         self._budget = budget or Budget()
         self._ledger = Ledger(settings, self._estimator, price, self._budget, clock())
         self._queue: list[tuple[float, QueuedCall]] = []  # heap; cancelled calls are dropped at the front

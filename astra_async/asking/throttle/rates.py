@@ -168,7 +168,7 @@ _DECREASE, _LARGEST_DECREASE, _FAR_ABOVE = 0.97, 0.7, 3.0
 _SURE_SENDS, _NEAR_SENDS = 5, 6
 _STEP, _SMALL_STEP, _CLOSE = 2.0, 1.2, 1.1
 _FEWEST_SENDS, _SENDS_PER_STEP, _CLEAN_S, _SHORTEST_S = 3, 10.0, 5.0, 2.0
-_MOST_PATIENCE = 16
+_MAX_WAIT_FACTOR = 16
 _MOST_ABOVE_USE = 2.0
 
 
@@ -199,7 +199,7 @@ class SendRate:
         self._held: float | None = None
         self._failed: float | None = None
         self._step = _STEP
-        self._patience = 1
+        self._wait_factor = 1
         self._clean_since, self._clean_sends = 0.0, 0
 
     def ready_at(self, now: float) -> float:
@@ -211,7 +211,7 @@ class SendRate:
             # A rate has held after five seconds, or after enough requests: 10 before the rate is doubled, 50
             # before it is raised by a fifth.
             sends = _SENDS_PER_STEP / (self._next(self.per_second) / self.per_second - 1)
-            if clean_sends >= self._patience * sends or clean_s >= self._patience * _CLEAN_S:
+            if clean_sends >= self._wait_factor * sends or clean_s >= self._wait_factor * _CLEAN_S:
                 self._raise(self.per_second, now)
         return self._tokens.ready_at(now)
 
@@ -287,7 +287,7 @@ class SendRate:
         if self._failed is not None and self._failed <= _CLOSE * rate:
             self._failed, self._step = None, _SMALL_STEP  # the search is complete; later tries detect changes
         elif self._failed is None and self._held is not None:
-            self._patience, self._step = 1, _STEP
+            self._wait_factor, self._step = 1, _STEP
         used = (1 + self._clean_sends) / max(now - self._clean_since, 1e-3)
         self._held = rate
         self._clean_since, self._clean_sends = now, 0
@@ -298,7 +298,7 @@ class SendRate:
         """Return to the rate that held. Each failure close to that rate doubles the time to the next try."""
         held = self._held or rate
         if rate <= _CLOSE * held:
-            self._patience = min(2 * self._patience, _MOST_PATIENCE)
+            self._wait_factor = min(2 * self._wait_factor, _MAX_WAIT_FACTOR)
         self._failed = rate
         self._set(held, now)
 
