@@ -1,4 +1,4 @@
-"""The layers of the program, by the imports of every module; a package without a layer fails."""
+"""Layers of the program, checked by the imports of every module; every package needs a layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent / "astra_async"
 DESIGN = ROOT.parent / "docs" / "development" / "design.md"
 ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
-# From the bottom up: a module may import its own layer and those below. The longest prefix decides.
+# Layers from bottom to top. A module may import its own layer and lower ones. The longest prefix decides.
 LAYERS = {
     "values": {"types", "usage", "errors", "files", "listing", "redaction", "surrogates", "transport"},
     "pure": {
@@ -47,12 +47,12 @@ LAYERS = {
     "run": {"audit", "asking", "running", "export", "view", "cluster"},
     "top": {"cli", "from_python", "__main__", ""},
 }
-# Parts that a run can do without. `running.agent_asking` lets agents work.
+# Optional parts of a run. `running.agent_asking` runs agents.
 OPTIONAL = (
     *("view.", "cluster.", "agents.", "asking.batches.", "simulate.", "export.", "audit."),
     "running.agent_asking.",
 )
-# Settings are resolved by what the providers know of their models, without any request.
+# Settings are resolved with the providers' knowledge of models, without requests.
 ALLOWED_UPWARD = {("model_options", "asking.providers")}
 
 
@@ -70,7 +70,7 @@ MODULES = modules()
 
 @cache
 def package_of(module: str) -> str:
-    """The classified package of a module: its longest prefix among the layers."""
+    """Return the package of a module in the layers: the longest matching prefix."""
     known = {name for names in LAYERS.values() for name in names}
     parts = module.split(".") if module else [""]
     found = [name for name in (".".join(parts[:end]) for end in range(len(parts), 0, -1)) if name in known]
@@ -97,7 +97,7 @@ def imported(path: Path) -> set[str]:
 
 
 def own(path: Path) -> set[str]:
-    """Modules of ours that a module imports."""
+    """Return the modules of this program that a module imports."""
     names = {
         name.removeprefix("astra_async").lstrip(".")
         for name in imported(path)
@@ -106,7 +106,7 @@ def own(path: Path) -> set[str]:
     return {name for name in names if name in MODULES and name}
 
 
-def test_a_module_imports_its_own_layer_and_those_below() -> None:
+def test_a_module_imports_only_its_own_and_lower_layers() -> None:
     above = [
         (module, name)
         for module, path in MODULES.items()
@@ -116,7 +116,7 @@ def test_a_module_imports_its_own_layer_and_those_below() -> None:
     assert above == []
 
 
-def test_values_and_pure_packages_know_no_event_loop_and_no_network() -> None:
+def test_values_and_pure_packages_import_no_event_loop_and_no_network() -> None:
     loop = list(LAYERS).index("loop")
     pure = {module: path for module, path in MODULES.items() if layer(module) < loop}
     assert [
@@ -124,14 +124,14 @@ def test_values_and_pure_packages_know_no_event_loop_and_no_network() -> None:
     ] == []
 
 
-def test_edges_do_not_know_each_other() -> None:
+def test_edges_do_not_import_each_other() -> None:
     edges = {module: package_of(module) for module in MODULES if package_of(module) in LAYERS["edges"]}
     known = [(edge, package_of(name)) for module, edge in edges.items() for name in own(MODULES[module])]
     assert [(edge, other) for edge, other in known if other in LAYERS["edges"] - {edge}] == []
 
 
 def at_the_top(path: Path, *, with_types: bool = True) -> set[str]:
-    """Modules of ours that a module imports as it is read, or for its types."""
+    """Return the modules of this program that a module imports at import time or for types."""
     tree = ast.parse(path.read_text())
     blocks = [tree.body, *(node.body for node in tree.body if with_types and isinstance(node, ast.If))]
     names = {
@@ -145,7 +145,7 @@ def at_the_top(path: Path, *, with_types: bool = True) -> set[str]:
     return {known[name if name in known else module] for name, module in names}
 
 
-def test_optional_parts_are_imported_by_the_command_line_or_when_they_are_used() -> None:
+def test_optional_parts_are_imported_only_on_demand() -> None:
     """What a run is without its extras: nothing of them is read before it is asked for."""
     optional = {module for module in MODULES if f"{module}.".startswith(OPTIONAL)}
     eager = [
@@ -157,12 +157,12 @@ def test_optional_parts_are_imported_by_the_command_line_or_when_they_are_used()
     assert eager == []
 
 
-def test_no_module_knows_one_that_knows_it() -> None:
+def test_modules_have_no_import_cycle() -> None:
     """Not even by its types: each can be read once those below it are known."""
     TopologicalSorter({module: at_the_top(path) for module, path in MODULES.items()}).prepare()
 
 
-def test_no_package_knows_one_that_knows_it() -> None:
+def test_packages_have_no_import_cycle() -> None:
     packages: dict[str, set[str]] = {}
     for module, path in MODULES.items():
         package = module.partition(".")[0]
@@ -177,12 +177,12 @@ def test_layers_name_only_packages_that_exist() -> None:
     assert not {name for name in known if name and not any(f"{m}.".startswith(f"{name}.") for m in MODULES)}
 
 
-def test_no_exception_is_idle() -> None:
+def test_every_exception_from_the_layers_is_used() -> None:
     used = {(package_of(module), package_of(name)) for module, path in MODULES.items() for name in own(path)}
     assert used >= ALLOWED_UPWARD
 
 
-def test_the_drawing_in_the_documentation_is_this_one() -> None:
+def test_the_drawing_in_the_documentation_matches_the_layers() -> None:
     drawn: dict[str, set[str]] = {}
     for line in re.findall(
         r"^    (.+)$",
@@ -205,7 +205,7 @@ def spelled_out(place: str) -> list[str]:
     return [before + name for name in names.split(",")] if brace else [place]
 
 
-def test_no_file_name_stands_for_two_things() -> None:
+def test_file_names_are_unique() -> None:
     """A language's files have the names of the questions that they answer, which are the same for each."""
     languages = ROOT / "languages"
     names = [
@@ -216,7 +216,7 @@ def test_no_file_name_stands_for_two_things() -> None:
     assert len(names) == len(set(names))
 
 
-def test_no_public_class_name_stands_for_two_things() -> None:
+def test_public_class_names_are_unique() -> None:
     classes = [
         node.name
         for path in MODULES.values()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.agents.installing import KNOWN, SHELL, install, installed
+from astra_async.agents.installing import KNOWN, SHELL, install, installed, known_agent, newest_version
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import open_console, say, tell
 from astra_async.errors import EngineUnavailable, SandboxError, UsageError
@@ -28,42 +28,47 @@ from astra_async.running.problem_set import (
     ready_problems,
     remove_stored,
 )
+from astra_async.types.declarations import is_agent_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.agents.installing import Installed
+    from astra_async.agents.installing import Installed, KnownAgent
     from astra_async.config import RunConfig
     from astra_async.testing.sandbox.engine import Engine
 
 
 @click.group()
 def agents() -> None:
-    """The agents that can be run, and what is installed of them."""
+    """List, install and remove agents."""
 
 
 @agents.command("list")
-def list_() -> int:
-    """Every agent that is known by name: its version, what it speaks, and whether it is installed."""
+@click.option("--newest", is_flag=True, help="Also ask npm and PyPI for the newest versions.")
+def list_(*, newest: bool) -> int:
+    """List all known agents: tested version, interface, installed versions."""
     here = asyncio.run(_installed())
-    _show_installed(here or ())
+    _show_installed(here or (), newest=newest)
     if here is not None:
-        say(f"next: astra agents install NAME..., or astra run --agent {SHELL.name}, which is always there")
+        say(f"next: astra agents install NAME..., or astra run --agent {SHELL.name}, which is built in")
     return 0
 
 
 @agents.command("install")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def install_(names: tuple[str, ...]) -> int:
-    """Install agents, or `all`, from their registries into volumes of the Docker Engine; minutes each."""
+    """Install agents (or `all`) into volumes of the Docker Engine; each takes minutes.
+
+    NAME is the tested version, NAME@VERSION another one, NAME@latest the newest one.
+    """
     return asyncio.run(_install(list(KNOWN) if names == ("all",) else list(dict.fromkeys(names))))
 
 
 @agents.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove(names: tuple[str, ...]) -> int:
-    """Remove agents that are installed, whatever their version."""
+    """Remove all installed versions of agents."""
     return asyncio.run(_remove(set(names)))
 
 
@@ -74,19 +79,28 @@ async def _installed() -> list[Installed] | None:
         async with await Engine.open() as engine:
             return await installed(engine)
     except EngineUnavailable as error:
-        tell(f"what is installed is not shown: {error}")
+        tell(f"installed agents cannot be listed: {error}")
         return None
 
 
-def _show_installed(here: Sequence[Installed]) -> None:
+def _show_installed(here: Sequence[Installed], *, newest: bool) -> None:
     from rich.table import Table
 
-    table = Table("agent", "version", "speaks", "installed")
+    table = Table("agent", "tested", "speaks", "installed", *(["newest"] if newest else []))
     table.add_row(SHELL.name, SHELL.version, "its model's own interface", "part of astra")
     for name, known in KNOWN.items():
         states = [_state(each, known.settings.version) for each in here if each.name == name]
-        table.add_row(name, known.settings.version, known.settings.speaks, "\n".join(states) or "-")
+        row = [name, known.settings.version, known.settings.speaks, "\n".join(states) or "-"]
+        table.add_row(*row, *([_newest(known)] if newest else []))
     open_console().print(table)
+
+
+def _newest(known: KnownAgent) -> str:
+    try:
+        return newest_version(known)
+    except SandboxError as error:
+        tell(f"{known.settings.name}: {error}")
+        return "-"
 
 
 def _state(each: Installed, wanted: str) -> str:
@@ -94,17 +108,27 @@ def _state(each: Installed, wanted: str) -> str:
     return f"{older}sha256 {each.sha256[:12]}"
 
 
+def _chosen(name: str) -> KnownAgent:
+    """Return the agent for NAME, NAME@VERSION or NAME@latest."""
+    base, _, version = name.partition("@")
+    known = known_agent(base)
+    if known is None:
+        raise UsageError(f"{name}: unknown agent; known agents: {', '.join(KNOWN)}")
+    wanted = f"{base}@{newest_version(known)}" if version == "latest" else name
+    if not is_agent_name(wanted):
+        raise UsageError(f"{name}: {version!r} is not a version")
+    return known_agent(wanted) or known
+
+
 async def _install(names: Sequence[str]) -> int:
     from astra_async.testing.sandbox.engine import Engine
 
-    for name in names:
-        if name not in KNOWN:
-            raise UsageError(f"{name}: no agent that can be installed; there are {', '.join(KNOWN)}")
+    chosen = {name: _chosen(name) for name in names}
     failed = []
     async with await Engine.open() as engine:
         for name in names:
             try:
-                each = await install(engine, KNOWN[name], progress=tell)
+                each = await install(engine, chosen[name], progress=tell)
                 say(f"{name} {each.version}: sha256 {each.sha256[:12]}")
             except EngineUnavailable:
                 raise
@@ -112,9 +136,11 @@ async def _install(names: Sequence[str]) -> int:
                 tell(f"{name}: {error}")
                 failed.append(name)
     if failed:
-        tell(f"next: correct what is said above, then astra agents install {' '.join(failed)}")
+        tell(f"next: correct the errors above, then run: astra agents install {' '.join(failed)}")
         return 1
-    say(f"next: astra run --agent {names[0]} ...")
+    first = chosen[names[0]].settings
+    tested = KNOWN[first.name].settings.version
+    say(f"next: astra run --agent {first.name}{'' if first.version == tested else f'@{first.version}'} ...")
     return 0
 
 
@@ -127,7 +153,7 @@ async def _remove(names: set[str]) -> int:
             tell(f"{name}: not installed")
         stayed = [each for each in found if not await engine.remove_volume(each.volume)]
     for each in stayed:
-        tell(f"{each.name} {each.version} stays: a container uses it")
+        tell(f"{each.name} {each.version} is kept: a container uses it")
     for each in found:
         if each not in stayed:
             say(f"removed {each.name} {each.version}")
@@ -139,16 +165,20 @@ _UNITS_S = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 
 @click.command()
-@click.option("--images", is_flag=True, help="Remove images; the next run makes or pulls what it needs.")
+@click.option("--images", is_flag=True, help="Remove images; the next run builds or pulls them again.")
 @click.option("--agents", is_flag=True, help="Remove installed agents.")
-@click.option("--caches", is_flag=True, help="Remove fetched projects, learned tests, kept outputs.")
-@click.option("--containers", is_flag=True, help="Remove containers that dead processes left.")
-@click.option("--older-than", metavar="AGE", help="Only what is older, such as 12h, 30d or 8w.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--caches", is_flag=True, help="Remove fetched projects, learned tests and stored outputs.")
+@click.option("--containers", is_flag=True, help="Remove containers of dead processes.")
+@click.option(
+    "--older-than",
+    metavar="AGE",
+    help="Select only older items: hours, days or weeks, such as 12h, 30d or 8w.",
+)
+@click.option("--yes", is_flag=True, help="Skip the question.")
 def clean(*, older_than: str | None, yes: bool, **named: bool) -> int:
-    """Show what astra keeps on this machine, and remove what is named.
+    """List images, caches and containers of astra on this machine, and remove the named kinds.
 
-    Only what astra has made itself, and nothing that a run under way uses. Run directories are yours.
+    Only items made by astra are removed, and never items of a running command or run directories.
     """
     least_s = _age_s(older_than)
     return asyncio.run(_clean({kind for kind in KINDS if named[kind]}, least_s, yes=yes))
@@ -162,7 +192,7 @@ async def _clean(kinds: set[str], least_s: float, *, yes: bool) -> int:
         _show(found, folder)
         if not kinds:
             named = " ".join(f"--{kind}" for kind in KINDS)
-            say(f"next: astra clean {named} [--older-than 30d] removes what is named")
+            say(f"next: astra clean {named} [--older-than 30d] removes these kinds")
             return 0
         chosen = [each for each in found if each.kind in kinds and time.time() - each.at >= least_s]
         removable = [each for each in chosen if not each.used_by]
@@ -190,7 +220,7 @@ async def _engine(stack: AsyncExitStack) -> Engine | None:
     try:
         return await stack.enter_async_context(await Engine.open())
     except EngineUnavailable as error:
-        tell(f"images, agents and containers are not shown: {error}")
+        tell(f"images, agents and containers cannot be listed: {error}")
         return None
 
 
@@ -208,7 +238,7 @@ def _show(found: Sequence[StoredItem], folder: Path) -> None:
         newest = max(mine, key=lambda each: each.at)
         table.add_row("cache", f"{folder}/{name} ({len(mine)} files)", _size(mine), _age(newest), "")
     open_console().print(table)
-    say("The size of an image counts layers that it shares with others.")
+    say("The size of an image includes layers shared with other images.")
 
 
 def _counted(things: Sequence[StoredItem]) -> str:
@@ -245,12 +275,12 @@ def images() -> None:
 @images.command()
 @config_options("problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images")
 def build(*, config_file: Path | None, **given: Any) -> int:
-    """Make every image that the problems need and that is not there yet; exit 1 if one cannot be made."""
+    """Build all missing images of the problems; exit with 1 if a build fails."""
     return 0 if asyncio.run(_build(data_config(given, config_file))) else 1
 
 
 async def _build(config: RunConfig) -> bool:
-    """Whether every problem has its image now; what fails is told when it happens."""
+    """Build the images, print failures at once, and return True if every problem has its image."""
     from astra_async.testing.sandbox.engine import Engine
 
     prepared, unready = await ready_problems(config, await chosen_problems(config, tell), tell)
