@@ -113,7 +113,7 @@ async def _asked(interface: BatchInterface, intent: Intent, *, cancel: bool) -> 
     if cancel and not standing.has_ended:
         await interface.cancel(intent.batch_id)
         say(f"{intent.batch_id}: cancelled; the `astra run` command collects finished requests")
-        standing = await interface.look(intent.batch_id)
+        standing = await interface.status(intent.batch_id)
     return standing
 
 

@@ -32,18 +32,18 @@ async def waited(
 async def test_silence_and_an_end_that_never_comes_are_told_apart() -> None:
     silent = await waited(asyncio.sleep(9), silence_s=0.05, whole_s=5)
     endless = await waited(asyncio.sleep(9), silence_s=5, whole_s=0.05)
-    assert (silent.is_over, endless.is_over) == (False, True)
+    assert (silent.is_too_long, endless.is_too_long) == (False, True)
 
 
 async def test_whoever_is_heard_is_not_silent() -> None:
-    async with Patience(silence_s=0.6, whole_s=60) as patience:
+    async with AttemptTimeout(silence_s=0.6, whole_s=60) as timeout:
         for _ in range(16):
             await asyncio.sleep(0.05)
-            patience.heard()
+            timeout.record_data()
 
 
 async def test_a_process_that_stood_still_looks_again_before_it_calls_an_answer_late() -> None:
-    async with Patience(silence_s=0.1, whole_s=0.2):
+    async with AttemptTimeout(silence_s=0.1, whole_s=0.2):
         time.sleep(1.3)
         await asyncio.sleep(0.3)
 

@@ -394,7 +394,7 @@ def test_an_odd_error_is_an_error(inner: dict[str, Any]) -> None:
 
 async def test_a_proxy_whose_name_no_host_can_have_is_told() -> None:
     environ = {**KEYS, "ALL_PROXY": f"http://{'a' * 64}.example:3128"}
-    with pytest.raises(PoolUnusable, match="the address cannot be used"):
+    with pytest.raises(PoolUnusable, match="the address is invalid"):
         (await call(settings(base_url="http://host.example/v1"), environ=environ))
 
 

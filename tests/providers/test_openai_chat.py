@@ -304,7 +304,7 @@ async def test_silence_ends_the_attempt() -> None:
         async with serving(Reply(pieces=[sse(chunk({"content": "x"}))], end="stall")) as server:
             await call(settings(base_url=server.base_url, timeout_s=1.0))
 
-    with pytest.raises(TransientError, match=r"no byte for 1 s"):
+    with pytest.raises(TransientError, match=r"no data for 1 s"):
         (await run())
 
 
