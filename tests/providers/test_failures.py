@@ -510,6 +510,6 @@ def test_no_body_breaks_the_classifier(body: Any, status: int | None) -> None:
 
 
 def test_a_body_that_a_format_cannot_put_into_usual_words_is_read_as_it_came() -> None:
-    reception = Reception(settings(), Watch(), ChatReader(), in_usual_words=lambda said: said.body["wrong"])
+    reception = Reception(settings(), Watch(), ChatReader(), normalize=lambda said: said.body["wrong"])
     with pytest.raises(RateLimited, match="a proxy's page"):
         reception.refused(Failure(body="a proxy's page", status=429))

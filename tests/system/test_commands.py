@@ -44,7 +44,7 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
         ("run --out x --model simulated/a --config no.toml", 2, "no.toml: No such file"),
         ("run --out /proc/x --model simulated/steady", 3, "choose another --out"),
         ("run --out x --model openai/gpt-4o", 2, "add --problems CSV, or --problems bundled"),
-        ("run --out x --model gpt-4o", 2, "write provider/model, such as openai/gpt-4o"),
+        ("run --out x --model gpt-4o", 2, "write provider/model, for example openai/gpt-4o"),
         ("run --model simulated/steady --budget-usd -1 --dry-run", 2, "--budget-usd -1: a number above 0"),
         ("run --model openai/a --base-url x --dry-run", 2, "--base-url x: an http:// or https:// URL"),
         ("run --model simulated/steady --samples many --dry-run", 2, "--samples many: a whole number"),
