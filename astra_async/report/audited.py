@@ -1,4 +1,7 @@
-"""Audited samples, as `audit.jsonl` tells of them (docs/audit.md). Scores never depend on them."""
+"""Audited samples: audit.jsonl and the tables computed from it (docs/audit.md).
+
+An audit never changes a score.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +97,8 @@ def read_audit(directory: Path) -> Mapping[SolutionKey, AuditLine]:
 
 
 _TAMPERED = FAILURES.index("tampered")  # in run directories of older versions
-_LEADING_DIGITS = 15  # of a solution's hash, as packed rows hold it
-OLD = "a run of an older version: the sample was called tampered, and its raw score is unknown"
+_LEADING_DIGITS = 15  # hex digits of a solution's hash in a packed row
+OLD = "an older version recorded this sample as tampered; its raw score is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,14 +132,14 @@ def audited(entry: Entry) -> Audited:
 
 
 def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
-    """Return the counts of each entry and the evidence of each flagged sample; nothing without an audit."""
+    """Return the table of counts and the table of flagged samples; return () if no sample was audited."""
     found = [(entry, each) for entry in entries if (each := audited(entry)).audited]
     if not found:
         return ()
     columns = (
         *WHO,
         Column("audited", "Audited", "count", help="samples that ran against mutated tests"),
-        Column("flagged", "Flagged", "count", help="samples that pass a test in both forms"),
+        Column("flagged", "Flagged", "count", help="samples that pass a test and its mutation"),
         Column("share", "Flagged %", "percent", help="mean over problems"),
         Column("interval", "95 %", "percent", interval=True, help="for a new set of problems"),
         Column("mean_score", "Mean score %", "percent"),
@@ -148,13 +151,13 @@ def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
         | {"mean_score": entry.summary.mean_score, "mean_without": each.mean_without}
         for entry, each in found
     )
-    note = "A flagged sample deserves a look; its score is what its tests say."
+    note = "Inspect flagged samples by hand. Flagging does not change a score."
     counts = Table.of("audit", "Audit: mutated tests", columns, items, notes=(note,))
     evidence = list(_evidence(entries))
     if not evidence:
         return (counts,)
     named = (("problem", "Problem"), ("sample", "Sample"), ("test", "Test"), ("place", "Place"))
-    forms = (("before", "The test says"), ("after", "The mutated test says"))
+    forms = (("before", "Line of the test"), ("after", "Mutated line"))
     texts = (*WHO, *(Column(name, title) for name, title in (*named, *forms)))
     return counts, Table.of("flagged", "Flagged samples", texts, evidence)
 
@@ -164,10 +167,10 @@ def sensitivity(entry: Entry) -> str:
     found, score = audited(entry), entry.summary.mean_score
     if not found.flagged or score is None:
         return ""
-    without = "unknown" if found.mean_without is None else f"{100 * found.mean_without:.1f}"
+    without = "unknown" if found.mean_without is None else f"{100 * found.mean_without:.1f} %"
     return (
-        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged; mean score"
-        f" without flagged samples {without} (with: {100 * score:.1f})."
+        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged. The mean score is"
+        f" {100 * score:.1f} % with flagged samples and {without} without."
     )
 
 
@@ -183,7 +186,7 @@ def _packed(key: SolutionKey) -> tuple[str, int]:
 
 
 def _per_problem(run: Run, rows: NDArray[np.void]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return by problem: audited samples, flagged ones, sum of scores and number of the others."""
+    """Return per problem: audited samples, flagged samples, sum of unflagged scores, unflagged samples."""
     outcomes = [line.outcome if line else "" for line in line_of(run, rows)]
     flagged = np.array([each == "flagged" for each in outcomes], dtype=bool) | (rows["failure"] == _TAMPERED)
     seen = np.array([each == "clean" for each in outcomes], dtype=bool) | flagged

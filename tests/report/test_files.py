@@ -51,9 +51,9 @@ def test_two_tables_of_one_name_and_an_unknown_kind_are_refused(out: Path) -> No
     report = build_report([out])
     section = report.sections[0]
     another = replace(section, tables=(*section.tables, replace(section.tables[0], name="costs", within="")))
-    with pytest.raises(ValueError, match=r"two tables have one name.*: costs"):
+    with pytest.raises(ValueError, match=r"same name .*: costs"):
         replace(report, sections=(another, *report.sections[1:]))
-    with pytest.raises(ValueError, match="table mine, column n: 'percents' is none of"):
+    with pytest.raises(ValueError, match="table mine, column n: kind 'percents' is not in"):
         Table(name="mine", title="", columns=(Column("n", "N", "percents"),), rows=())  # type: ignore[arg-type]
 
 

@@ -74,11 +74,11 @@ def test_with_too_few_problems_not_even_the_clearest_difference_is_called_one(mo
 def test_a_warning_of_too_few_problems_counts_families_and_names_what_would_do() -> None:
     problems = {f"p{i}": {"family": "one" if i < 5 else ""} for i in range(9)}
     assert too_few(SCHEDULE, problems, 1) == (
-        "warning: with 5 families of problems no look can call models different, whatever they score:"
-        " from 6 families of problems on one can"
+        "warning: with 5 families of problems no look can find a difference between models;"
+        " use at least 6 families of problems"
     )
     assert not too_few(SCHEDULE, {f"p{i}": {} for i in range(6)}, 1)
-    assert too_few(SCHEDULE, {f"p{i}": {} for i in range(65)}, 400).endswith("compare fewer at once")
+    assert too_few(SCHEDULE, {f"p{i}": {} for i in range(65)}, 400).endswith("compare fewer models at once")
 
 
 @pytest.mark.long

@@ -52,7 +52,7 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
         ("run --out x --model simulated/nobody", 2, "no such simulated model; there are steady, erratic"),
         ("run --out x --model simulated/steady --column id=qid", 2, "--column is for a CSV of your own"),
         ("run --out x --model simulated/steady --projects p", 2, "--projects is for a CSV of your own"),
-        ("report .", 2, "no run.json there"),
+        ("report .", 2, "no run.json"),
         ("show . m p 0", 2, ".: no run.json there"),
         ("regrade .", 2, "is no run directory"),
         ("problems --problems no.csv", 2, "no.csv: cannot be read"),
