@@ -99,36 +99,38 @@ class Loaded:
         self.warnings = tuple(warning for run in runs for warning in run.warnings)
         self._runs = runs
         self._provisional = provisional
-        self._indexes: dict[Path, dict[AnswerKey, tuple[int, int]]] = {}  # where each log's answers stand
+        self._indexes: dict[Path, dict[AnswerKey, tuple[int, int]]] = {}  # byte ranges of answers, by log
 
     @cached_property
     def report(self) -> Report:
-        """Every table as the report has it; worked out when it is first asked for."""
+        """The report of these runs, computed at first access."""
         from astra_async.report.tables import report_of
 
         return report_of(self._runs)
 
     @property
     def complete(self) -> bool:
-        """Whether every planned sample has a result."""
+        """True if every planned sample has a result."""
         return not any(len(run.missing) for run in self._runs)
 
     @property
     def conclusions(self) -> tuple[str, ...]:
-        """What the run shows, in sentences."""
+        """The report's conclusions as sentences."""
         return self.report.conclusions
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of all tables of the report; `table(name)` gives one."""
+        """Names of all tables of the report, for `table(name)`."""
         return tuple(self.report.data())
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table of the report, equal to its CSV file. Raises UsageError for an unknown name."""
+        """Return a table of the report, equal to its CSV file. Raises UsageError for an unknown name."""
         try:
             return frame(self.report.data()[name])
         except KeyError:
-            raise UsageError(f"no table {name!r}; there are: {', '.join(self.tables)}") from None
+            raise UsageError(
+                f"the report has no table {name!r}; use one of: {', '.join(self.tables)}"
+            ) from None
 
     @cached_property
     def leaderboard(self) -> pd.DataFrame:

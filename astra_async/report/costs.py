@@ -28,7 +28,7 @@ def costs(entries: Sequence[Entry]) -> Table:
             "cached_share",
             "Cached %",
             "percent",
-            help="of the input tokens",
+            help="share of the input tokens",
             of=_ratio("cached_tokens", "input_tokens"),
         ),
         Column("output_tokens", "Output tokens", "count", of=_total("output_tokens")),
@@ -36,7 +36,7 @@ def costs(entries: Sequence[Entry]) -> Table:
             "reasoning_share",
             "Reasoning %",
             "percent",
-            help="of the output tokens",
+            help="share of the output tokens",
             of=_ratio("reasoning_tokens", "output_tokens"),
         ),
         Column("cost_usd", "Cost $", "usd", of=_total("cost_usd")),
@@ -54,10 +54,10 @@ def times(entries: Sequence[Entry]) -> Table:
         Column("latency_s", "Answer s, median", "seconds", of=quantile_of("latency_s", 0.5)),
         Column("latency_p90", "Answer s, 90 %", "seconds", of=quantile_of("latency_s", 0.9)),
         Column("latency_p99", "Answer s, 99 %", "seconds", of=quantile_of("latency_s", 0.99)),
-        Column("tokens_per_s", "Tokens/s, median", "number", help="after the first", of=_tokens_per_s),
+        Column("tokens_per_s", "Tokens/s, median", "number", help="after the first token", of=_tokens_per_s),
         Column("test_s", "Tests s, median", "seconds", help="in the container", of=_tested(0.5)),
         Column("test_p90", "Tests s, 90 %", "seconds", of=_tested(0.9)),
-        Column("timed_out", "Time-outs", "count", help="of the tests", of=_count("timed_out")),
+        Column("timed_out", "Time-outs", "count", help="test runs that timed out", of=_count("timed_out")),
     )
     return Table.of("times", "Time", columns, entries)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from astra_async.stats.sequential import State
     from astra_async.types import Format
 
-    Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN where missing
+    Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN if missing
 
 _MOST_PROBLEMS = 100  # upper end of the search for a sufficient number; from 14 on the flips do not increase
 
@@ -228,7 +228,7 @@ def spread_table(runs: Sequence[Run]) -> Table:
     columns = (
         *WHO,
         Column("k", "k", "count", help="complete samples of each problem"),
-        Column("common_k", "Common k", "count", help="the smallest of all models"),
+        Column("common_k", "Common k", "count", help="smallest k of all models"),
         Column("median_sd", "Median SD", "score", help="over the first common-k samples of each problem"),
         Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1, all samples; independent of k"),
     )

@@ -45,7 +45,7 @@ def automatic_kinds(entries: Sequence[Entry]) -> Table:
             "perfect", "All tests passed", "count", help="samples", of=lambda entry: int(entry.perfect.sum())
         ),
         Column("partial", "Some", "count", help="samples that passed some tests", of=_partial),
-        Column("none_passed", "None", "count", help="tests ran and all of them failed", of=_none_passed),
+        Column("none_passed", "None", "count", help="samples that failed all tests", of=_none_passed),
         *(Column(kind, _KINDS[kind], "count", of=_failed(kind)) for kind in seen),
     )
     note = 'Each sample is counted once. Only "All tests passed" and "Some" have scores above 0.'

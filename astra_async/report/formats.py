@@ -52,7 +52,12 @@ def correlations(lengths: Sequence[Lengths]) -> Table:
         Column("p", "p", "p", help="permutation test of r, two-sided"),
         Column("rho", "Spearman rho", "signed"),
         Column(
-            "rho_interval", "95 % interval", "signed", interval=True, help="of rho", of=itemgetter("interval")
+            "rho_interval",
+            "95 % interval",
+            "signed",
+            interval=True,
+            help="of Spearman's rho",
+            of=itemgetter("interval"),
         ),
         Column("rho_p", "p", "p", help="permutation test of rho, two-sided"),
     )

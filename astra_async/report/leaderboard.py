@@ -74,7 +74,7 @@ _COLUMNS = (
     Column("planned", "Planned", "count", help="samples planned, n x k"),
     Column("valid", "Valid", "count", help="samples scored or without a solution"),
     Column("missing", "Missing", "count", help="planned samples without a result"),
-    Column("no_solution", "No solution", "count", help="valid samples, 0 of T"),
+    Column("no_solution", "No solution", "count", help="valid samples without a usable answer, score 0"),
     Column("mean_score", "Mean score %", "percent", help="equation 1 of the paper"),
     Column("pass_at_1", "Pass@1 %", "percent", help="equation 2 of the paper"),
     Column("median_sd", "Median SD", "score", help="equation 5 of the paper, ddof = 0"),
@@ -88,7 +88,7 @@ _COLUMNS = (
         help="95 % interval for new problems with this k, from order statistics; needs six problems",
     ),
     Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1; independent of k"),
-    Column("between_sd", "Between-SD", "score", help="spread of problem means, ANOVA"),
+    Column("between_sd", "Between-SD", "score", help="SD of problem means without sampling noise, by ANOVA"),
     Column("icc", "ICC(1)", "score", help="share of the variance between problems"),
     *_PASSES,
     *_PASS_INTERVALS,
@@ -96,8 +96,8 @@ _COLUMNS = (
     Column("flagged", "Flagged %", "percent", help="audited samples that pass a test and its mutated form"),
     Column("flagged_interval", "Flagged, 95 %", "percent", interval=True, help="for a new set of problems"),
     Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
-    Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
-    Column("problems_done", "Problems done", "count", help="with all k samples valid"),
+    Column("problems_begun", "Problems begun", "count", help="problems with a valid sample"),
+    Column("problems_done", "Problems done", "count", help="problems with all samples valid"),
 )
 _AGAINST_BEST: dict[Standing, str] = {  # from the conclusion on the best entry to the cell of the other entry
     "better": "behind",

@@ -67,7 +67,7 @@ class _Pick:
     sample: int
     part: int
     row: int
-    characters: int  # of the answer and the result line
+    characters: int  # length of the answer and the result line
 
 
 def embed(entries: Sequence[Entry], budget_bytes: int = BUDGET_BYTES) -> Embedded:

@@ -144,12 +144,12 @@ def _now(pilots: Sequence[_Pilot], target: float) -> Table:
         Column("between_sd", "SD between problems", "score", help="allows for one unobserved problem"),
         Column("between_sd_range", "95 % range", "score", interval=True, help="of the SD between problems"),
         Column("within_sd", "SD within problems", "score"),
-        Column("se_total", "SE, new problems", "percent", help="points"),
-        Column("se_run_only", "SE, new samples", "percent", help="points"),
+        Column("se_total", "SE, new problems", "percent", help="standard error in points"),
+        Column("se_run_only", "SE, new samples", "percent", help="standard error in points, same problems"),
         Column("k_total", "k for the target, new problems", "number"),
         Column("k_total_range", "95 % range", "number", interval=True, help="of that k"),
         Column("k_run_only", "k for the target, new samples", "number"),
-        Column("detectable", "Detectable difference", "percent", help="points"),
+        Column("detectable", "Detectable difference", "percent", help="in points, with 80 % power"),
     )
     notes = (
         (
@@ -190,9 +190,9 @@ def _options(pilots: Sequence[_Pilot], target: float) -> Table:
     columns = (
         *WHO,
         Column("k", "k", "count", help="samples of each problem"),
-        Column("se_same_n", "SE with this n", "percent", help="points, new problems"),
-        Column("se_run_only", "SE, new samples", "percent", help="these problems"),
-        Column("n_needed", "Problems needed", "count", help="for the target"),
+        Column("se_same_n", "SE with this n", "percent", help="in points, for new problems"),
+        Column("se_run_only", "SE, new samples", "percent", help="in points, for the same problems"),
+        Column("n_needed", "Problems needed", "count", help="for the target standard error"),
         Column("n_range", "95 % range", "count", interval=True, help="of the problems needed"),
         Column("calls", "Samples", "count", help="problems needed x k"),
         Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost of a sample"),

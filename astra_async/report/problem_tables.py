@@ -60,7 +60,7 @@ def problems_table(entries: Sequence[Entry]) -> Table:
         Column("planned", "k", "count", help="samples planned"),
         Column("valid", "Valid", "count", help="samples with a result"),
         Column("perfect", "Perfect", "count", help="samples that passed all tests"),
-        Column("total", "T", "count", help="tests that count"),
+        Column("total", "T", "count", help="expected tests"),
         Column("mean_tests_passed", "Tests passed, mean", "number"),
         Column("mean_score", "Mean score %", "percent"),
         Column("pass_at_1", "Pass@1 %", "percent"),
@@ -128,7 +128,7 @@ def difficulty(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
         Column("most", "Highest %", "percent", help="of a model's mean scores"),
         Column("samples", "Samples", "count"),
         Column("solutions", "Solutions", "count", help="samples with a usable solution"),
-        Column("distinct", "Distinct", "count", help="different sets of files"),
+        Column("distinct", "Distinct", "count", help="solutions with different files"),
     )
     return Table.of("difficulty", "Difficulty of the problems", columns, items)
 

@@ -31,7 +31,7 @@ class ProblemInfo:
     statement_characters: int | None = None
     input_files: int | None = None
     input_characters: int | None = None
-    output_characters: int | None = None  # of the reference solution, as the next two fields
+    output_characters: int | None = None  # reference solution; also the next two fields
     lines_written: int | None = None
     files_changed: int | None = None
     tests: float | None = None  # number of expected tests, from the samples

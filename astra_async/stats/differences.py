@@ -149,7 +149,7 @@ def conclusion(
 
     Equivalence is checked first, because a significant difference may be too small to matter. A difference
     needs significance in every test of `p_values`: the t-test assumes a distribution, and the sign-flip test
-    needs enough problems. None stands for a test that was impossible.
+    needs enough problems. None means that a test was impossible.
     """
     if p_equivalence is not None and p_equivalence < ALPHA:
         return "equivalent"
