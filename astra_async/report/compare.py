@@ -59,9 +59,9 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
     A difference is B - A. The table of verdicts has rows only if both sides graded the same solutions (a
     regrade); each such difference is due to the harness.
 
-    Entries of the same model and format are paired. Without such entries, two entries are paired if each is the
-    only one of its format on its side, or otherwise if each is the only entry of its side. Raises UsageError if
-    no entries can be paired, and the errors of `load_run`.
+    Entries of the same model and format are paired. Without such entries, two entries are paired if each is
+    the only one of its format on its side, or otherwise if each is the only entry of its side. Raises
+    UsageError if no entries can be paired, and the errors of `load_run`.
     """
     sides = [Side(directory=side) if isinstance(side, Path) else side for side in (a, b)]
     runs = {side.directory: load_run(side.directory) for side in sides}
