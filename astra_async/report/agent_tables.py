@@ -11,7 +11,7 @@ from astra_async.report.costs import mean_cost_usd, quantile_of
 from astra_async.report.entries import ranked
 from astra_async.report.packed_row import AGENT_ENDS
 from astra_async.report.pairwise import Pair
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def work(entries: Sequence[Entry]) -> Table:
     shown = [entry for entry in with_agents(entries) if entry.summary.valid]
     seen = [end for end in _ENDS if any(_ended(end)(entry) for entry in shown)]
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", help="samples", of=lambda entry: len(entry.rows())),
         Column("mean_score", "Mean score %", "percent", of=lambda entry: entry.summary.mean_score),
         Column("pass_at_1", "pass@1 %", "percent", of=lambda entry: entry.summary.pass_at_1),

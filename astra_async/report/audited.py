@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from astra_async.report.packed_row import FAILURES
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
     if not found:
         return ()
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("audited", "Audited", "count", help="samples that ran against mutated tests"),
         Column("flagged", "Flagged", "count", help="samples that pass a test and its mutation"),
         Column("share", "Flagged %", "percent", help="mean over problems"),
@@ -158,7 +158,7 @@ def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
         return (counts,)
     named = (("problem", "Problem"), ("sample", "Sample"), ("test", "Test"), ("place", "Place"))
     forms = (("before", "Line of the test"), ("after", "Mutated line"))
-    texts = (*WHO, *(Column(name, title) for name, title in (*named, *forms)))
+    texts = (*ENTRY_COLUMNS, *(Column(name, title) for name, title in (*named, *forms)))
     return counts, Table.of("flagged", "Flagged samples", texts, evidence)
 
 

@@ -20,7 +20,7 @@ from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import for_people, paired_table, seen_from_b
 from astra_async.report.pairwise import Pair, changed_problems, concluded_pairs, left_out
-from astra_async.report.table import WHO, Column, Findings, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
     counts = [sum(row["verdict"] == each for row in rows) for each in ("better", "worse")]
     later = pairs[0].a_name if len(pairs) == 1 else "B"
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("a_value", "A's score %", "percent"),
         Column("b_value", "B's score %", "percent"),
@@ -182,7 +182,7 @@ def _passed(entry: Entry) -> dict[str, list[int]]:
 
 def _changed(pairs: Sequence[Pair]) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("sample", "Sample", "count"),
         Column("a_passed", "A passed", "count"),

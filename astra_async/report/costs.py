@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.differences import ratio_of_means
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def costs(entries: Sequence[Entry]) -> Table:
     """Return totals of tokens and cost over valid samples; a value is None if nothing was recorded."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Answers", "count", of=lambda entry: len(entry.rows())),
         Column("attempts", "Attempts", "count", help="requests, retries included", of=_count("attempts")),
         Column("input_tokens", "Input tokens", "count", of=_total("input_tokens")),
@@ -49,7 +49,7 @@ def costs(entries: Sequence[Entry]) -> Table:
 def times(entries: Sequence[Entry]) -> Table:
     """Return latency of the final attempt, time to the first token, and test time in the container."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("ttft_s", "First token s, median", "seconds", of=quantile_of("ttft_s", 0.5)),
         Column("latency_s", "Answer s, median", "seconds", of=quantile_of("latency_s", 0.5)),
         Column("latency_p90", "Answer s, 90 %", "seconds", of=quantile_of("latency_s", 0.9)),

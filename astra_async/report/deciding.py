@@ -16,7 +16,7 @@ import numpy as np
 
 from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.run_settings import families_of
-from astra_async.report.table import WHO, Column, Table, shown, visible
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table, shown, visible
 from astra_async.stats.sequential import RULE, Schedule, SequentialOutcome, Series, can_tell, decide, precise
 from astra_async.stats.spread import rms_within_sd
 
@@ -226,7 +226,7 @@ def table(runs: Sequence[Run]) -> Table:
 def spread_table(runs: Sequence[Run]) -> Table:
     """Return the consistency of models that stopped after different numbers of samples."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("k", "k", "count", help="complete samples of each problem"),
         Column("common_k", "Common k", "count", help="smallest k of all models"),
         Column("median_sd", "Median SD", "score", help="over the first common-k samples of each problem"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.report.labels import CLASSES, JUDGE, read_judged
 from astra_async.report.packed_row import FAILURES
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.association import agreement, corrected_share
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def automatic_kinds(entries: Sequence[Entry]) -> Table:
     """Return the numbers of samples by recorded outcome; a failure that never occurred has no column."""
     seen = [kind for kind in _KINDS if any(entry.summary.failures.get(kind) for entry in entries)]
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", help="samples", of=lambda entry: entry.summary.valid),
         Column(
             "perfect", "All tests passed", "count", help="samples", of=lambda entry: int(entry.perfect.sum())
@@ -58,7 +58,7 @@ def judged_classes(entries: Sequence[Entry]) -> Table:
     An entry without labels has a row with the source "not labelled".
     """
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("source", "Judged by", help="hand, or judge: with the model's name"),
         Column("failed", "Not all passed", "count", help="samples"),
         Column("labelled", "Labelled", "count", help="samples"),
@@ -143,7 +143,7 @@ def _agreeing(found: Sequence[Labels], judge: str) -> dict[str, Cell]:
 
 def _shares_table(entries: Sequence[Entry], judges: Sequence[str]) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("source", "Judged by"),
         Column("class", "Class"),
         Column("judged", "Judged", "count", help="samples", of=itemgetter("total")),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.pairwise import Pair
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.association import correlation
 from astra_async.stats.intervals import total_interval
 
@@ -44,7 +44,7 @@ def lengths_of(entries: Sequence[Entry]) -> list[Lengths]:
 def correlations(lengths: Sequence[Lengths]) -> Table:
     """Return correlations over problems: Pearson's as in the paper, Spearman's with its interval."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("length", "Length of"),
         Column("n", "n", "count", help="problems"),
         Column("mean", "Mean characters", "count"),
@@ -141,7 +141,7 @@ def both_formats(entries: Sequence[Entry]) -> list[Pair]:
 def answer_rates(entries: Sequence[Entry]) -> Table:
     """Return the rates of unusable answers, with intervals (paper, section 4.5)."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", help="samples", of=lambda entry: entry.summary.valid),
         *(column for failure, title in _RATES for column in _rate(failure, title)),
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from astra_async.report.packing import lines_of
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.types.records import Flaw, read_line
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Tabl
     if len(items) > _MOST_NAMED:
         notes.append(f"The first {_MOST_NAMED} missing samples are shown; runs.csv has all of them.")
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("sample", "Sample", "count"),
         Column("kind", "Kind"),
@@ -133,7 +133,7 @@ def handling(entries: Sequence[Entry]) -> Table:
     """Return the numbers of repaired answers, dropped changes and suspicious samples."""
     strict = "mean score if every repaired answer had score 0"
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", of=lambda entry: entry.summary.valid),
         Column("repaired", "Repaired answers", "count", of=_marked("repairs")),
         Column("repairs", "Repairs", of=_listed("repairs")),

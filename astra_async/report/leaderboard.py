@@ -14,7 +14,7 @@ from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.entries import ranked
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import provisional_tests
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import median_interval, run_only_interval, total_interval
 from astra_async.stats.spread import g_pass_at, mg_pass_at, pass_at, pass_hat, rms_within_sd
 
@@ -67,7 +67,7 @@ _PASS_INTERVALS = tuple(
     for name, each in _ESTIMATES.items()
 )
 _COLUMNS = (
-    *WHO,
+    *ENTRY_COLUMNS,
     Column("complete", "Complete", help="every planned sample of every problem is valid"),
     Column("n", "n", "count", help="problems"),
     Column("k", "k", "count", help="samples of each problem"),
@@ -222,7 +222,7 @@ def _part(table: Table, name: str, title: str, notes: Sequence[str]) -> Table:
 def curves(entries: Sequence[Entry]) -> Table:
     """Return pass@m and pass^m for m from 1 to the smallest number of samples of a begun problem."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("m", "m", "count", help="samples"),
         Column("pass_at", "Pass@m %", "percent", help="at least one of m samples passes all tests"),
         Column("pass_hat", "Pass^m %", "percent", help="all m samples pass all tests"),

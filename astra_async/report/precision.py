@@ -13,7 +13,7 @@ from astra_async.report.conclusions import SO_FAR
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.table import WHO, Column, Findings, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
 from astra_async.stats.intervals import minimum_detectable_effect, problems_needed, samples_needed
 from astra_async.stats.spread import drawn_spreads
 
@@ -138,7 +138,7 @@ def _points(target: float) -> str:
 
 def _now(pilots: Sequence[_Pilot], target: float) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("n", "n", "count", help="problems with at least two samples"),
         Column("k", "k", "number", help="samples of each problem (effective number if they differ)"),
         Column("between_sd", "SD between problems", "score", help="allows for one unobserved problem"),
@@ -188,7 +188,7 @@ def _pilot_now(pilot: _Pilot, target: float) -> dict[str, Any]:
 
 def _options(pilots: Sequence[_Pilot], target: float) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("k", "k", "count", help="samples of each problem"),
         Column("se_same_n", "SE with this n", "percent", help="in points, for new problems"),
         Column("se_run_only", "SE, new samples", "percent", help="in points, for the same problems"),

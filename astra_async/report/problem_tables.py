@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ def problem_infos(entries: Sequence[Entry]) -> dict[str, ProblemInfo]:
 def problems_table(entries: Sequence[Entry]) -> Table:
     """Return one row for each problem of each entry, over valid samples."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("name", "Name"),
         Column("main_skill", "Main skill"),

@@ -194,7 +194,7 @@ class Findings:
 
 
 # First columns of tables whose items have a label and a format.
-WHO = (Column("model", "Model", of=lambda item: _under("label", item)), Column("format", "Format"))
+ENTRY_COLUMNS = (Column("model", "Model", of=lambda item: _under("label", item)), Column("format", "Format"))
 
 
 def visible(text: str) -> str:

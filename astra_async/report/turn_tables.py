@@ -17,7 +17,7 @@ import numpy as np
 from astra_async.report.by_skill import KINDS, places_of, skills_of
 from astra_async.report.paired_table import in_words
 from astra_async.report.pairwise import Values, compared, conclude, withheld
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def turn_tables(found: Sequence[Courses]) -> tuple[Table, ...]:
 def by_turn(found: Sequence[Courses]) -> Table:
     """Return mean score and share solved for each entry and turn, with intervals over problems."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
         _N,
         Column("mean_score", "Mean score %", "percent", help="after this turn"),
@@ -87,7 +87,7 @@ def gain(found: Sequence[Courses]) -> Table:
     """Return solved by turn r against pass@(r+1) of first answers, paired over problems."""
     places = _places(found, 1)
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
         _N,
         Column("differing", "Differing", "count", help="problems with a difference other than 0"),
@@ -112,7 +112,7 @@ def gain(found: Sequence[Courses]) -> Table:
 def changes(found: Sequence[Courses]) -> Table:
     """Return the effect of each turn: tests won and lost, and unusable or identical answers."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
         Column("answers", "Answers", "count"),
         Column("unusable", "Unusable", "count", help="answers without a readable solution"),
@@ -129,7 +129,7 @@ def changes(found: Sequence[Courses]) -> Table:
 def ends(found: Sequence[Courses]) -> Table:
     """Return the numbers of samples of each entry by the reason for their end."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("samples", "Samples", "count"),
         *(Column(end, title, "count", help=about) for end, (title, about) in _ENDS.items()),
     )
@@ -145,7 +145,7 @@ def ends(found: Sequence[Courses]) -> Table:
 def prices(found: Sequence[Courses]) -> Table:
     """Return tokens, cost and time for each further solve, with feedback and with blind samples."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
         Column("calls", "Requests", "count", help="in all follow-up turns up to this one"),
         Column("further", "Further solves", "count", help="samples solved since turn 0"),
@@ -167,7 +167,7 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
     columns = (
         Column("kind", "Kind"),
         Column("skill", "Skill"),
-        *WHO,
+        *ENTRY_COLUMNS,
         _N,
         _TURN,
         Column("first", "Solved at first %", "percent"),
