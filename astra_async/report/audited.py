@@ -146,7 +146,7 @@ def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
         Column("mean_without", "Without flagged %", "percent", help="mean score without flagged samples"),
     )
     items = (
-        entry.who
+        entry.cells
         | {"audited": each.audited, "flagged": each.flagged, "share": each.share, "interval": each.interval}
         | {"mean_score": entry.summary.mean_score, "mean_without": each.mean_without}
         for entry, each in found
@@ -203,7 +203,7 @@ def _evidence(entries: Sequence[Entry]) -> Sequence[dict[str, object]]:
     for entry in entries:
         for run, rows in entry.rows_by_run():
             for row, line in zip(rows, line_of(run, rows), strict=True):
-                who = {**entry.who, "problem": run.problems[row["problem"]], "sample": int(row["sample"])}
+                who = {**entry.cells, "problem": run.problems[row["problem"]], "sample": int(row["sample"])}
                 if row["failure"] == _TAMPERED:
                     found.append({**who, "test": OLD, "place": "", "before": "", "after": ""})
                 for each in line.flagged if line and line.outcome == "flagged" else ():

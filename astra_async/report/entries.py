@@ -69,7 +69,7 @@ class Entry:
         return f"{self.label} ({self.format})"
 
     @property
-    def who(self) -> dict[str, Any]:
+    def cells(self) -> dict[str, Any]:
         """First cells of every table row about this entry."""
         return {"label": self.label, "format": self.format, "complete": self.complete}
 

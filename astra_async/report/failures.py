@@ -100,7 +100,7 @@ def _none_passed(entry: Entry) -> int:
 
 
 def _by_class(entry: Entry) -> Iterator[dict[str, Cell]]:
-    known = entry.who | {"failed": entry.summary.valid - int(entry.perfect.sum())}
+    known = entry.cells | {"failed": entry.summary.valid - int(entry.perfect.sum())}
     by_source: dict[str, Counter[str | None]] = {}
     for run, _ in entry.parts:
         for source, given in read_judged(run.directory).sources.items():
@@ -172,7 +172,7 @@ def _shares(entry: Entry, judge: str) -> Iterator[dict[str, Cell]]:
         share = corrected_share(
             [label == name for label in judged], [(mine == name, hand == name) for mine, hand in checked]
         )
-        yield entry.who | asdict(share) | {"source": JUDGE + judge, "class": title}
+        yield entry.cells | asdict(share) | {"source": JUDGE + judge, "class": title}
 
 
 def _is_of(key: Key, entry: Entry) -> bool:

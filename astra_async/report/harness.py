@@ -286,7 +286,7 @@ def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[dict[str, Cell
         for _, problem, sample in run.missing[run.missing[:, 0] == pair].tolist():
             name = run.problems[problem]
             kind, detail = known.reason(entry.model, entry.format, name, sample) or _NOT_TRIED
-            yield entry.who | {"problem_id": name, "sample": sample, "kind": kind, "detail": detail}
+            yield entry.cells | {"problem_id": name, "sample": sample, "kind": kind, "detail": detail}
 
 
 def _marked(name: str) -> Callable[[Entry], int]:

@@ -228,7 +228,7 @@ def curves(entries: Sequence[Entry]) -> Table:
         Column("pass_hat", "Pass^m %", "percent", help="all m samples pass all tests"),
     )
     items = (
-        entry.who
+        entry.cells
         | {
             "m": m,
             "pass_at": _over_problems(entry, m, pass_at),

@@ -171,7 +171,7 @@ def _pilot_now(pilot: _Pilot, target: float) -> dict[str, Any]:
     k_total = samples_needed(pilot.between, pilot.within, n, target)
     total = math.sqrt((between + within / pilot.k0) / n)
     effect = minimum_detectable_effect(n)
-    return pilot.entry.who | {
+    return pilot.entry.cells | {
         "n": n,
         "k": pilot.k0,
         "between_sd": math.sqrt(between),
@@ -210,7 +210,7 @@ def _size(pilot: _Pilot, k: int, target: float) -> dict[str, Any]:
     between, within = float(pilot.between[0]), float(pilot.within[0])
     needed = problems_needed(pilot.between, pilot.within, k, target)
     calls = int(needed[0]) * k
-    return pilot.entry.who | {
+    return pilot.entry.cells | {
         "k": k,
         "se_same_n": math.sqrt((between + within / k) / pilot.problems),
         "se_run_only": math.sqrt(within / k / pilot.problems),

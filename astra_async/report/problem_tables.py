@@ -182,7 +182,7 @@ def _of_problems(entry: Entry) -> Iterator[dict[str, Cell]]:
     for problem, place in entry.places.items():
         valid, total, mean = int(entry.valid[place]), float(entry.totals[place]), float(entry.means[place])
         yield {
-            **entry.who,
+            **entry.cells,
             "problem_id": problem,
             "name": infos[problem].name,
             "main_skill": infos[problem].main_skill,

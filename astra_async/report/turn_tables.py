@@ -187,7 +187,7 @@ def _places(found: Sequence[Courses], first: int) -> list[tuple[Courses, int]]:
 
 def _at(courses: Courses, turn: int) -> dict[str, Any]:
     """Return the first cells of a row of any table."""
-    return courses.entry.who | {"turn": turn, "complete": courses.complete(turn)}
+    return courses.entry.cells | {"turn": turn, "complete": courses.complete(turn)}
 
 
 def _standing(courses: Courses, turn: int) -> dict[str, Any]:
