@@ -65,7 +65,7 @@ def skills_of(entries: Sequence[Entry], kind: SkillKind) -> list[Skill]:
     return skills
 
 
-def for_people(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> tuple[Table, ...]:
+def display_tables(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> tuple[Table, ...]:
     """Return the tables on one kind of skill, in reading order."""
     return matrix(skills, entries, kind), winners(skills, kind), frequency(skills, kind)
 

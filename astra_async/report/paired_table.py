@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from astra_async.report.pairwise import Concluded, Found, Pair
     from astra_async.report.table import Cell, Kind
 
-FOR_PEOPLE = (
+DISPLAYED = (
     *("a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value", "b_value"),
     *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
 )
@@ -60,7 +60,7 @@ def seen_from_b(table: Table) -> Table:
     return replace(turned, columns=tuple(columns))
 
 
-def for_people(wide: Table) -> Iterator[Table]:
+def display_tables(wide: Table) -> Iterator[Table]:
     """Yield one table for each metric, with the main columns, and the reasons in the notes."""
     metrics = wide.column("metric")
     for metric, title in METRICS.items():
@@ -75,7 +75,7 @@ def for_people(wide: Table) -> Iterator[Table]:
             notes=(*_reasons(wide, rows), *(wide.notes if metric == "mean_score" else ())),
             provisional=frozenset(new for new, old in enumerate(places) if old in wide.provisional),
         )
-        yield whole.only(*FOR_PEOPLE)
+        yield whole.only(*DISPLAYED)
 
 
 def _reasons(wide: Table, rows: Sequence[tuple[Cell, ...]]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from astra_async.report.entries import entries_of
 from astra_async.report.failures import automatic_kinds, judge_tables, judged_classes
 from astra_async.report.formats import correlations, lengths_of
 from astra_async.report.load import load_run
-from astra_async.report.paired_table import for_people, paired_table
+from astra_async.report.paired_table import display_tables, paired_table
 from astra_async.report.pairwise import concluded_pairs, left_out, pairs_of
 from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
 from astra_async.report.provenance import published
@@ -181,7 +181,7 @@ def _models(runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared
             " --until decided are in the table of looks instead, because these tests are not valid"
             " after looks."
         ),
-        tables=tuple(for_people(pairs)),
+        tables=tuple(display_tables(pairs)),
         plots=("pairs",),
         data=(pairs,),
     )
@@ -196,7 +196,9 @@ def _problems(
         name="skills",
         title="Skills",
         text="The best model by skill. Means over few problems are imprecise: check n and the intervals.",
-        tables=tuple(table for kind in found for table in by_skill.for_people(found[kind], entries, kind)),
+        tables=tuple(
+            table for kind in found for table in by_skill.display_tables(found[kind], entries, kind)
+        ),
         plots=tuple(
             name
             for kind in found
@@ -223,7 +225,7 @@ def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
         name="formats",
         title="Answer formats",
         text="Comparison of XML and JSON with the same model, and rates of unusable answers.",
-        tables=(formats.format_scores(entries), *for_people(compared), formats.answer_rates(entries)),
+        tables=(formats.format_scores(entries), *display_tables(compared), formats.answer_rates(entries)),
         plots=("formats",),
         data=(compared,),
     )
@@ -257,7 +259,7 @@ def _agents(entries: Sequence[Entry], by_agent: Found) -> Iterator[Section]:
             name="agents",
             title="Agents",
             text=agent_tables.TEXT,
-            tables=(agent_tables.work(entries), *for_people(pairs)),
+            tables=(agent_tables.work(entries), *display_tables(pairs)),
             plots=("costs",),
             data=(pairs,),
         )
