@@ -153,7 +153,7 @@ def ahead(
     return Ahead(end=end, models=tuple(going), cost_usd=whole or None)
 
 
-def in_words(record: Mapping[str, Any], found: Sequence[Compared], next_round: Ahead | None) -> str:
+def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round: Ahead | None) -> str:
     """Return a line with the numbers of decided and open pairs, and the next round with its cost."""
     states = [each.state for each in found]
     last = max((each.k for each in found), default=0)

@@ -19,9 +19,9 @@ from astra_async.report.deciding import (
     as_recorded,
     compared,
     group_of,
-    in_words,
     recorded,
     schedule_in,
+    status_line,
     too_few,
 )
 from astra_async.report.entries import entries_of
@@ -105,7 +105,7 @@ class Deciding:
 
     def _tell(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
         found = self._found or as_recorded(self._record, self._directory.run["formats"])
-        self.message = in_words(self._record, found, ahead(self._record, found, cost_usd))
+        self.message = status_line(self._record, found, ahead(self._record, found, cost_usd))
 
     def _goes_on(self, model: str) -> bool:
         mine = [each for each in self._found if model in (each.a, each.b)]
