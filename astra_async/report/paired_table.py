@@ -38,7 +38,7 @@ def paired_table(name: str, title: str, found: Found) -> Table:
     return Table.of(name, title, _columns("score"), items, notes=notes, provisional=True)
 
 
-def in_words(concluded: Concluded, names: tuple[str, str]) -> str:
+def verdict_text(concluded: Concluded, names: tuple[str, str]) -> str:
     """Return the conclusion in words; the lower SD wins."""
     if concluded.conclusion in ("equivalent", "inconclusive"):
         return concluded.conclusion
@@ -140,7 +140,7 @@ def _record(pair: Pair, concluded: Concluded) -> dict[str, Any]:
         | {f"{name}_holm": p for name, p in concluded.holm.items()}
         | {"format": pair.format, "a": pair.a_name, "b": pair.b_name, "why": concluded.why}
         | {
-            "verdict": f"{'' if pair.complete else '~'}{in_words(concluded, names)}",
+            "verdict": f"{'' if pair.complete else '~'}{verdict_text(concluded, names)}",
             "complete": pair.complete,
         }
     )

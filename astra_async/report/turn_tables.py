@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
-from astra_async.report.paired_table import in_words
+from astra_async.report.paired_table import verdict_text
 from astra_async.report.pairwise import Values, compared, conclude, withheld
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
@@ -234,7 +234,7 @@ def _gained(courses: Courses, turn: int, concluded: Concluded) -> dict[str, Any]
         "gain_interval": c.difference_interval,
         "p_t_holm": concluded.holm["p_t"],
         "p_permutation_holm": concluded.holm["p_permutation"],
-        "verdict": f"{'' if courses.complete(turn) else '~'}{in_words(concluded, _WINNERS)}",
+        "verdict": f"{'' if courses.complete(turn) else '~'}{verdict_text(concluded, _WINNERS)}",
         "why": "; ".join(filter(None, (concluded.why, lacking))),
     }
 
