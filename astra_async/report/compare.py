@@ -18,7 +18,7 @@ from astra_async.errors import UsageError
 from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.paired_table import display_tables, paired_table, seen_from_b
+from astra_async.report.paired_table import display_tables, paired_table, swap_sides
 from astra_async.report.pairwise import Pair, changed_problems, concluded_pairs, left_out
 from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
@@ -78,8 +78,8 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
     wide = paired_table("compare", "B against A, paired over problems", concluded)
     return Findings(
         conclusions=(*starmap(paired_sentence, concluded), *problems.notes),
-        tables=(*map(seen_from_b, display_tables(wide)), problems, _changed(pairs)),
-        data=(seen_from_b(wide).only(*_COLUMNS),),
+        tables=(*map(swap_sides, display_tables(wide)), problems, _changed(pairs)),
+        data=(swap_sides(wide).only(*_COLUMNS),),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
     )
 
@@ -99,7 +99,7 @@ def _chosen(side: Side, entries: Sequence[Entry]) -> list[Entry]:
 def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequence[str]) -> list[Pair]:
     """Return the pairs to compare.
 
-    Side B of the command is A of each pair, because a pair's difference is A - B (see `seen_from_b`).
+    Side B of the command is A of each pair, because a pair's difference is A - B (see `swap_sides`).
     """
     found: list[tuple[Entry, Entry]] = []
     for about in (attrgetter("label", "format"), attrgetter("format"), lambda _: None):

@@ -47,7 +47,7 @@ def verdict_text(concluded: Concluded, names: tuple[str, str]) -> str:
     return f"{winner} {'steadier' if lower_wins else 'better'}"
 
 
-def seen_from_b(table: Table) -> Table:
+def swap_sides(table: Table) -> Table:
     """Return the table with A and B exchanged, for differences B - A."""
     other = {"a": "b", "b": "a", "a_value": "b_value", "b_value": "a_value"}
     columns = [
