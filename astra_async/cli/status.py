@@ -45,10 +45,14 @@ def _of_a_next_round(run: Mapping[str, Any]) -> set[Cell]:
     """What a run with `--until` may ask for yet although all that is planned is there."""
     if "planned" not in (record := run.get("deciding") or {}):
         return set()
-    from astra_async.report.deciding import goes_on  # numpy, which no other run needs
+    from astra_async.report.deciding import has_open_pairs  # numpy, which no other run needs
 
     formats = run["formats"]
-    return set(product(record["planned"], formats, run["problems"])) if goes_on(record, formats) else set()
+    return (
+        set(product(record["planned"], formats, run["problems"]))
+        if has_open_pairs(record, formats)
+        else set()
+    )
 
 
 def _state(owner: int | None, missing: set[Cell]) -> str:

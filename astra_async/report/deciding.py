@@ -106,7 +106,7 @@ def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Co
     ]
 
 
-def goes_on(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
+def has_open_pairs(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
     """Return True if a run with `--until` has open pairs in run.json; False for a malformed record."""
     with suppress(LookupError, TypeError, ValueError, AttributeError):
         return "planned" in record and any(each.state == "open" for each in as_recorded(record, formats))
