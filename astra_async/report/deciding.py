@@ -126,7 +126,7 @@ def schedule_in(record: Mapping[str, Any]) -> Schedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class NextRound:
     """The next round, up to `end` samples of each problem; `cost_usd` is None if no price is known."""
 
     end: int
@@ -136,7 +136,7 @@ class Ahead:
 
 def ahead(
     record: Mapping[str, Any], found: Sequence[Compared], cost_usd: Mapping[tuple[str, Format], float | None]
-) -> Ahead | None:
+) -> NextRound | None:
     """Return the next round; None if no round is left or no pair is open. `cost_usd` is for one sample."""
     still = [each for each in found if each.state == "open"]
     begun = min((each.k for each in still), default=record["rounds"][-1])
@@ -150,10 +150,10 @@ def ahead(
         if name in going and price
     ]
     whole = len(record["problems"]) * math.fsum(costs)
-    return Ahead(end=end, models=tuple(going), cost_usd=whole or None)
+    return NextRound(end=end, models=tuple(going), cost_usd=whole or None)
 
 
-def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round: Ahead | None) -> str:
+def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round: NextRound | None) -> str:
     """Return a line with the numbers of decided and open pairs, and the next round with its cost."""
     states = [each.state for each in found]
     last = max((each.k for each in found), default=0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from astra_async.report.deciding import Ahead, Compared, sentence, status_line
+from astra_async.report.deciding import Compared, NextRound, sentence, status_line
 from astra_async.report.tables import build_report
 from astra_async.stats.sequential import SequentialOutcome
 from made_runs import Made, MadeProblem, made_problems, write_run
@@ -105,7 +105,7 @@ def test_a_line_has_the_numbers_of_decided_and_open_pairs_and_the_next_round() -
     outcome = SequentialOutcome(state="better", k=2, difference=0.1, interval=None)
     decided = Compared(a="x", b="z", format="xml", looks=(outcome,))
     assert status_line(RECORD, [decided], None) == "1 of 1 pairs decided after 2 samples of each problem"
-    ahead = Ahead(end=4, models=("x", "y"), cost_usd=1234.5)
+    ahead = NextRound(end=4, models=("x", "y"), cost_usd=1234.5)
     assert status_line(RECORD, [decided, open_pair], ahead) == (
         "1 of 2 pairs decided, 1 open after 2 samples of each problem;"
         " next round: up to 4 samples of each problem from x, y, about $1,234.50"
