@@ -176,7 +176,7 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
             yield from (visible(sentence(each, record)) for each in compared(run, record))
 
 
-def looked_at(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standing]]:
+def interim_conclusions(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standing]]:
     """Return the conclusion on each pair with looks of `--until decided`.
 
     The result maps the names of the two entries to the conclusion on each entry. Fixed-sample tests are not

@@ -120,7 +120,7 @@ def build_report(directories: Sequence[Path]) -> Report:
 def report_of(runs: tuple[Run, ...]) -> Report:
     """Build the report of loaded runs. Raises ConflictError if the runs contradict each other."""
     entries = entries_of(runs)
-    looks = deciding.looked_at(entries)
+    looks = deciding.interim_conclusions(entries)
     pairs = [pair for pair in pairs_of(entries) if frozenset((pair.a.name, pair.b.name)) not in looks]
     compared = concluded_pairs(pairs)
     by_format = concluded_pairs(formats.both_formats(entries))
