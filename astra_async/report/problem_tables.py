@@ -133,7 +133,7 @@ def difficulty(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     return Table.of("difficulty", "Difficulty of the problems", columns, items)
 
 
-def telling_tests(runs: Sequence[Run]) -> Table:
+def test_rates(runs: Sequence[Run]) -> Table:
     """Return each test's pass rate over all samples of all models, with findings."""
     columns = (
         Column("problem_id", "Problem"),

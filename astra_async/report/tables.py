@@ -18,7 +18,7 @@ from astra_async.report.formats import correlations, lengths_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import display_tables, paired_table
 from astra_async.report.pairwise import concluded_pairs, left_out, pairs_of
-from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
+from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, test_rates
 from astra_async.report.provenance import published
 from astra_async.report.turn_states import courses_of
 from astra_async.report.turn_tables import TEXT, turn_tables
@@ -214,7 +214,7 @@ def _problems(
             problems_table(entries),
             table_1(problems_of(entries)),
             difficulty(runs, entries),
-            telling_tests(runs),
+            test_rates(runs),
         ),
     )
 
