@@ -68,7 +68,7 @@ class Columns:
         self.samples = settings.samples
         self.texts = _Numbers({"": 0})
         self.verdicts: list[tuple[int, tuple[str, ...], int]] = [(-1, (), 0)]
-        self.plan_again(settings)
+        self.update_plan(settings)
         self._metrics = Metrics(self._plan)
         self._totals: dict[int, int] = {}
         self.started_at = ""
@@ -86,7 +86,7 @@ class Columns:
         self._unplanned = 0
         self._first_unplanned = ""
 
-    def plan_again(self, settings: RunSettings) -> None:
+    def update_plan(self, settings: RunSettings) -> None:
         """Update the planned samples of each model, which `--until` changes with each round."""
         samples = [planned_samples(settings.deciding, model, settings.samples) for model, _ in self.pairs]
         plan = zip(self.pairs, samples, strict=True)

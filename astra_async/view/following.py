@@ -139,7 +139,7 @@ class Following:
             self._begin(settings)
         elif settings != self.logs.settings:
             self.logs.settings = settings
-            self.logs.columns.plan_again(settings)
+            self.logs.columns.update_plan(settings)
             self.version += 1
 
     def _begin(self, settings: RunSettings) -> None:
