@@ -107,11 +107,11 @@ def load_run(directory: Path) -> Run:
         ConflictError: two lines contradict each other, or a line contradicts the plan.
     """
     settings = read_settings(directory)
-    return run_of(directory, settings, read_columns(directory, settings), at_last=True)
+    return run_of(directory, settings, read_columns(directory, settings), in_place=True)
 
 
-def run_of(directory: Path, settings: RunSettings, columns: Columns, *, at_last: bool = False) -> Run:
-    """Return the run in the columns read so far. With `at_last` the columns must not be used afterwards."""
+def run_of(directory: Path, settings: RunSettings, columns: Columns, *, in_place: bool = False) -> Run:
+    """Return the run in the columns read so far. With `in_place` the columns must not be used afterwards."""
     present = columns.places["present"] == 1
     return Run(
         directory=directory,
@@ -126,5 +126,5 @@ def run_of(directory: Path, settings: RunSettings, columns: Columns, *, at_last:
         started_at=columns.started_at,
         finished_at=columns.finished_at,
         warnings=tuple(columns.warnings()),
-        rows=columns.rows(at_last=at_last),
+        rows=columns.rows(in_place=in_place),
     )

@@ -137,15 +137,15 @@ class Columns:
                 f"samples (first: {self._first_unplanned})"
             )
 
-    def rows(self, *, at_last: bool = False) -> NDArray[np.void]:
+    def rows(self, *, in_place: bool = False) -> NDArray[np.void]:
         """Return the rows of the lines read, sorted by pair, problem and sample.
 
-        The result is a view if no sample is missing. With `at_last` the rows are compacted in place to save
+        The result is a view if no sample is missing. With `in_place` the rows are compacted in place to save
         memory, and this object must not be used afterwards.
         """
         rows: NDArray[np.void] = self.places.reshape(-1)
         present = self.places["present"] == 1
-        if not at_last or bool(present.all()):
+        if not in_place or bool(present.all()):
             return rows if bool(present.all()) else self.places[present]
         count = 0
         for pieces in self.rows_by_pair():
