@@ -105,7 +105,7 @@ class Columns:
                 self._note_unplanned(result.key)
                 return
             at = ((place[0] * len(self.problems) + place[1]) * self.samples + place[2]) * PACK.size
-            if self._buffer[at] and not self._takes_place(number, line, place):
+            if self._buffer[at] and not self._replaces_first(number, line, place):
                 return
             verdict = self._verdict(place[1], tests.names, tests.passed) if tests.names else 0
             fields = values(result, tests, verdict, self.texts)
@@ -130,7 +130,7 @@ class Columns:
         """Yield one line for each kind of ignored input."""
         yield from self._settings_warnings
         yield from self._warnings
-        yield from self._disbelieved.warnings(self._is_there)
+        yield from self._disbelieved.warnings(self._is_present)
         if self._unplanned:
             yield (
                 f"results.jsonl: {self._unplanned} lines are ignored because run.json does not plan their "
@@ -227,7 +227,7 @@ class Columns:
         self._unplanned += 1
         self._first_unplanned = self._first_unplanned or str(key)
 
-    def _is_there(self, key: AnswerKey) -> bool:
+    def _is_present(self, key: AnswerKey) -> bool:
         place = self.place(key)
         return place is not None and bool(self.places[place]["present"])
 
@@ -252,7 +252,7 @@ class Columns:
             self.verdicts.append(verdict)
         return number
 
-    def _takes_place(self, number: int, line: bytes, place: Place) -> bool:
+    def _replaces_first(self, number: int, line: bytes, place: Place) -> bool:
         """Return True if a second line of a sample replaces the first.
 
         Return False and add a warning if the second line repeats the first. Raises ConflictError if the lines
