@@ -52,7 +52,7 @@ _PRECISE_FROM = 4  # minimum samples of each problem for the state "precise"
 _NORMAL = NormalDist().inv_cdf(0.975)
 _POWER = 0.84  # normal quantile of 80 % power
 _MOST_PROBLEMS = 10_000
-_DUST = 1e-9  # tolerance for rounding errors
+_TOLERANCE = 1e-9  # tolerance for rounding errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def states_of(schedule: Schedule, pairs: Sequence[Series]) -> list[list[State]]:
                 found[i][-1] = state
                 there.remove(i)
         for i in there:
-            if _is_hopeless(schedule, pairs[i], look):
+            if _is_futile(schedule, pairs[i], look):
                 found[i][-1] = "not separable"
     return found
 
@@ -155,7 +155,7 @@ def can_detect(schedule: Schedule, families: int, pairs: int) -> bool:
 
     This needs enough alpha for at least one flip to cross.
     """
-    return schedule.spent[-1] * _rows(schedule.flips, families) / pairs + _DUST >= 1
+    return schedule.spent[-1] * _rows(schedule.flips, families) / pairs + _TOLERANCE >= 1
 
 
 def information(within: float, between: float, k: int, most: int) -> float:
@@ -198,13 +198,13 @@ def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | 
     flips = sums.shape[1]
     left = np.ones(flips, dtype=bool)
     for look, row in enumerate(sums):
-        allowed = int(spent[look] * share * flips + _DUST) - int(flips - left.sum())
+        allowed = int(spent[look] * share * flips + _TOLERANCE) - int(flips - left.sum())
         if allowed <= 0:
             continue
         values = row[left]
         place = len(values) - 1 - allowed  # rank of the largest sum that may not cross
         bound = np.partition(values, place)[place] if place >= 0 else -1.0
-        crossing = left & (row > bound * (1 + _DUST) + _DUST)
+        crossing = left & (row > bound * (1 + _TOLERANCE) + _TOLERANCE)
         if crossing[0]:
             return look
         left &= ~crossing
@@ -251,7 +251,7 @@ def _left(found: Sequence[Sequence[State]], claims: tuple[State, ...]) -> int:
     return sum(not states or states[-1] not in claims for states in found)
 
 
-def _is_hopeless(schedule: Schedule, pair: Series, look: int) -> bool:
+def _is_futile(schedule: Schedule, pair: Series, look: int) -> bool:
     k, most = schedule.rounds[look], schedule.rounds[-1]
     if k == most:
         return True
