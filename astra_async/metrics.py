@@ -236,11 +236,11 @@ def problems_csv(metrics: Metrics) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in fields(ProblemRow)])
     rows = (astuple(row) for pair in metrics.planned for row in metrics.problem_rows(*pair))
-    writer.writerows([harmless(cell) for cell in row] for row in rows)
+    writer.writerows([escape_formula(cell) for cell in row] for row in rows)
     return text.getvalue()
 
 
-def harmless(cell: Cell) -> Cell | str:
+def escape_formula(cell: Cell) -> Cell | str:
     """Prefix text that a spreadsheet would run as a formula with an apostrophe (OWASP, CSV injection)."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 

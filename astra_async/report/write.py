@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from astra_async.errors import StorageError
-from astra_async.metrics import harmless
+from astra_async.metrics import escape_formula
 from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all, png
@@ -84,8 +84,8 @@ def write_table(path: Path, table: Table) -> None:
     """Write one table; an interval becomes two columns."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([harmless(name) for name in csv_header(table.columns)])
-        writer.writerows([harmless(cell) for cell in csv_row(row, table.columns)] for row in table.rows)
+        writer.writerow([escape_formula(name) for name in csv_header(table.columns)])
+        writer.writerows([escape_formula(cell) for cell in csv_row(row, table.columns)] for row in table.rows)
 
 
 def write_runs(path: Path, entries: Sequence[Entry]) -> None:
@@ -173,7 +173,12 @@ def _missing_rows(entry: Entry) -> Iterator[tuple[object, ...]]:
     for run, pair in entry.parts:
         for number, problem, sample in run.missing.tolist():
             if number == pair:
-                key = (harmless(entry.label), entry.format, harmless(run.problems[problem]), sample)
+                key = (
+                    escape_formula(entry.label),
+                    entry.format,
+                    escape_formula(run.problems[problem]),
+                    sample,
+                )
                 yield (*key, "missing", *(None,) * rest)
 
 
@@ -188,6 +193,6 @@ def _cell(value: Value) -> str:
     """Return a value as a CSV cell: empty for None and NaN, quoted if needed."""
     if isinstance(value, str):
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow([harmless(value), None])
+        csv.writer(text, lineterminator="\n").writerow([escape_formula(value), None])
         return text.getvalue().removesuffix(",\n")
     return "" if value is None or value != value else str(value)  # noqa: PLR0124 - NaN
