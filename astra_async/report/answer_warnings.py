@@ -156,7 +156,7 @@ class AnswerWarnings:
         self._asked = asked
         self._size_bytes = size_bytes
         self._observed: dict[str, Observed] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def add(self, answer: Answered) -> None:
         """Count one answer."""
@@ -170,8 +170,8 @@ class AnswerWarnings:
         observed = self._observed[model]
         if observed.answers & (observed.answers - 1):
             return []
-        found = [each for each in self._of(model) if (model, each[0]) not in self._told]
-        self._told |= {(model, kind) for kind, _ in found}
+        found = [each for each in self._of(model) if (model, each[0]) not in self._reported]
+        self._reported |= {(model, kind) for kind, _ in found}
         return [text for _, text in found]
 
     def lines(self) -> list[str]:
