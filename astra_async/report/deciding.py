@@ -265,7 +265,7 @@ def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     return {"models": new, "pairs": [*combinations(new, 2), *((a, b) for a in new for b in known)]}
 
 
-def too_few(schedule: Schedule, problems: Mapping[str, Mapping[str, Any]], pairs: int) -> str:
+def too_few_problems(schedule: Schedule, problems: Mapping[str, Mapping[str, Any]], pairs: int) -> str:
     """Return a warning if no look can find a difference with these problems of run.json; otherwise ""."""
     families = len({info.get("family") or ("problem", name) for name, info in problems.items()})
     if not pairs or can_detect(schedule, families, pairs):

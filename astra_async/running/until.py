@@ -22,7 +22,6 @@ from astra_async.report.deciding import (
     recorded,
     schedule_in,
     status_line,
-    too_few,
 )
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
@@ -64,7 +63,7 @@ class Deciding:
     def warning(self) -> str:
         """That these problems can decide nothing; empty where they can."""
         pairs = max(len(group["pairs"]) for group in self._record["groups"])
-        return too_few(schedule_in(self._record), self._directory.run["problems"], pairs)
+        return too_few_problems(schedule_in(self._record), self._directory.run["problems"], pairs)
 
     def begin(self, end: int) -> tuple[str, ...]:
         """Plan the round up to `end` samples, in run.json too; the models that take part."""
