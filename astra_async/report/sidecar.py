@@ -105,7 +105,7 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
     return columns
 
 
-def kept_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int, int]:
+def cached_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int, int]:
     """Return the columns in the sidecar, with the numbers of lines and bytes of results.jsonl they cover.
 
     Return empty columns and zeros without a valid sidecar.
