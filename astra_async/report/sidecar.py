@@ -71,7 +71,7 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
         return Columns(settings, path)
     with stream:
         stamp, stamped_ns = _stamp(stream), time.time_ns()
-        kept = _kept(directory, settings, stream)
+        kept = _read_sidecar(directory, settings, stream)
         columns, lines, parts, is_stamped = kept or (Columns(settings, path), 0, [], True)
         offset = before = sum(size for size, _ in parts)
         stream.seek(offset)
@@ -112,13 +112,13 @@ def cached_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int
     """
     path = directory / "results.jsonl"
     with contextlib.suppress(OSError), path.open("rb") as log:
-        if kept := _kept(directory, settings, log):
+        if kept := _read_sidecar(directory, settings, log):
             columns, lines, parts, _ = kept
             return columns, lines, sum(size for size, _ in parts)
     return Columns(settings, path), 0, 0
 
 
-def _kept(
+def _read_sidecar(
     directory: Path, settings: RunSettings, log: BinaryIO
 ) -> tuple[Columns, int, list[tuple[int, str]], bool] | None:
     """Return (columns, number of lines, parts, is_stamped) from the sidecar; None if the sidecar is invalid.
