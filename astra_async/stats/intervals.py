@@ -93,7 +93,7 @@ _FEW_VALUES, _MANY_PANELS = 64, 64  # many units with few distinct values: the i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class BootstrapUnits:
     """Units of the bootstrap: distinct values with their sizes (problems per unit) and counts.
 
     `unseen` is the size of the unobserved unit. `effective` is the effective number of units,
@@ -106,7 +106,7 @@ class Drawn:
     unseen: float
     effective: float
 
-    def with_unseen(self, end: float) -> Drawn:
+    def with_unseen(self, end: float) -> BootstrapUnits:
         """Return the units with the unobserved unit added, at the value `end`."""
         return replace(
             self,
@@ -116,7 +116,7 @@ class Drawn:
         )
 
 
-def drawn(values: ArrayLike, families: Families | None = None) -> Drawn | None:
+def bootstrap_units(values: ArrayLike, families: Families | None = None) -> BootstrapUnits | None:
     """Return the units of the bootstrap: families, or problems without a family.
 
     Return None if the effective number of units is below 2. A large family counts as one draw but weighs as
@@ -136,7 +136,7 @@ def total_interval(means: ArrayLike, families: Families | None = None) -> Interv
     the effective number of families is below 2.
     """
     m = np.asarray(means, dtype=float)
-    units = drawn(m, families)
+    units = bootstrap_units(m, families)
     if units is None:
         return None
     mean = math.fsum(m) / len(m)
@@ -172,7 +172,7 @@ def difference_interval(
     The unobserved difference is -`most` for the lower bound and `most` for the upper. Return None if the
     effective number of families is below 2.
     """
-    units = drawn(np.subtract(a, b, dtype=float), families)
+    units = bootstrap_units(np.subtract(a, b, dtype=float), families)
     if units is None:
         return None
     mean = float((units.counts * units.sizes * units.values).sum() / (units.counts * units.sizes).sum())
@@ -188,7 +188,7 @@ def equivalence(
     p is 1 - the highest level at which `difference_interval` is within the margin; None if the interval is
     None.
     """
-    units = drawn(np.subtract(a, b, dtype=float), families)
+    units = bootstrap_units(np.subtract(a, b, dtype=float), families)
     if units is None:
         return None
     below = chance_below(-margin, units.with_unseen(-most))
@@ -228,18 +228,20 @@ def family_means(values: Floats, families: Families | None) -> tuple[Floats, Flo
     return np.asarray(np.bincount(numbers, weights=values) / sizes, dtype=float), sizes
 
 
-def _counted(values: Floats, sizes: Floats, unseen: float, effective: float) -> Drawn:
+def _counted(values: Floats, sizes: Floats, unseen: float, effective: float) -> BootstrapUnits:
     """Merge units with equal value and size into one with a count."""
     (values, sizes), counts = np.unique(np.round([values, sizes], _DIGITS), axis=1, return_counts=True)
-    return Drawn(values=values, sizes=sizes, counts=counts.astype(float), unseen=unseen, effective=effective)
+    return BootstrapUnits(
+        values=values, sizes=sizes, counts=counts.astype(float), unseen=unseen, effective=effective
+    )
 
 
-def _interval(units: Drawn, ends: Interval, level: float = LEVEL) -> Interval:
+def _interval(units: BootstrapUnits, ends: Interval, level: float = LEVEL) -> Interval:
     tail = (1 - level) / 2
     return _bound(units, ends[0], tail), _bound(units, ends[1], 1 - tail)
 
 
-def _bound(units: Drawn, end: float, chance: float) -> float:
+def _bound(units: BootstrapUnits, end: float, chance: float) -> float:
     """Return the quantile of the weighted mean with an unobserved value at `end`, for this probability."""
     from scipy.optimize import brentq
     from scipy.special import ndtri
@@ -262,7 +264,7 @@ def _bound(units: Drawn, end: float, chance: float) -> float:
     return float(brentq(off, low, high, xtol=10.0**-_DIGITS))
 
 
-def chance_below(place: float, units: Drawn) -> float:
+def chance_below(place: float, units: BootstrapUnits) -> float:
     """Return P(sum_j G_j s_j x_j / sum_j G_j s_j <= place) for gamma variables G_j with shapes a_j = counts.
 
     This is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place). It is computed by inversion of the
