@@ -15,7 +15,7 @@ from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
 from astra_async.stats.intervals import minimum_detectable_effect, problems_needed, samples_needed
-from astra_async.stats.spread import drawn_spreads
+from astra_async.stats.spread import variance_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def plan_run(directory: Path, target_se_points: float) -> Findings:
     """Return the sizes for which the standard error of the mean score is `target_se_points`.
 
     SE^2 = (sigma_b^2 + sigma_w^2 / k) / n for new problems, and sigma_w^2 / (k n) for the same problems with
-    new samples. `drawn_spreads` gives the variances with their uncertainty, from which every size has a 95 %
+    new samples. `variance_draws` gives the variances with their uncertainty, from which every size has a 95 %
     range. A model that passed all tests or no test has a sentence but no rows, because its variances cannot
     be estimated.
 
@@ -73,7 +73,7 @@ def _pilot(entry: Entry) -> _Pilot | None:
     if split is None:
         return None
     means, families = entry.means[several], entry.families_of(several)
-    between, within = drawn_spreads(means, entry.score_variances[several], split.k0, families)
+    between, within = variance_draws(means, entry.score_variances[several], split.k0, families)
     return _Pilot(
         entry=entry,
         between=between,

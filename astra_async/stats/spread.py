@@ -121,7 +121,7 @@ def variance_split(means: ArrayLike, variances: ArrayLike, samples: ArrayLike) -
     )
 
 
-def drawn_spreads(
+def variance_draws(
     means: ArrayLike,
     variances: ArrayLike,
     samples: float,

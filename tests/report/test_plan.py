@@ -9,7 +9,7 @@ import pytest
 
 from astra_async.errors import UsageError
 from astra_async.report.precision import plan_run
-from astra_async.stats.spread import drawn_spreads
+from astra_async.stats.spread import variance_draws
 from made_runs import Made, MadeProblem, agreeing, made_problems, made_results, write_run
 from made_scores import made
 
@@ -118,7 +118,7 @@ def test_the_range_of_a_plan_holds_what_is_true(kind: Any, n: int) -> None:
     true = float(means((100_000,)).var())
     held = above = 0
     for row in means((repetitions, n)):
-        between, _ = drawn_spreads(row, np.zeros(n), k)
+        between, _ = variance_draws(row, np.zeros(n), k)
         low, high = np.quantile(between[1:], (0.025, 0.975))
         held += low <= true <= high
         above += math.sqrt(true / high) > 1.25
