@@ -10,7 +10,7 @@ With equal weight of the unobserved value this is Gaffke's bound (Phan, Thomas a
 "Towards practical mean bounds for small samples", arXiv 2106.03163). For zeros and ones Gaffke's bound is
 Clopper and Pearson's, and no distribution is known for which its coverage is too low. Here the weight is 0.6;
 the coverage is then at least 92 % in all simulations (`tests/stats/test_coverage.py`). The quantiles are
-computed by `chance_below`, without random numbers.
+computed by `probability_below`, without random numbers.
 
 Problems of one family are drawn together: a family is one value, with its size as weight.
 """
@@ -191,8 +191,8 @@ def equivalence(
     units = bootstrap_units(np.subtract(a, b, dtype=float), families)
     if units is None:
         return None
-    below = chance_below(-margin, units.with_unseen(-most))
-    above = 1 - chance_below(margin, units.with_unseen(most))
+    below = probability_below(-margin, units.with_unseen(-most))
+    above = 1 - probability_below(margin, units.with_unseen(most))
     return min(1.0, 2 * max(below, above))
 
 
@@ -259,12 +259,12 @@ def _bound(units: BootstrapUnits, end: float, chance: float) -> float:
         """
         if place in (low, high):  # the mean is always between low and high
             return _FAR if place == high else -_FAR
-        return float(ndtri(min(max(chance_below(place, whole), 1e-300), 1 - 1e-16)) - wanted)
+        return float(ndtri(min(max(probability_below(place, whole), 1e-300), 1 - 1e-16)) - wanted)
 
     return float(brentq(off, low, high, xtol=10.0**-_DIGITS))
 
 
-def chance_below(place: float, units: BootstrapUnits) -> float:
+def probability_below(place: float, units: BootstrapUnits) -> float:
     """Return P(sum_j G_j s_j x_j / sum_j G_j s_j <= place) for gamma variables G_j with shapes a_j = counts.
 
     This is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place). It is computed by inversion of the
