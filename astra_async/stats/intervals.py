@@ -83,7 +83,7 @@ def samples_needed(between: Floats, within: Floats, problems: int, target_se: fl
         return np.where(spare > 0, np.maximum(1.0, np.ceil(within / spare)), math.inf)
 
 
-UNSEEN = 0.6
+UNOBSERVED_WEIGHT = 0.6
 LEVEL = 0.95
 _DIGITS = 12  # decimals kept, so that equal quotients compare equal
 _NODES = 40  # Gauss-Legendre nodes in each panel of the integral
@@ -106,13 +106,13 @@ class BootstrapUnits:
     unseen: float
     effective: float
 
-    def with_unseen(self, end: float) -> BootstrapUnits:
+    def with_unobserved(self, end: float) -> BootstrapUnits:
         """Return the units with the unobserved unit added, at the value `end`."""
         return replace(
             self,
             values=np.append(self.values, end),
             sizes=np.append(self.sizes, self.unseen),
-            counts=np.append(self.counts, UNSEEN),
+            counts=np.append(self.counts, UNOBSERVED_WEIGHT),
         )
 
 
@@ -191,8 +191,8 @@ def equivalence(
     units = bootstrap_units(np.subtract(a, b, dtype=float), families)
     if units is None:
         return None
-    below = probability_below(-margin, units.with_unseen(-most))
-    above = 1 - probability_below(margin, units.with_unseen(most))
+    below = probability_below(-margin, units.with_unobserved(-most))
+    above = 1 - probability_below(margin, units.with_unobserved(most))
     return min(1.0, 2 * max(below, above))
 
 
@@ -250,7 +250,7 @@ def _bound(units: BootstrapUnits, end: float, chance: float) -> float:
     if high - low < 10.0**-_DIGITS:
         return end
 
-    wanted, whole = ndtri(chance), units.with_unseen(end)
+    wanted, whole = ndtri(chance), units.with_unobserved(end)
 
     def off(place: float) -> float:
         """Return the difference from the wanted quantile, on the normal scale.

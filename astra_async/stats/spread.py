@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.stats.intervals import UNSEEN, family_means
+from astra_async.stats.intervals import UNOBSERVED_WEIGHT, family_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +142,7 @@ def variance_draws(
     rng = np.random.default_rng(0)  # fixed seed: the same pilot always gives the same plan
     weights = np.ones((_DRAWS + 1, len(x)))
     weights[1:, :-1] = rng.standard_exponential((_DRAWS, len(x) - 1))
-    weights[0, -1], weights[1:, -1] = UNSEEN, rng.standard_gamma(UNSEEN, _DRAWS)
+    weights[0, -1], weights[1:, -1] = UNOBSERVED_WEIGHT, rng.standard_gamma(UNOBSERVED_WEIGHT, _DRAWS)
     problems = weights @ sizes
     mean = weights @ (sizes * x) / problems
     whole = (weights * (sizes * (x - mean[:, None])) ** 2).sum(axis=1) / problems

@@ -194,8 +194,8 @@ def _is_off(values: Floats, truth: float, level: float) -> bool:
     if units is None:
         return False
     if mean > truth:
-        return probability_below(truth, units.with_unseen(-1.0)) < (1 - level) / 2
-    return probability_below(truth, units.with_unseen(1.0)) > (1 + level) / 2
+        return probability_below(truth, units.with_unobserved(-1.0)) < (1 - level) / 2
+    return probability_below(truth, units.with_unobserved(1.0)) > (1 + level) / 2
 
 
 def stops(scores: Floats, truth: float, schedule: Schedule, rng: np.random.Generator) -> Floats:
