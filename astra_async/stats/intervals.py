@@ -96,14 +96,14 @@ _FEW_VALUES, _MANY_PANELS = 64, 64  # many units with few distinct values: the i
 class BootstrapUnits:
     """Units of the bootstrap: distinct values with their sizes (problems per unit) and counts.
 
-    `unseen` is the size of the unobserved unit. `effective` is the effective number of units,
+    `unobserved` is the size of the unobserved unit. `effective` is the effective number of units,
     (sum s)^2 / sum s^2 (Kish 1965).
     """
 
     values: Floats
     sizes: Floats
     counts: Floats
-    unseen: float
+    unobserved: float
     effective: float
 
     def with_unobserved(self, end: float) -> BootstrapUnits:
@@ -111,7 +111,7 @@ class BootstrapUnits:
         return replace(
             self,
             values=np.append(self.values, end),
-            sizes=np.append(self.sizes, self.unseen),
+            sizes=np.append(self.sizes, self.unobserved),
             counts=np.append(self.counts, UNOBSERVED_WEIGHT),
         )
 
@@ -228,11 +228,11 @@ def family_means(values: Floats, families: Families | None) -> tuple[Floats, Flo
     return np.asarray(np.bincount(numbers, weights=values) / sizes, dtype=float), sizes
 
 
-def _counted(values: Floats, sizes: Floats, unseen: float, effective: float) -> BootstrapUnits:
+def _counted(values: Floats, sizes: Floats, unobserved: float, effective: float) -> BootstrapUnits:
     """Merge units with equal value and size into one with a count."""
     (values, sizes), counts = np.unique(np.round([values, sizes], _DIGITS), axis=1, return_counts=True)
     return BootstrapUnits(
-        values=values, sizes=sizes, counts=counts.astype(float), unseen=unseen, effective=effective
+        values=values, sizes=sizes, counts=counts.astype(float), unobserved=unobserved, effective=effective
     )
 
 
@@ -273,7 +273,7 @@ def probability_below(place: float, units: BootstrapUnits) -> float:
     """
     from scipy.special import betainc
 
-    if len(units.values) == 2 and units.sizes[0] == units.sizes[1]:  # noqa: PLR2004 - one seen, one unseen
+    if len(units.values) == 2 and units.sizes[0] == units.sizes[1]:  # noqa: PLR2004 - one seen, one unobserved
         (first, second), (a, b) = units.values, units.counts
         share = min(1.0, max(0.0, (place - first) / (second - first))) if first != second else 0.0
         below = float(betainc(b, a, share))

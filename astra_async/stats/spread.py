@@ -137,8 +137,8 @@ def variance_draws(
     """
     m, s2 = np.asarray(means, dtype=float), np.asarray(variances, dtype=float)
     (x, sizes), (within, _) = family_means(m, families), family_means(s2, families)
-    unseen = float((sizes**2).sum() / sizes.sum())
-    x, sizes = np.append(x, 0.0 if m.mean() > 0.5 else 1.0), np.append(sizes, unseen)  # noqa: PLR2004 - the middle
+    unobserved = float((sizes**2).sum() / sizes.sum())
+    x, sizes = np.append(x, 0.0 if m.mean() > 0.5 else 1.0), np.append(sizes, unobserved)  # noqa: PLR2004 - the middle
     rng = np.random.default_rng(0)  # fixed seed: the same pilot always gives the same plan
     weights = np.ones((_DRAWS + 1, len(x)))
     weights[1:, :-1] = rng.standard_exponential((_DRAWS, len(x) - 1))
