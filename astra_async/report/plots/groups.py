@@ -33,27 +33,27 @@ _OUTCOME_COLOURS = (SERIES[0], SERIES[5], SERIES[4], SERIES[1], MUTED)
 
 def charts(report: Report) -> Iterator[Chart]:
     """Yield the figures of the sections Skills, Answer formats and Failures."""
-    everybody = with_results(report)
+    entries = with_results(report)
     for kind in KINDS:
         if found := report.table(f"{kind}_skill_frequency").by_name():
             yield _frequency(found, kind)
         if won := report.table(f"{kind}_skill_winners").by_name():
             yield _winners(won, kind)
     for kind in KINDS:
-        yield from _skills_of(report.skills[kind], everybody, kind)
-    if pairs := sorted(both_formats(everybody), key=lambda pair: pair.b.rank):
+        yield from _skills_of(report.skills[kind], entries, kind)
+    if pairs := sorted(both_formats(entries), key=lambda pair: pair.b.rank):
         yield _formats([(pair.a, pair.b) for pair in pairs])
     if begun := [entry for entry in report.entries if entry.summary.valid]:
         yield _failures(begun)
 
 
-def _skills_of(skills: Sequence[Skill], everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Chart]:
-    best = everybody[:_MOST_ENTRIES]
+def _skills_of(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> Iterator[Chart]:
+    best = entries[:_MOST_ENTRIES]
     names = {entry.name for entry in best}
     theirs = (tuple(score for score in skill.scores if score.entry.name in names) for skill in skills)
     found = [replace(skill, scores=kept) for skill, kept in zip(skills, theirs, strict=True) if kept]
     left_out = [
-        f"the best {len(best)} of {len(everybody)} models" if len(everybody) > len(best) else "",
+        f"the best {len(best)} of {len(entries)} models" if len(entries) > len(best) else "",
         f"the {_MOST_SKILLS} most frequent of {len(found)} skills" if len(found) > _MOST_SKILLS else "",
     ]
     if found:
