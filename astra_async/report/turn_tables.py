@@ -31,11 +31,11 @@ TEXT = (
     "After an answer that did not pass all tests, the model received feedback on the failures and"
     " answered again. The paper's scores and all other tables of this report use first answers only."
 )
-_STANDS = (
+_RESULT_NOTE = (
     "The result after a turn is the result of the sample's files at that time. An unusable answer changes no"
     " files. A sample that has ended keeps its result. The intervals are for new problems like these."
 )
-_EQUAL_BUDGET = (
+_BUDGET_NOTE = (
     "Both sides have the same number of requests: r turns after the first answer, or r more first"
     " answers. Both"
     " stop as soon as an answer passes all tests. pass@(r+1) is an unbiased estimate and needs more than r"
@@ -43,7 +43,7 @@ _EQUAL_BUDGET = (
     " dollars. Holm's adjustment covers all rows of a format."
 )
 _TURN = Column("turn", "Turn", "count", help="0: the first answer")
-_FURTHER = (
+_COST_NOTE = (
     "Further solves are samples solved after turn 0. Tokens, cost and time include the samples that were not"
     " solved. The blind columns are expected values: up to r more first answers for each sample, until one"
     " passes all tests, at the cost of the first answers."
@@ -79,8 +79,10 @@ def by_turn(found: Sequence[Courses]) -> Table:
         Column("known", "Samples", "count", help="with a known result after this turn"),
         Column("missing", "Missing", "count", help="a turn up to this one has no result"),
     )
-    items = starmap(_standing, _places(found, 0))
-    return Table.of("turns", "Score and solved by turn", columns, items, notes=(_STANDS,), provisional=True)
+    items = starmap(_turn_row, _places(found, 0))
+    return Table.of(
+        "turns", "Score and solved by turn", columns, items, notes=(_RESULT_NOTE,), provisional=True
+    )
 
 
 def gain(found: Sequence[Courses]) -> Table:
@@ -106,7 +108,7 @@ def gain(found: Sequence[Courses]) -> Table:
         for each in _concluded([place for place in places if place[0].entry.format == shared])
     )
     title = "Gain against equal budget"
-    return Table.of("turn_gain", title, columns, items, notes=(_EQUAL_BUDGET,), provisional=True)
+    return Table.of("turn_gain", title, columns, items, notes=(_BUDGET_NOTE,), provisional=True)
 
 
 def changes(found: Sequence[Courses]) -> Table:
@@ -159,7 +161,7 @@ def prices(found: Sequence[Courses]) -> Table:
     )
     items = starmap(_priced, _places(found, 1))
     title = "Cost of each further solve"
-    return Table.of("turn_costs", title, columns, items, notes=(_FURTHER,), provisional=True)
+    return Table.of("turn_costs", title, columns, items, notes=(_COST_NOTE,), provisional=True)
 
 
 def gain_by_skill(found: Sequence[Courses]) -> Table:
@@ -190,7 +192,7 @@ def _at(courses: Courses, turn: int) -> dict[str, Any]:
     return courses.entry.cells | {"turn": turn, "complete": courses.complete(turn)}
 
 
-def _standing(courses: Courses, turn: int) -> dict[str, Any]:
+def _turn_row(courses: Courses, turn: int) -> dict[str, Any]:
     entry, scores, solved = courses.entry, courses.scores(turn), courses.solved(turn)
     begun = ~np.isnan(scores)
     known = sum(course.known(turn) for course in courses.all)
