@@ -73,7 +73,7 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         most_rows=MOST_ROWS,
         folded=_FOLDED,
         facts=_facts(report),
-        standing=_standing(report.leaderboard),
+        standing=_leaderboard_rows(report.leaderboard),
         data_files=report.files(),
     )
 
@@ -122,7 +122,7 @@ def _facts(report: Report) -> list[str]:
     ]
 
 
-def _standing(wide: Table) -> list[dict[str, Any]]:
+def _leaderboard_rows(wide: Table) -> list[dict[str, Any]]:
     """Return the rows of the first table, with the positions of their bars in % of the bar's width."""
     several = len(set(wide.column("format"))) > 1
     rows = []
