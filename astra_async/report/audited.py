@@ -98,7 +98,7 @@ def read_audit(directory: Path) -> Mapping[SolutionKey, AuditLine]:
 
 _TAMPERED = FAILURES.index("tampered")  # in run directories of older versions
 _LEADING_DIGITS = 15  # hex digits of a solution's hash in a packed row
-OLD = "an older version recorded this sample as tampered; its raw score is unknown"
+OLD_VERSION = "an older version recorded this sample as tampered; its raw score is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ def sensitivity(entry: Entry) -> str:
     )
 
 
-def line_of(run: Run, rows: NDArray[np.void]) -> list[AuditLine | None]:
+def audit_lines(run: Run, rows: NDArray[np.void]) -> list[AuditLine | None]:
     """Return the audit line of each row of a run."""
     lines = {_packed(key): line for key, line in read_audit(run.directory).items()}
     keys = zip(rows["problem"].tolist(), rows["solution"].tolist(), strict=True)
@@ -187,7 +187,7 @@ def _packed(key: SolutionKey) -> tuple[str, int]:
 
 def _per_problem(run: Run, rows: NDArray[np.void]) -> tuple[Floats, Floats, Floats, Floats]:
     """Return per problem: audited samples, flagged samples, sum of unflagged scores, unflagged samples."""
-    outcomes = [line.outcome if line else "" for line in line_of(run, rows)]
+    outcomes = [line.outcome if line else "" for line in audit_lines(run, rows)]
     flagged = np.array([each == "flagged" for each in outcomes], dtype=bool) | (rows["failure"] == _TAMPERED)
     seen = np.array([each == "clean" for each in outcomes], dtype=bool) | flagged
     scores = np.where(flagged, 0.0, rows["passed"] / rows["total"])
@@ -202,10 +202,10 @@ def _evidence(entries: Sequence[Entry]) -> Sequence[dict[str, object]]:
     found: list[dict[str, object]] = []
     for entry in entries:
         for run, rows in entry.rows_by_run():
-            for row, line in zip(rows, line_of(run, rows), strict=True):
+            for row, line in zip(rows, audit_lines(run, rows), strict=True):
                 who = {**entry.cells, "problem": run.problems[row["problem"]], "sample": int(row["sample"])}
                 if row["failure"] == _TAMPERED:
-                    found.append({**who, "test": OLD, "place": "", "before": "", "after": ""})
+                    found.append({**who, "test": OLD_VERSION, "place": "", "before": "", "after": ""})
                 for each in line.flagged if line and line.outcome == "flagged" else ():
                     place = {"test": each.test, "place": f"{each.path}:{each.line}"}
                     found.append({**who, **place, "before": each.before.strip(), "after": each.after.strip()})
