@@ -135,12 +135,18 @@ def handling(entries: Sequence[Entry]) -> Table:
     columns = (
         *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", of=lambda entry: entry.summary.valid),
-        Column("repaired", "Repaired answers", "count", of=_marked("repairs")),
-        Column("repairs", "Repairs", of=_listed("repairs")),
+        Column("repaired", "Repaired answers", "count", of=_count_nonzero("repairs")),
+        Column("repairs", "Repairs", of=_text_counts("repairs")),
         Column("strict_score", "Strict score %", "percent", help=strict, of=_strict_score),
-        Column("dropped", "With dropped changes", "count", help="to protected files", of=_marked("dropped")),
-        Column("suspected", "Suspicious", "count", of=_marked("suspicions")),
-        Column("suspicions", "Suspicions", of=_listed("suspicions")),
+        Column(
+            "dropped",
+            "With dropped changes",
+            "count",
+            help="to protected files",
+            of=_count_nonzero("dropped"),
+        ),
+        Column("suspected", "Suspicious", "count", of=_count_nonzero("suspicions")),
+        Column("suspicions", "Suspicions", of=_text_counts("suspicions")),
     )
     begun = (entry for entry in entries if entry.summary.valid)
     title = "Repaired answers, dropped changes and suspicious samples"
@@ -289,12 +295,12 @@ def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[dict[str, Cell
             yield entry.cells | {"problem_id": name, "sample": sample, "kind": kind, "detail": detail}
 
 
-def _marked(name: str) -> Callable[[Entry], int]:
+def _count_nonzero(name: str) -> Callable[[Entry], int]:
     """Return a function that counts the samples with a nonzero value of a field."""
     return lambda entry: int(np.count_nonzero(entry.rows()[name]))
 
 
-def _listed(name: str) -> Callable[[Entry], str]:
+def _text_counts(name: str) -> Callable[[Entry], str]:
     """Return a function that lists a field's texts with their counts, the most frequent first."""
 
     def of(entry: Entry) -> str:
