@@ -17,15 +17,7 @@ import numpy as np
 from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.run_settings import families_of
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table, shown, visible
-from astra_async.stats.sequential import (
-    RULE,
-    Schedule,
-    SequentialOutcome,
-    Series,
-    can_detect,
-    decide,
-    precise,
-)
+from astra_async.stats.sequential import RULE, Schedule, SequentialOutcome, Series, can_find, decide, precise
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
@@ -268,9 +260,9 @@ def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
 def too_few_problems(schedule: Schedule, problems: Mapping[str, Mapping[str, Any]], pairs: int) -> str:
     """Return a warning if no look can find a difference with these problems of run.json; otherwise ""."""
     families = len({info.get("family") or ("problem", name) for name, info in problems.items()})
-    if not pairs or can_detect(schedule, families, pairs):
+    if not pairs or can_find(schedule, families, pairs):
         return ""
-    enough = next((n for n in range(families, _MOST_PROBLEMS) if can_detect(schedule, n, pairs)), None)
+    enough = next((n for n in range(families, _MOST_PROBLEMS) if can_find(schedule, n, pairs)), None)
     kind = "families of problems" if families < len(problems) else "problems"
     remedy = f"use at least {enough} {kind}" if enough else "compare fewer models at once"
     return f"warning: with {families} {kind} no look can find a difference between models; {remedy}"

@@ -125,7 +125,7 @@ def leaderboard(
 ) -> Table:
     """Return the wide table of leaderboard.csv: highest mean score first, incomplete entries last.
 
-    `compared` has the concluded pairs of these entries and `looks` the result of `deciding.interim_conclusions`; the
+    `compared` has the concluded pairs of these entries, and `looks` the result of `interim_conclusions`; the
     column `against_best` is filled from both. The functions below select columns for the tables that people
     read. An incomplete entry has the numbers of its valid samples over the problems begun; its `complete` is
     false, and the numbers are shown with a tilde.

@@ -215,7 +215,7 @@ def by_format(found: Found) -> Found:
     return sorted(found, key=lambda each: formats.index(each[0].format))
 
 
-def as_inconclusive(concluded: Concluded) -> Concluded:
+def undecided(concluded: Concluded) -> Concluded:
     """Return the comparison as inconclusive, because missing samples could change the conclusion."""
     if concluded.conclusion == "inconclusive":
         return concluded
@@ -237,9 +237,7 @@ def _concluded(family: Sequence[Pair], metric: Metric) -> list[Concluded]:
         worst.append(low)
         best.append(high)
     return [
-        concluded
-        if {low.conclusion, high.conclusion} == {concluded.conclusion}
-        else as_inconclusive(concluded)
+        concluded if {low.conclusion, high.conclusion} == {concluded.conclusion} else undecided(concluded)
         for concluded, low, high in zip(found, conclude(worst), conclude(best), strict=True)
     ]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
 from astra_async.report.paired_table import verdict_text
-from astra_async.report.pairwise import Values, as_inconclusive, compared, conclude
+from astra_async.report.pairwise import Values, undecided, compared, conclude
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
 
@@ -220,7 +220,7 @@ def _concluded(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses,
         values.append(Values("pass_at_1", solved[both], blind[both], courses.entry.families_of(both)))
     found = conclude(list(map(compared, values)))
     for (courses, turn), concluded in zip(places, found, strict=True):
-        yield courses, turn, concluded if courses.complete(turn) else as_inconclusive(concluded)
+        yield courses, turn, concluded if courses.complete(turn) else undecided(concluded)
 
 
 def _gained(courses: Courses, turn: int, concluded: Concluded) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from astra_async.report.deciding import (
     recorded,
     schedule_in,
     status_line,
+    too_few_problems,
 )
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run

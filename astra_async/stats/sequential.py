@@ -150,7 +150,7 @@ def states_of(schedule: Schedule, pairs: Sequence[Series]) -> list[list[State]]:
     return found
 
 
-def can_detect(schedule: Schedule, families: int, pairs: int) -> bool:
+def can_find(schedule: Schedule, families: int, pairs: int) -> bool:
     """Return True if the last look can find a difference in one of `pairs` pairs for any scores.
 
     This needs enough alpha for at least one flip to cross.

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from astra_async.stats.intervals import drawn as units_of
+from astra_async.stats.intervals import bootstrap_units as units_of
 from astra_async.stats.intervals import probability_below
 from astra_async.stats.sequential import FLIPS, Schedule, Series, schedule_of, signs, states_of
 

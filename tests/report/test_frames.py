@@ -186,7 +186,7 @@ def test_two_runs_are_compared(directory: Path, tmp_path: Path) -> None:
 def test_an_unknown_table_a_directory_that_is_none_and_no_directory_are_told_in_one_line(
     run: Loaded, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="no table 'leader'; there are: leaderboard"):
+    with pytest.raises(UsageError, match="no table 'leader'; use one of: leaderboard"):
         run.table("leader")
     with pytest.raises(UsageError):
         astra_async.load(tmp_path)
