@@ -36,7 +36,7 @@ class Lengths:
 
 
 def lengths_of(entries: Sequence[Entry]) -> list[Lengths]:
-    """Return the lengths of each entry; if there are several entries, their mean comes first."""
+    """Return the mean lengths of each entry, preceded by the mean over all entries if there are several."""
     each = [_of_entry(entry) for entry in entries]
     return [*_mean_of(each), *each] if len(each) > 1 else each
 

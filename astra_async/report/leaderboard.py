@@ -223,7 +223,7 @@ def curves(entries: Sequence[Entry]) -> Table:
     """Return pass@m and pass^m for m from 1 to the smallest number of samples of a begun problem."""
     columns = (
         *ENTRY_COLUMNS,
-        Column("m", "m", "count", help="samples"),
+        Column("m", "m", "count", help="number of samples drawn"),
         Column("pass_at", "Pass@m %", "percent", help="at least one of m samples passes all tests"),
         Column("pass_hat", "Pass^m %", "percent", help="all m samples pass all tests"),
     )

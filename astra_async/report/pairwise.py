@@ -259,7 +259,7 @@ def _common_values(metric: Metric, a: Entry, b: Entry) -> Values:
 
 
 def _worst_values(metric: Metric, a: Entry, b: Entry) -> Values:
-    """Return the values if all missing samples failed for A and passed for B; no values for SDs."""
+    """Return the values if all missing samples failed for A and passed for B; empty arrays for SDs."""
     if metric == "sd":
         return Values(metric, a.sds[:0], b.sds[:0])
     (here, there), of = common_places(a, b, planned=True), _ARRAYS[metric]

@@ -16,7 +16,7 @@ import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
 from astra_async.report.paired_table import verdict_text
-from astra_async.report.pairwise import Values, undecided, compared, conclude
+from astra_async.report.pairwise import Values, compared, conclude, undecided
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
 
