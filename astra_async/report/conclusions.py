@@ -67,8 +67,8 @@ def paired_sentence(pair: Pair, concluded: Mapping[Metric, Concluded]) -> str:
         _cost(entries, names),
         _consistency(concluded["sd"], names, turned=turned),
     ]
-    text = _where(pair) + " ".join(filter(None, sentences))
-    return visible(text if pair.complete else SO_FAR + text)
+    where, text = _where(pair), " ".join(filter(None, sentences))
+    return visible(where.capitalize() + text if pair.complete else SO_FAR + where + text)
 
 
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _where(pair: Pair) -> str:
     common = len((ours & theirs) - changed_problems(pair.a, pair.b).keys())
     if common in (0, len(ours | theirs)):
         return ""
-    return f"On the {common} {'problem' if common == 1 else 'problems'} that both have, "
+    return f"on the {common} {'problem' if common == 1 else 'problems'} that both have, "
 
 
 def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
@@ -185,7 +185,7 @@ def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
     low, high = found.interval
     of = ", over the samples with a known cost" if found.is_partial else ""
     prices = f"{_price(first, found.ours)} a sample against {_price(second, found.theirs)}{of}"
-    ratio = f"ratio {found.ratio:.2g}, 95 % interval [{low:.2g}, {high:.2g}]"
+    ratio = f"ratio {found.ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}]"
     if math.exp(-_ALIKE) < low and high < math.exp(_ALIKE):
         claim = f"{name} and {other} cost the same within 5 %"
     elif low <= 1 <= high:

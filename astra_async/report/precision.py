@@ -121,7 +121,7 @@ def _samples(needed: Floats) -> str:
             f"no number of samples is sufficient by the best estimate; the 95 % range begins at {low:,.0f}"
             " samples of each problem"
         )
-    most = "without an upper limit" if math.isinf(high) else f"to {high:,.0f}"
+    most = "or more" if math.isinf(high) else f"to {high:,.0f}"
     number = f"about {about:,.0f} {'sample of each is' if about == 1 else 'samples of each are'}"
     return f"{number} needed (95 % range {low:,.0f} {most})"
 

@@ -119,6 +119,15 @@ def test_a_single_model_without_an_interval_has_the_plainest_sentence(tmp_path: 
     assert "interval" not in text
 
 
+def test_models_with_other_problems_and_missing_samples_have_the_longest_sentence(tmp_path: Path) -> None:
+    missing = frozenset({("b", "xml", "p00", 0)})
+    one = Made(skill={"a": 0.9}, problems=made_problems(12), samples=4)
+    two = Made(skill={"b": 0.2}, problems=made_problems(8), samples=4, leave_out=missing)
+    runs = [write_run(tmp_path / "one", one), write_run(tmp_path / "two", two)]
+    (text,) = build_report(runs).conclusions
+    assert text.startswith("So far, with samples missing: on the 8 problems that both have, a ")
+
+
 def test_a_model_with_missing_samples_is_marked_before_its_sentence(tmp_path: Path) -> None:
     made = Made(
         skill={"m": 0.7}, problems=made_problems(8), leave_out=frozenset({("m", "xml", "p00", 0)}), samples=2
