@@ -52,7 +52,7 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
         ("run --out x --model simulated/nobody", 2, "unknown simulated model; choose one of steady, erratic"),
         ("run --out x --model simulated/steady --column id=qid", 2, "--column needs a problems CSV"),
         ("run --out x --model simulated/steady --projects p", 2, "--projects needs a problems CSV"),
-        ("report .", 2, "no run.json there"),
+        ("report .", 2, "no run.json"),
         ("show . m p 0", 2, ".: no run.json there"),
         ("regrade .", 2, "is not a run directory"),
         ("problems --problems no.csv", 2, "no.csv: cannot be read"),
