@@ -1,15 +1,17 @@
-"""T and the names that count, learned before a problem's first grading and kept.
+"""Determine the expected tests of a problem (their number is T) before its first grading, and store them.
 
-From the CSV where it names tests, else from one run of the reference, else of the untouched project;
-never from a candidate's run: a crashed suite reports nothing, and must score 0 of T.
-The CSV's names are checked against such a run too, so that a typing mistake is no silent zero. Only
-where there is no reference and nothing of them loads in the untouched project (tests that name classes which
-the answer has to write) are they taken as they are, and marked as not checked.
+The names come from the CSV if it lists tests, else from one run of the reference solution, else from a run of
+the unchanged project. They never come from a candidate's run: a crashed suite reports nothing and must score
+0 of T.
 
-Names are learned from a run whose report tells of all its tests alone: one of whose suites did not load would
-make T too small, and an answer that fails the tests in it perfect.
+Names from the CSV are also checked against such a run, so that a typing mistake does not silently score zero.
+They are used unchecked, and marked as provisional, only if there is no reference and the unchanged project
+loads none of them (tests that name classes which the answer must write).
 
-The untouched project's own score is learned when it is first asked for, and kept beside them.
+Names are learned only from a run that reports all its tests. If a suite did not load, T would be too small,
+and an answer that fails the tests in that suite would score full marks.
+
+The unchanged project's own score is measured on first use and stored with the names.
 """
 
 from __future__ import annotations
@@ -45,17 +47,18 @@ if TYPE_CHECKING:
     from astra_async.types import Changed, Limits, Sandbox, Verdict
 
 Source = Literal["csv", "reference", "project"]
-_VERSION = 4  # of what a stored expectation means; part of its key
+_VERSION = 4  # version of the stored format, part of the key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The tests that count for a problem, and where they were learned.
+    """Expected tests of a problem, and their source.
 
-    `untouched` is how many of them the untouched project passes; None until somebody wants to know.
-    `untouched_tests` names these, as often as they passed; empty where only their number was kept.
-    `provisional` says why no complete run confirms them. It is empty if a reference passed every
-    reported test and the command exited with 0.
+    `untouched` is the number of expected tests that the unchanged project passes, None if not measured yet.
+    `untouched_tests` names these tests, once for each pass; empty if only the number is stored.
+
+    `provisional` is the reason why no complete run confirms the tests. It is empty if a reference passed
+    every reported test and the command exited with 0.
     """
 
     source: Source
@@ -65,18 +68,18 @@ class Expected:
     tests: tuple[ExpectedTest, ...]
 
     def seen_untouched(self, tested: Tested) -> Expected:
-        """With what a run of the untouched project passed."""
+        """Return a copy with the tests that a run of the unchanged project passed."""
         verdict, _, _ = verdict_on(tested, self.tests)
         names = tuple(test.name for test in verdict.tests if test.outcome == "passed")
         return replace(self, untouched=verdict.passed, untouched_tests=names)
 
 
 class Expectations:
-    """Learns each problem's expected tests once; keeps them in `expected.json` and in the cache.
+    """Determines each problem's expected tests once; stores them in `expected.json` and in the cache.
 
     Attributes:
-        learning: problems whose tests are being learned, with the beginning on the monotonic clock.
-        contradicted: problems of which a graded sample contradicts the expected tests, with the reason.
+        learning: problems whose tests are being determined, with the start on the monotonic clock.
+        contradicted: problems whose expected tests a graded sample contradicts, with the reason.
     """
 
     def __init__(
@@ -97,12 +100,12 @@ class Expectations:
         self._failed: dict[str, ExpectationError] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._writing = asyncio.Lock()
-        self.learning: dict[str, float] = {}  # since when, on the monotonic clock
+        self.learning: dict[str, float] = {}  # start on the monotonic clock
         self.contradicted: dict[str, str] = {}
         self._stored = read_kept(path) or {}
 
     async def of(self, prepared: Prepared, image: str) -> Expected:
-        """The problem's expected tests. Raises ExpectationError (remembered) or SandboxError."""
+        """Return the problem's expected tests. Raises ExpectationError (cached) or SandboxError."""
         problem_id = prepared.problem.id
         async with self._locks.setdefault(problem_id, asyncio.Lock()):
             if problem_id in self._failed:
@@ -120,11 +123,11 @@ class Expectations:
 
     @property
     def provisional(self) -> dict[str, str]:
-        """Problems whose expected tests no complete run confirms, with the reason."""
+        """Problems whose expected tests are not confirmed by a complete run, with the reason."""
         return {name: each.provisional for name, each in self._known.items() if each.provisional}
 
     def contradiction(self, problem_id: str, tested: Tested, verdict: Verdict) -> str:
-        """Return how a sample contradicts the expected tests, the first time for a problem; else ""."""
+        """Return how a sample contradicts the expected tests, once for each problem; else ""."""
         if problem_id in self.contradicted:
             return ""
         why, exit_code = "", tested.execution.exit_code
@@ -138,15 +141,19 @@ class Expectations:
 
     @property
     def decided(self) -> int:
-        """Problems of which it is known now which tests count, or that it cannot be learned."""
+        """Number of problems whose expected tests are determined, or cannot be."""
         return len(self._known) + len(self._failed)
 
     async def fitted(self, prepared: Prepared, image: str) -> Prepared:
-        """The problem with rules that know what its image holds. Raises SandboxError."""
+        """Return the problem with rules that know the modules in its image. Raises SandboxError."""
         return await self._installed.fitted(prepared, image) if self._installed else prepared
 
     async def untouched(self, prepared: Prepared, image: str) -> int:
-        """How many tests the untouched project passes. Raises ExpectationError or SandboxError."""
+        """Return the number of tests that the unchanged project passes.
+
+        Raises:
+            ExpectationError, SandboxError: the number cannot be determined.
+        """
         expected = await self.of(prepared, image)
         problem_id = prepared.problem.id
         async with self._locks[problem_id]:
@@ -172,12 +179,12 @@ class Expectations:
         return expected
 
     def _shown(self, problem_id: str, tested: Tested) -> str:
-        """The lines that tell, and where the whole output lies."""
+        """Return the relevant output lines and the path of the full output."""
         output = tested.execution.output
         path = self._cache.parent / "outputs" / f"{quote(problem_id, safe='')}.tests.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(output, encoding="utf-8", errors="replace")
-        return f"Its output (whole in {path}):\n{telling(output) or '(none)'}"
+        return f"Output (full text in {path}):\n{telling(output) or '(none)'}"
 
     async def _learn(self, prepared: Prepared, image: str) -> Expected:
         changed = await self._reference_changes(prepared, image)
@@ -194,12 +201,12 @@ class Expectations:
             return Expected(tests=named, source="csv", untouched=0, provisional=_NOT_LOADED)
         if trouble := _trouble(tested, named):
             if reference is not None:
-                trouble = f"{trouble}, and with its reference {_trouble(reference, named)}"
+                trouble = f"{trouble}, and with the reference {_trouble(reference, named)}"
             remedy = how_to_report(prepared.policy.tools.commands, tested.execution.output)
             raise ExpectationError(
-                f"its own tests {trouble}; {remedy + '; ' if remedy and not tested.report.cases else ''}"
-                "check test_command, result_files, limits and the image, give a"
-                " reference that lets all tests run, or name them in a column `tests`."
+                f"its tests {trouble}; {remedy + '; ' if remedy and not tested.report.cases else ''}"
+                "check test_command, result_files, limits and the image, give a reference with which all"
+                " tests run, or list the tests in a column `tests`."
                 f" {self._shown(prepared.problem.id, tested)}",
                 problem_id=prepared.problem.id,
             )
@@ -219,7 +226,7 @@ class Expectations:
         listed = await run_tests(self._sandbox, prepared, image, changed, self._limits, command=command)
         tests = list(dict.fromkeys(read(listed.execution.stdout)))
         if missing := not_reported(tests, tested.report.cases):
-            why = f"its test runner lists {len(missing)} tests that its run did not report: {some(missing)}"
+            why = f"the test runner lists {len(missing)} tests that the run did not report: {some(missing)}"
             return "; ".join(filter(None, [why, found.provisional]))
         named = [TestCase(name=test.name, outcome="passed") for test in prepared.problem.tests]
         is_confirmed = len(tests) == len(named) and not not_reported(tests, named)
@@ -235,8 +242,8 @@ class Expectations:
         )
         if not tests:
             raise ExpectationError(
-                "every test that its own tests report was skipped or is a failed"
-                " set-up; correct the project, or name the tests in a column `tests`",
+                "every reported test was skipped or is a failed set-up; correct the project, or list the"
+                " tests in a column `tests`",
                 problem_id=problem.id,
             )
         doubt = _NO_REFERENCE if source == "project" else _doubt(tested, tests)
@@ -244,16 +251,17 @@ class Expectations:
         return found.seen_untouched(tested) if source == "project" else found
 
     async def _reference_changes(self, prepared: Prepared, image: str) -> Changed | None:
-        """None where there is no reference, or nothing of it may be applied."""
+        """Return the reference's files; None if there is no reference or no applicable file."""
         if prepared.reference is None:
             return None
         integrated = (await self.fitted(prepared, image)).integrated_reference()
         return integrated.files if integrated else None
 
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
-        """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
+        """Store the expected tests in a thread, one problem at a time: syncing to disk is slow."""
         tests = [test.record() for test in expected.tests]
-        record = orjson.loads(orjson.dumps({"key": key, **asdict(expected), "tests": tests}))  # as it is read
+        # Encoded and decoded, so that it equals a record that was read from disk.
+        record = orjson.loads(orjson.dumps({"key": key, **asdict(expected), "tests": tests}))
         async with self._writing:
             self._cache.mkdir(parents=True, exist_ok=True)
             cached = self._cache / f"{key}.json"
@@ -293,8 +301,8 @@ def _decoded(record: Mapping[str, Any]) -> Expected:
     )
 
 
-_NO_REFERENCE = "no run of a reference confirms the expected tests; give a reference"
-_NOT_LOADED = "the untouched project loads none of the tests in the CSV; give a reference"
+_NO_REFERENCE = "the expected tests are not confirmed by a reference; give a reference"
+_NOT_LOADED = "the unchanged project loads none of the tests in the CSV; give a reference"
 
 
 def _doubt(tested: Tested, tests: Sequence[ExpectedTest]) -> str:
@@ -303,32 +311,32 @@ def _doubt(tested: Tested, tests: Sequence[ExpectedTest]) -> str:
     failed = sum(case.outcome in {"failed", "error"} for case in tested.report.cases)
     if verdict.passed < verdict.total:
         return (
-            f"its reference passes {verdict.passed} of {verdict.total} expected tests; correct the reference"
+            f"the reference passes {verdict.passed} of {verdict.total} expected tests; correct the reference"
         )
     if failed:
-        return f"its reference fails {failed} reported tests; correct the reference"
+        return f"the reference fails {failed} reported tests; correct the reference"
     if tested.execution.exit_code:
         return (
-            f"the test command exits with {tested.execution.exit_code} for its reference; correct the command"
+            f"the test command exits with {tested.execution.exit_code} for the reference; correct the command"
         )
     return ""
 
 
 def _nothing_loads(tested: Tested, named: Sequence[ExpectedTest]) -> bool:
-    """Whether none of the named tests was reported because code did not build, or suites did not load."""
+    """Return True if no named test was reported because code did not build or suites did not load."""
     failed = cut_short(tested.execution) is None and any(map(hides_tests, tested.report.cases))
     return not_built(tested) or (failed and mismatch(tested.report, named) is not None)
 
 
 def _trouble(tested: Tested, named: Sequence[ExpectedTest]) -> str:
-    """Why nothing can be learned from the run, or the named tests not be checked by it; empty if they can."""
+    """Return why no names can be learned or checked with this run; "" if they can."""
     execution = tested.execution
     if execution.timed_out:
-        return f"did not end within {execution.duration_s:.0f} s"
+        return f"did not finish within {execution.duration_s:.0f} s"
     if cut_short(execution):
         return f"hit the container's {execution.failed_limit or 'memory'} limit"
     if not tested.report.cases:
         reason = "; ".join(tested.report.problems) or "no result file"
-        return f"report nothing (exit code {execution.exit_code}; {reason})"
+        return f"report no cases (exit code {execution.exit_code}; {reason})"
     missing = () if named else untold(tested)
-    return f"do not all report, so that T would be too small ({'; '.join(missing)})" if missing else ""
+    return f"are not all reported, so T would be too small ({'; '.join(missing)})" if missing else ""
