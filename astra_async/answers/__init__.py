@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from astra_async.answers.contents import repaired
 from astra_async.answers.json_answer import OBJECT_START, may_hold_json, read_json, slow_repair
 from astra_async.answers.reading import EXACT, read_agents_files
-from astra_async.answers.reasoning import ends_of_reasoning, is_on_its_own, without_reasoning
+from astra_async.answers.reasoning import ends_of_reasoning, fills_its_line, without_reasoning
 from astra_async.answers.xml_answer import read_xml
 from astra_async.answers.xml_search import FILE_HEAD
 from astra_async.surrogates import without_surrogates
@@ -122,7 +122,7 @@ def parse_leniently(text: str, fmt: Format, finish_reason: FinishReason) -> Solu
     strict = _parse(text, fmt, finish_reason)
     if strict is not None:
         return strict
-    answer = _understood(text, fmt, finish_reason)
+    answer = _parsed_answer(text, fmt, finish_reason)
     found = slow_repair(answer.text) if len(answer.text) <= MAX_SLOW_CHARACTERS else None
     if found is not None:
         other = ("other_format",) if fmt == "xml" else ()
@@ -165,7 +165,7 @@ class _Answer:
 
 
 def _parse(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
-    answer = _understood(text, fmt, finish_reason)
+    answer = _parsed_answer(text, fmt, finish_reason)
     reading, repairs = answer.reading, answer.repairs
     if finish_reason == "length" and (reading is None or not reading.closed):
         reason = "the answer was cut by its length limit before its end"
@@ -181,7 +181,7 @@ def _parse(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Un
     return Unusable(failure="format_error", reason=reason, repairs=repairs)
 
 
-def _understood(text: str, fmt: Format, finish_reason: FinishReason) -> _Answer:
+def _parsed_answer(text: str, fmt: Format, finish_reason: FinishReason) -> _Answer:
     """Remove transport marks and reasoning, then parse the answer.
 
     A server may cut off the mark that opens reasoning, so that only the closing mark is left. The text before
@@ -196,7 +196,7 @@ def _understood(text: str, fmt: Format, finish_reason: FinishReason) -> _Answer:
         if answer.is_open or (end := next(ends, None)) is None:
             break
         rest, _ = _answer(answer.text[end.end() :], fmt)
-        was_cut = finish_reason == "length" and is_on_its_own(end)
+        was_cut = finish_reason == "length" and fills_its_line(end)
         if rest.reading is None and not rest.is_open and not was_cut:
             break
         answer, was_removed = rest, True

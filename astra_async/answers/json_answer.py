@@ -22,8 +22,8 @@ from typing import Any
 import orjson
 
 from astra_async.answers.json_places import BLANKS, read_by_places, repaired_json
-from astra_async.answers.json_shapes import begins_an_answer, is_path, shape
-from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
+from astra_async.answers.json_shapes import begins_an_answer, collect_files, is_path
+from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surrounding_repairs
 
 # The start of a possible answer: an object, or a list of objects.
 OBJECT_START = re.compile(rf"\{{{BLANKS}[\"']|\[\s{{0,200}}\{{\s{{0,200}}[\"']")
@@ -54,7 +54,7 @@ def read_json(text: str) -> Reading | None:
     except orjson.JSONDecodeError:
         return _merged(text, _parts(text)) or _read_last_block(text)
     found = Reading(certainty=EXACT, spans=[(0, len(text))])
-    _shape(whole, text, found)
+    _collect_with_duplicates(whole, text, found)
     found.strict.update(found.files)
     return found if found.files else None
 
@@ -86,18 +86,18 @@ def slow_repair(text: str) -> Reading | None:
 
     The time is quadratic on hostile input, so callers need a size limit and a deadline.
     """
-    parts = _standing(_parts(text))
+    parts = _outside_sentences(_parts(text))
     if parts and parts[-1].found is None:
         broken = parts.pop()
-        found = _guessed(text[broken.start :])
+        found = _parsed_with_json_repair(text[broken.start :])
         return _merged(text, [*parts, replace(broken, found=found)] if found else parts)
     blocks = [block.end() for block in _NEW_BLOCK.finditer(text) if _LOOSE_START.match(text, block.end())]
     first = _LOOSE_START.search(text)
     starts = [*reversed(blocks[-2:]), *([first.start()] if first else [])]
-    return next(filter(None, (_guessed(text[start:]) for start in starts)), None)
+    return next(filter(None, (_parsed_with_json_repair(text[start:]) for start in starts)), None)
 
 
-def _guessed(text: str) -> Reading | None:
+def _parsed_with_json_repair(text: str) -> Reading | None:
     """Parse the object at the start of the text with json-repair.
 
     json-repair guesses, and a wrong guess silently loses code. A result whose files hold less than nine
@@ -113,14 +113,14 @@ def _guessed(text: str) -> Reading | None:
     except (ValueError, RecursionError):
         return None
     found = Reading()
-    shape(value, found)
+    collect_files(value, found)
     found.note("json_repair")
     kept = len(_WORD.findall(json.dumps(found.files, ensure_ascii=False)))
     return found if found.files and kept >= 0.9 * len(_WORD.findall(region)) else None
 
 
-def _shape(value: Any, source: str, found: Reading) -> None:
-    shape(value, found)
+def _collect_with_duplicates(value: Any, source: str, found: Reading) -> None:
+    collect_files(value, found)
     if "duplicate_path" not in found.repairs and _has_duplicate_keys(source, found):
         found.note("duplicate_path")
 
@@ -158,7 +158,7 @@ class _Part:
     found: Reading | None
 
     @property
-    def stands(self) -> bool:
+    def is_separate(self) -> bool:
         """True if the object begins or ends its line, so it is not part of a sentence."""
         return self.begins_line or self.ends_line
 
@@ -166,11 +166,11 @@ class _Part:
     def certainty(self) -> int:
         """Confidence that this object is the answer or a part of the answer."""
         read = self.found.certainty if self.found is not None else IN_SENTENCE
-        return read if self.begins_line and self.ends_line else GUESSED if self.stands else IN_SENTENCE
+        return read if self.begins_line and self.ends_line else GUESSED if self.is_separate else IN_SENTENCE
 
 
-def _standing(parts: list[_Part]) -> list[_Part]:
-    return [part for part in parts if part.stands] or parts
+def _outside_sentences(parts: list[_Part]) -> list[_Part]:
+    return [part for part in parts if part.is_separate] or parts
 
 
 def _merged(text: str, parts: list[_Part]) -> Reading | None:
@@ -178,7 +178,7 @@ def _merged(text: str, parts: list[_Part]) -> Reading | None:
 
     If a path occurs twice, the last content wins; objects that begin their line win over `Example: {...}`.
     """
-    parts = _standing(parts)
+    parts = _outside_sentences(parts)
     if not parts:
         return None
     if parts[-1].found is None:
@@ -186,7 +186,7 @@ def _merged(text: str, parts: list[_Part]) -> Reading | None:
     merged = Reading(closed=parts[-1].found.closed, certainty=max(part.certainty for part in parts))
     parts = [part for part in parts if part.found is not None]
     merged.spans += [(part.start, part.end) for part in parts]
-    merged.note(*surroundings(text[: parts[0].start], text[parts[-1].end :]))
+    merged.note(*surrounding_repairs(text[: parts[0].start], text[parts[-1].end :]))
     for found in (part.found for part in sorted(parts, key=lambda part: part.begins_line)):
         for path, content in found.files.items() if found else ():
             merged.add(path, content)
@@ -241,7 +241,7 @@ def _decoded(text: str, begin: int) -> tuple[Reading, int]:
     value, end = _DECODER.raw_decode(text, begin)
     source = text[begin:end]
     found = Reading(certainty=EXACT)
-    _shape(value, source, found)
+    _collect_with_duplicates(value, source, found)
     try:
         orjson.loads(source)
     except orjson.JSONDecodeError:
@@ -331,7 +331,7 @@ def _read_unclosed(region: str) -> tuple[Reading, int] | None:
             continue
         found = Reading(closed=False)
         found.note(*repairs)
-        _shape(value, repaired + closing, found)
+        _collect_with_duplicates(value, repaired + closing, found)
         found.note("unclosed_root")
         return found, len(bare)
     return None

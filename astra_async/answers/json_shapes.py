@@ -64,25 +64,25 @@ def begins_an_answer(key: str, value: str | None) -> bool:
     return is_path(key) or (key.lower() in _WRAPPERS and holds_more)
 
 
-def shape(value: Any, found: Reading) -> None:
+def collect_files(value: Any, found: Reading) -> None:
     """Add every file of the parsed value to `found`."""
     if isinstance(value, str):
-        _encoded_twice(value, found, _MAX_DEPTH)
+        _add_encoded_twice(value, found, _MAX_DEPTH)
     else:
-        _walk(value, "", found, _MAX_DEPTH)
+        _add_nested(value, "", found, _MAX_DEPTH)
 
 
-def _walk(value: Any, folder: str, found: Reading, depth: int) -> None:
+def _add_nested(value: Any, folder: str, found: Reading, depth: int) -> None:
     if depth == 0:
         return
     if isinstance(value, list):
         found.note("wrapped")
         for item in value:
             if isinstance(item, dict | list):
-                _walk(item, folder, found, depth - 1)
+                _add_nested(item, folder, found, depth - 1)
     elif isinstance(value, dict) and not _add_described_file(value, folder, found):
         for key, item in value.items():
-            _entry(str(key), item, folder, found, depth)
+            _add_entry(str(key), item, folder, found, depth)
 
 
 def _add_described_file(value: dict[str, Any], folder: str, found: Reading) -> bool:
@@ -107,23 +107,23 @@ def _is_described(value: dict[str, Any], name: str, key: str) -> bool:
     return is_path(path) or (certain and 0 < len(path) <= _MAX_PATH)
 
 
-def _entry(key: str, item: Any, folder: str, found: Reading, depth: int) -> None:
+def _add_entry(key: str, item: Any, folder: str, found: Reading, depth: int) -> None:
     if isinstance(item, dict | list) and (key.lower() in _WRAPPERS and not folder):
         found.note("wrapped")
-        _walk(item, folder, found, depth - 1)
+        _add_nested(item, folder, found, depth - 1)
     elif isinstance(item, dict) and is_path(key) and _holds_content(key, item):
         found.note("wrapped")
         _add_described_file({"path": key, **item}, folder, found)
     elif isinstance(item, dict) and not _SUFFIXED.search(key):
-        _folder(key, item, folder, found, depth)
+        _add_folder(key, item, folder, found, depth)
     elif isinstance(item, list) and not is_path(key):
-        _walk(item, folder, found, depth - 1)
+        _add_nested(item, folder, found, depth - 1)
     elif is_path(key):
         content = _content(key, item, found)
         if content is not None:
             found.add(folder + key, content)
     elif isinstance(item, str) and (key.lower() in _WRAPPERS or key in _CONTENT_KEYS):
-        _encoded_twice(item, found, depth)
+        _add_encoded_twice(item, found, depth)
     else:
         found.note("ignored_key")
 
@@ -139,22 +139,22 @@ def _holds_content(path: str, item: dict[str, Any]) -> bool:
     return bool(texts) and len(item) <= len(_PATH_KEYS)
 
 
-def _folder(key: str, item: dict[str, Any], folder: str, found: Reading, depth: int) -> None:
+def _add_folder(key: str, item: dict[str, Any], folder: str, found: Reading, depth: int) -> None:
     """Add the files of an object that is a folder, or a single file under a key like `file_1`."""
     if any(isinstance(item.get(name), str) for name in _PATH_KEYS):
         found.note("wrapped")
-        _walk(item, folder, found, depth - 1)
+        _add_nested(item, folder, found, depth - 1)
         return
     found.note("nested_folders")
-    _walk(item, f"{folder}{key.rstrip('/')}/", found, depth - 1)
+    _add_nested(item, f"{folder}{key.rstrip('/')}/", found, depth - 1)
 
 
-def _encoded_twice(text: str, found: Reading, depth: int) -> None:
+def _add_encoded_twice(text: str, found: Reading, depth: int) -> None:
     value = None
     with suppress(ValueError, RecursionError):
         value = json.loads(text, strict=False)
     found.note("encoded_twice" if isinstance(value, dict | list) else "ignored_key")
-    _walk(value, "", found, depth - 1)
+    _add_nested(value, "", found, depth - 1)
 
 
 def _content(path: str, value: Any, found: Reading) -> str | None:

@@ -89,7 +89,7 @@ class Reading:
         self.repairs.update(dict.fromkeys(repairs))
 
 
-def surroundings(before: str, after: str) -> tuple[str, ...]:
+def surrounding_repairs(before: str, after: str) -> tuple[str, ...]:
     """Return the repairs for text around the answer's root: `fence`, `prose`, both or neither."""
     repairs = []
     bare_before, fences_before = _LAST_FENCE_LINE.subn("", before.rstrip())

@@ -124,7 +124,7 @@ def ends_of_reasoning(text: str) -> Iterator[re.Match[str]]:
     return heapq.merge(_END.finditer(text), _END_IN_WORDS.finditer(text), key=re.Match.start)
 
 
-def is_on_its_own(end: re.Match[str]) -> bool:
+def fills_its_line(end: re.Match[str]) -> bool:
     """Return True if the mark fills its line."""
     text = end.string
     before, after = text[: end.start()].rstrip(" \t")[-1:], text[end.end() :].lstrip(" \t")[:1]

@@ -23,8 +23,8 @@ from astra_async.answers.xml_search import (
     HEAD_IN_CDATA,
     PATH_NAMES,
     Root,
-    around,
     holds_files,
+    root_repairs,
     search_files,
     trimmed,
     without_entities,
@@ -94,7 +94,7 @@ def _read_well_formed(text: str, root: Root) -> Reading | None:
     except (etree.XMLSyntaxError, ValueError):
         return None
     found = Reading(certainty=EXACT, spans=[(root.start, root.end)])
-    found.note(*around(text, root, root.start))
+    found.note(*root_repairs(text, root, root.start))
     return found if _collect(tree, found) and found.files else None
 
 

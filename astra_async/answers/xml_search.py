@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
+from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surrounding_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +84,7 @@ def first_element(text: str, start: int) -> int:
 def search_files(text: str, root: Root | None, first_file: int) -> Reading | None:
     """Return the files from the first file element on, or None if no element has a path."""
     found = Reading()
-    found.note(*around(text, root, first_file), "not_well_formed")
+    found.note(*root_repairs(text, root, first_file), "not_well_formed")
     marks = _Marks.of(text, root)
     with_sentences = not holds_files(text, first_file)
     position = first_file
@@ -101,13 +101,13 @@ def search_files(text: str, root: Root | None, first_file: int) -> Reading | Non
     return found
 
 
-def around(text: str, root: Root | None, first_file: int) -> tuple[str, ...]:
+def root_repairs(text: str, root: Root | None, first_file: int) -> tuple[str, ...]:
     """Return the repairs for text around the files (fence, prose) and for an unusual or missing root."""
     before = text[: root.start if root else first_file]
     after = text[root.end :] if root is not None and root.end >= 0 else ""
     name = "no_root" if root is None else "other_root"
     named = () if root is not None and root.name == "solution" else (name,)
-    return (*surroundings(TAG.sub("", before), TAG.sub("", after)), *named)
+    return (*surrounding_repairs(TAG.sub("", before), TAG.sub("", after)), *named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _heads_in_cdata(text: str) -> list[int]:
     section does not.
     """
     ends = [match.start() for match in re.finditer(r"]]>", text)]
-    heads = ((match.start(), _from(ends, match.end())) for match in HEAD_IN_CDATA.finditer(text))
+    heads = ((match.start(), _first_at_or_after(ends, match.end())) for match in HEAD_IN_CDATA.finditer(text))
     return [head for head, end in heads if not text.startswith("]]]]><![CDATA[>", max(0, end - 2))]
 
 
@@ -213,9 +213,9 @@ def _body(text: str, start: int, spelling: tuple[str, str], marks: _Marks) -> _B
     in_cdata = section is not None
     start = section.end() if section else start
     ends = marks.content_ends.get(wrapper, []) if wrapper else marks.file_ends.get(element, [])
-    end = _from(marks.cdata_ends if in_cdata else ends, start)
+    end = _first_at_or_after(marks.cdata_ends if in_cdata else ends, start)
     heads = marks.heads_in_cdata if in_cdata and end >= 0 else marks.next_heads.get(element, [])
-    boundary = _from(heads, start)
+    boundary = _first_at_or_after(heads, start)
     closed = end >= 0 and not 0 <= boundary < end
     if closed:
         raw = text[start:end]
@@ -238,7 +238,7 @@ def _without_closers(raw: str) -> str:
     return bare + raw[len(raw.rstrip()) :] if len(bare) == len(raw.rstrip()) else bare + "\n"
 
 
-def _from(positions: list[int], start: int) -> int:
+def _first_at_or_after(positions: list[int], start: int) -> int:
     """Return the first of the sorted positions at or after `start`, or -1."""
     index = bisect_left(positions, start)
     return positions[index] if index < len(positions) else -1
