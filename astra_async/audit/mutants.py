@@ -21,7 +21,7 @@ import msgspec
 from astra_async.errors import SandboxError
 from astra_async.languages import LANGUAGES
 from astra_async.languages.mutations import NEGATION, MutableTest
-from astra_async.overlay.merged_files import staying, with_staying
+from astra_async.overlay.merged_files import fixed_part, with_fixed_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -116,7 +116,7 @@ class Suite:
     def applied(self, changed: Changed) -> Changed:
         """Return a solution's files, with the tests inside its sources mutated as well."""
         return dict(changed) | {
-            path: with_staying(path, text, content)
+            path: with_fixed_part(path, text, content)
             for path, text in self.inside.items()
             if (content := changed.get(path)) is not None
         }
@@ -141,7 +141,7 @@ class TestSuites:
         for path, file in sorted(policy.files.items()):
             if file.link is None and path in policy.tests:
                 sources[path] = file.content
-            elif file.link is None and (text := staying(path, file.content)):
+            elif file.link is None and (text := fixed_part(path, file.content)):
                 sources[path] = text
                 inside.add(path)
         tests = await read_tests(sources)
@@ -212,7 +212,7 @@ class TestSuites:
 
         def content_of(file: ProjectFile) -> bytes:
             text = texts.get(file.path, file.content)
-            return with_staying(file.path, text, file.content) if file.path in inside else text
+            return with_fixed_part(file.path, text, file.content) if file.path in inside else text
 
         files = tuple(replace(file, content=content_of(file)) for file in self.project.files)
         return {"project": replace(self.project, files=files), "inside": inside}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.languages.language import Lookup, Rule
-    from astra_async.languages.project_files import ToolsAtHand
+    from astra_async.languages.project_files import ProblemTools
 
 
 _COMPILED = re.compile(
@@ -67,7 +67,7 @@ def _any_of(patterns: Iterator[str]) -> str:
 _READS = tuple(
     (reads, frozenset(reads.by.split()), re.compile(reads.names)) for tools in _TOOLS for reads in tools.reads
 )
-_EVERYDAY = re.compile(_any_of(tools.everyday for tools in _TOOLS))
+_ORDINARY_NAME = re.compile(_any_of(tools.everyday for tools in _TOOLS))
 # `svgo.config.js` is read by the tool `svgo` if that is a development dependency of the project.
 _NAMED_CONFIG = re.compile(r"([\w-]+)(?:\.config|rc)\.\w+")
 
@@ -82,7 +82,7 @@ _INERT_DOTFOLDERS = frozenset(
 )
 
 
-def reads(tools: ToolsAtHand, path: str, *, is_new: bool) -> Rule | None:
+def reads(tools: ProblemTools, path: str, *, is_new: bool) -> Rule | None:
     """Return `runner_configuration` or `build_configuration` if a tool reads this file by its name.
 
     An existing file with such a name counts as configuration in any folder, because a command or another
@@ -91,8 +91,8 @@ def reads(tools: ToolsAtHand, path: str, *, is_new: bool) -> Rule | None:
     folder, _, name = path.rpartition("/")
     name = name.lower()
     for each, readers, names in _READS:
-        is_at_hand = not (readers and tools.names) or readers & tools.names
-        if not is_at_hand or not names.fullmatch(path.lower() if each.reach == "path" else name):
+        is_used = not (readers and tools.names) or readers & tools.names
+        if not is_used or not names.fullmatch(path.lower() if each.reach == "path" else name):
             continue
         if each.when and not re.search(each.when, tools.command):
             continue
@@ -101,7 +101,7 @@ def reads(tools: ToolsAtHand, path: str, *, is_new: bool) -> Rule | None:
             or folder in tools.places
             or (each.reach == "above" and folder in tools.above_tests)
         )
-        if is_there or (not is_new and not _is_everyday(name)):
+        if is_there or (not is_new and not _is_ordinary_name(name)):
             return each.rule
     named = _NAMED_CONFIG.fullmatch(name)
     return BUILD if named and folder in tools.places and named[1] in tools.development else None
@@ -115,10 +115,10 @@ def is_dotfile(path: str) -> bool:
     return name.startswith(".") and not _INERT_DOTFILE.fullmatch(name)
 
 
-def _is_everyday(name: str) -> bool:
+def _is_ordinary_name(name: str) -> bool:
     """Return True if ordinary sources also use this name, so only the folder makes it configuration."""
     is_telling = re.search(r"config|conf\.|setup\.[jt]s|preset|transform", name)
-    return _EVERYDAY.fullmatch(name) is not None and not is_telling
+    return _ORDINARY_NAME.fullmatch(name) is not None and not is_telling
 
 
 # --- files that the project's own commands and settings name -------------------------------------------
@@ -149,7 +149,7 @@ _SETTING_LENGTH = 400
 _ENDS = ("", *(end for tools in _TOOLS for end in tools.ends))
 
 
-def runner_files(tools: ToolsAtHand, texts: Mapping[str, str]) -> frozenset[str]:
+def runner_files(tools: ProblemTools, texts: Mapping[str, str]) -> frozenset[str]:
     """Return existing files that the test commands or settings name, without a conventional name."""
     named = named_paths(WORD.findall(tools.commands.replace("=", " ")), tools.commands)
     runs_tests = (_SCRIPT.fullmatch, _HARNESS.search, _SETTINGS_FILE.search)
@@ -161,7 +161,7 @@ def runner_files(tools: ToolsAtHand, texts: Mapping[str, str]) -> frozenset[str]
     return frozenset(files)
 
 
-def _settings_in(tools: ToolsAtHand, path: str, text: str) -> Iterator[str]:
+def _settings_in(tools: ProblemTools, path: str, text: str) -> Iterator[str]:
     """Yield the texts in this file that configure a test runner; most files have no such text."""
     if reads(tools, path, is_new=False) == RUNNER or _ALSO_RUNNER.search(path):
         yield text

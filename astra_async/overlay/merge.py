@@ -118,7 +118,7 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
         overlay.add(path, text)
     for path, content in solution.binary.items():
         overlay.put(path, content)
-    overlay.settle_own_tests()
+    overlay.keep_loaded_tests()
     if not overlay.changed and not overlay.unchanged:
         reasons = ", ".join(sorted({entry.reason for entry in overlay.dropped}))
         return Unusable(failure="path_violation", reason=f"no file of the answer may be changed ({reasons})")
@@ -163,15 +163,15 @@ class _Overlay:
         elif path in self.policy.files:
             self.changed[path] = None
 
-    def settle_own_tests(self) -> None:
+    def keep_loaded_tests(self) -> None:
         """Keep those of the answer's own tests that its other files load, directly or indirectly."""
         waiting = dict(self.own_tests)
         changed = self.changed.values() if waiting else ()
-        asked = {name for content in changed for name in _asked_for(content or b"")}
+        asked = {name for content in changed for name in _loadable_names(content or b"")}
         while needed := [path for path in waiting if _is_loaded(path, asked)]:
             for path in needed:
                 self._apply(path, without_surrogates(waiting.pop(path)).encode())
-                asked |= set(_asked_for(self.changed.get(path) or b""))
+                asked |= set(_loadable_names(self.changed.get(path) or b""))
         self.dropped.extend(Dropped(path=_recordable(path), reason="own_test") for path in waiting)
 
     def integrated(self) -> Integrated:
@@ -247,7 +247,7 @@ def _recordable(path: str) -> str:
     return without_surrogates(path[:_MAX_RECORDED_PATH])
 
 
-def _asked_for(content: bytes) -> Iterator[tuple[str, str]]:
+def _loadable_names(content: bytes) -> Iterator[tuple[str, str]]:
     """Yield the names by which a text may load other files: words in imports, quoted names, single words."""
     text = content.decode(errors="replace")
     yield from (("word", word) for word in _WORD.findall(text))

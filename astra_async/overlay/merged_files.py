@@ -99,13 +99,13 @@ def merge_of(path: str, pristine: str | None) -> Merge | None:
     )
 
 
-def staying(path: str, content: bytes) -> bytes:
+def fixed_part(path: str, content: bytes) -> bytes:
     """Return the part of a pristine file that no answer can change; empty if the file is not merged."""
     merge = merge_of(path, "")
     return merge.parted(_text(content))[1].encode() if merge else b""
 
 
-def with_staying(path: str, part: bytes, content: bytes) -> bytes:
+def with_fixed_part(path: str, part: bytes, content: bytes) -> bytes:
     """Return `content` with its unchangeable part replaced by `part`.
 
     Invariant: if the merge fails, the result is empty and never holds the old part.

@@ -44,13 +44,13 @@ def anchored(solution: Solution, project: Project) -> Solution:
         return solution
     repairs = dict.fromkeys(solution.repairs)
     names = _Names(project)
-    cleaned = [(names.spelled(_repaired(path)), path, content) for path, content in solution.files.items()]
+    cleaned = [(names.spelled(_normalized(path)), path, content) for path, content in solution.files.items()]
     prefix = _own_folder([path for path, _, _ in cleaned], names)
     if prefix:
         repairs["path_prefix"] = None
     files: dict[str, str] = {}
     for repaired, written, content in cleaned:
-        path = names.meant(names.spelled(repaired.removeprefix(prefix)))
+        path = names.resolved(names.spelled(repaired.removeprefix(prefix)))
         if path != written.removeprefix(prefix):
             repairs["path_mended"] = None
         if path in files:
@@ -76,7 +76,7 @@ def name_refusal(path: str) -> str | None:
     return None
 
 
-def _repaired(path: str) -> str:
+def _normalized(path: str) -> str:
     path = path.strip().replace("\\", "/")
     path = posixpath.normpath(path).strip() if path and not path.endswith("/") else path
     return _CONTAINER_FOLDER.sub("", path)
@@ -104,7 +104,7 @@ class _Names:
                 return spelling + path[len(known) :]
         return path
 
-    def meant(self, path: str) -> str:
+    def resolved(self, path: str) -> str:
         """Return the project file named by `path` without a leading slash or remark; else `path`."""
         if path in self.files:
             return path

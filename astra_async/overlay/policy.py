@@ -37,7 +37,7 @@ from astra_async.languages.project_files import Pristine, above, split
 from astra_async.overlay.configuration import Lookups, is_dotfile, reads, runner_files
 from astra_async.overlay.merged_files import merge_of
 from astra_async.overlay.paths import name_refusal
-from astra_async.overlay.tools import tools_at_hand
+from astra_async.overlay.tools import detect_tools
 from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.problems.patterns import PathPatterns
 from astra_async.problems.sources import source_text
@@ -45,7 +45,7 @@ from astra_async.problems.sources import source_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from astra_async.languages.project_files import ToolsAtHand
+    from astra_async.languages.project_files import ProblemTools
     from astra_async.overlay.configuration import Installed
     from astra_async.types import Problem, Project, ProjectFile
 
@@ -70,7 +70,7 @@ def pristine_tests(texts: Mapping[str, str], named: Collection[str | None]) -> f
     test, holds no test and is used by sources but not by tests counts as a source. Only source files count as
     users; a mention in prose, a manifest or a build file is ignored.
     """
-    certain = {path for path, text in texts.items() if path in named or _is_certain(path, text)}
+    certain = {path for path, text in texts.items() if path in named or _is_test_file(path, text)}
     likely = {path for path in texts if path not in certain and is_test_by_name(path)}
     others = texts.keys() - certain - likely
     support = {path for path in others if _TEST_SUPPORT_NAME.search(path.rpartition("/")[2])}
@@ -94,7 +94,7 @@ def test_folders(tests: Collection[str]) -> frozenset[str]:
     return frozenset(named) | whole
 
 
-def is_tests_alone(path: str) -> bool:
+def is_only_for_tests(path: str) -> bool:
     """Return True if only tests use files in this place, even if the project has no tests there."""
     return any(each.alone.search(path) for each in _RULES if each.alone)
 
@@ -125,7 +125,7 @@ def _is_named(path: str) -> bool:
     return any(each.paths.search(path) for each in _RULES if each.paths)
 
 
-def _is_certain(path: str, text: str) -> bool:
+def _is_test_file(path: str, text: str) -> bool:
     language = language_of(path)
     named = language.tests.certain if language else None
     return bool(named and named.search(path)) or is_test_by_content(path, text)
@@ -202,10 +202,10 @@ class PathPolicy:
     tests: frozenset[str]
     test_folders: frozenset[str]
     runner_files: frozenset[str]
-    tools: ToolsAtHand
+    tools: ProblemTools
     lookups: Lookups
 
-    def knowing(self, installed: Installed) -> PathPolicy:
+    def with_installed(self, installed: Installed) -> PathPolicy:
         """Return these rules with the modules that the problem's image really holds."""
         return replace(self, lookups=replace(self.lookups, installed=installed))
 
@@ -235,7 +235,7 @@ class PathPolicy:
         if self.read_only.matches(path):
             return "read_only"
         in_their_folder = any(folder in self.test_folders for folder in above(path))
-        if path in self.tests or in_their_folder or is_tests_alone(path):
+        if path in self.tests or in_their_folder or is_only_for_tests(path):
             return "protected_test"
         return "report_file" if self.reports.matches(path) else None
 
@@ -259,12 +259,12 @@ class PathPolicy:
     def _text_refusal(self, path: str, text: str) -> str | None:
         if path in self.files:
             return self.lookups.changed(path, text) if text else None
-        if self._is_no_argument(path):
+        if self._is_unsafe_argument(path):
             return "tool_argument"
         found = self.lookups.new(path, text)
         return found or ("own_test" if is_own_test(path, text) else None)
 
-    def _is_no_argument(self, path: str) -> bool:
+    def _is_unsafe_argument(self, path: str) -> bool:
         language = language_of(path)
         if language and language.arguments:
             return language.arguments.fullmatch(path) is None
@@ -279,7 +279,7 @@ def path_policy(problem: Problem, project: Project) -> PathPolicy:
     texts = {file.path: _text(file) for file in project.files}
     empty = [folder.rstrip("/") for folder in project.empty_folders]
     tests = pristine_tests(texts, {test.file for test in problem.tests if test.file})
-    tools = tools_at_hand(problem.test_command, texts, tests)
+    tools = detect_tools(problem.test_command, texts, tests)
     policy = PathPolicy(
         files=files,
         folders=frozenset(

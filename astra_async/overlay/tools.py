@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.project_files import ToolsAtHand, above
+from astra_async.languages.project_files import ProblemTools, above
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,13 +28,13 @@ WORD = re.compile(r"[\w@./-]{2,300}")
 _DEPTH, _MOST_TEXT = 4, 200_000
 
 
-def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]) -> ToolsAtHand:
+def detect_tools(command: str, texts: Mapping[str, str], tests: Collection[str]) -> ProblemTools:
     """Detect the tools from the test command and the text of the pristine files."""
     commands = "\n".join(_commands(command, texts))
     manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
     places = {"", *(posixpath.dirname(path) for path in manifests), *ENTERED.findall(commands)}
-    return ToolsAtHand(
-        names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
+    return ProblemTools(
+        names=_detected_tools("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
         places=frozenset(places),
         tests=frozenset(tests),
         above_tests=frozenset({"", *(folder for path in tests for folder in above(path))}),
@@ -52,7 +52,7 @@ def named_paths(words: Iterable[str], commands: str) -> Iterator[str]:
     return (posixpath.normpath(posixpath.join(folder, word)) for word in words for folder in folders)
 
 
-def _at_hand(evidence: str) -> frozenset[str]:
+def _detected_tools(evidence: str) -> frozenset[str]:
     found = {
         tool.name
         for tool in _PROGRAMS.values()

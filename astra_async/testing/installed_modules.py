@@ -45,7 +45,7 @@ class InstalledModules:
 
     async def fitted(self, prepared: Prepared, image: str) -> Prepared:
         """Return the problem with rules that know the modules in its image. Raises SandboxError."""
-        return replace(prepared, policy=prepared.policy.knowing(await self.of(image)))
+        return replace(prepared, policy=prepared.policy.with_installed(await self.of(image)))
 
     async def of(self, image: str) -> Installed:
         """Return the image's modules by language; languages without a list are absent.
