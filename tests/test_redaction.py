@@ -29,7 +29,7 @@ from astra_async.redaction import (
     public_settings,
     public_url,
 )
-from astra_async.redaction.spelled import Kept
+from astra_async.redaction.secret_patterns import SecretRegistry
 from waiting import cpu_within
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ BUNDLED = Path(__file__).parent.parent / "astra_async"
 @contextmanager
 def knowing(*secrets: str) -> Iterator[None]:
     """Within the block these are all the secrets that are kept."""
-    with patch.object(redaction, "_known", Kept()):
+    with patch.object(redaction, "_known", SecretRegistry()):
         keep_secret(*secrets)
         yield
 

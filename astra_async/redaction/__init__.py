@@ -19,7 +19,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from astra_async.redaction.spelled import MASK, Kept
+from astra_async.redaction.secret_patterns import MASK, SecretRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,14 +74,14 @@ _LONG_PIECE, _LONG_KEY = 12, 24
 _LEAST_SENT = 16  # characters; a shorter value, or one without a digit, may occur in an answer by chance
 
 
-_known, _sent = Kept(), Kept()
+_known, _sent = SecretRegistry(), SecretRegistry()
 
 
 def keep_secret(*values: str) -> None:
     """Register values that are masked from now on in all written text, in every known spelling."""
     for value in values:
         if len(value.strip()) >= _LEAST_SECRET:
-            _known.keep(value.strip())
+            _known.register(value.strip())
 
 
 def keep_sent(*values: str) -> None:
@@ -89,7 +89,7 @@ def keep_sent(*values: str) -> None:
     keep_secret(*values)
     for value in values:
         if len(value.strip()) >= _LEAST_SENT and _has_digit(value):
-            _sent.keep(value.strip())
+            _sent.register(value.strip())
 
 
 def mask_sent(text: str) -> str:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astra_async.redaction import keep_secret
-from astra_async.redaction.spelled import MASK
+from astra_async.redaction.secret_patterns import MASK
 from astra_async.running.directory import RunDirectory
 from astra_async.running.evidence import MAX_OUTPUT_BYTES, by_stream, evidence_of, head_and_tail, stderr_lines
 from astra_async.testing.verdict import Examined, Tested

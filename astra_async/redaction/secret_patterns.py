@@ -31,7 +31,7 @@ _NUMBERED = re.compile(
 )
 
 
-class Kept:
+class SecretRegistry:
     """Registered secrets and the patterns that recognize them."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Kept:
         self._encoded: list[str] = []
         self._shape: re.Pattern[str] | None = None
 
-    def keep(self, value: str) -> None:
+    def register(self, value: str) -> None:
         """Register one secret."""
         if value not in self._values:
             self._values.add(value)
