@@ -1,7 +1,7 @@
 """Mask secrets in everything the program writes: messages, events, records and reports.
 
 There are two rules. First, secrets that the user configured (a key's variable, a password or signature in a
-URL, the value of a header) are registered by value with `keep_secret` and masked in every spelling, in base64
+URL, the value of a header) are registered by value with `register_secret` and masked in every spelling, in base64
 and in hex. The text of an answer is tested and therefore not masked, with one exception: values that were
 sent to the answer's server. A model cannot know those, so any occurrence is an echo by the server.
 
@@ -77,16 +77,16 @@ _LEAST_SENT = 16  # characters; a shorter value, or one without a digit, may occ
 _known, _sent = SecretRegistry(), SecretRegistry()
 
 
-def keep_secret(*values: str) -> None:
+def register_secret(*values: str) -> None:
     """Register values that are masked from now on in all written text, in every known spelling."""
     for value in values:
         if len(value.strip()) >= _LEAST_SECRET:
             _known.register(value.strip())
 
 
-def keep_sent(*values: str) -> None:
+def register_sent_secret(*values: str) -> None:
     """Register secrets that are also sent to a server, which may echo them within an answer."""
-    keep_secret(*values)
+    register_secret(*values)
     for value in values:
         if len(value.strip()) >= _LEAST_SENT and _has_digit(value):
             _sent.register(value.strip())
@@ -97,16 +97,16 @@ def mask_sent(text: str) -> str:
     return _sent.mask(text)
 
 
-def keep_secrets_of(environ: Mapping[str, str]) -> None:
+def register_secrets_of(environ: Mapping[str, str]) -> None:
     """Register an environment's secrets: keys, tokens and passwords by name, and secrets within URLs."""
     for name, value in environ.items():
         if _SECRET_VARIABLE.search(name.upper()) and not _NO_SECRET_VARIABLE.search(name.upper()):
-            keep_secret(value)
+            register_secret(value)
         if "://" in value:
-            keep_secrets_in_url(value)
+            register_secrets_in_url(value)
 
 
-def keep_secrets_in_url(url: str) -> None:
+def register_secrets_in_url(url: str) -> None:
     """Register the URL's password (or a user name used as one) and query values that may be secrets."""
     try:
         parts = urlsplit(url)
@@ -114,28 +114,28 @@ def keep_secrets_in_url(url: str) -> None:
     except ValueError:
         return
     secret = password if password is not None else user
-    keep_secret(secret, unquote(secret))
+    register_secret(secret, unquote(secret))
     for name, value in parse_qsl(parts.query):
         if _is_secret_name(name) or (name.lower() not in _HARMLESS_PARAMETERS and _has_digit(value)):
-            keep_secret(value)
+            register_secret(value)
 
 
-def keep_secrets_in(value: Any, name: str = "") -> None:
+def register_secrets_in(value: Any, name: str = "") -> None:
     """Register the secrets of a configuration value: URLs, headers, and fields with a secret's name."""
     if isinstance(value, dict):
         for key, inner in value.items():
             known = name == "extra_headers" and key.lower() not in _HARMLESS_HEADERS
-            keep_secrets_in(inner, "secret" if known else key)
+            register_secrets_in(inner, "secret" if known else key)
     elif isinstance(value, list | tuple):
         for inner in value:
-            keep_secrets_in(inner, name)
+            register_secrets_in(inner, name)
     elif isinstance(value, str):
         if "://" in value:
-            keep_secrets_in_url(value)
+            register_secrets_in_url(value)
         elif "@" in value and name in _ADDRESSES:  # an address without its scheme
-            keep_secret(value.rpartition("@")[0].partition(":")[2])
+            register_secret(value.rpartition("@")[0].partition(":")[2])
         elif _is_secret_name(name) and not _TEMPLATE.fullmatch(value):
-            keep_secret(value, value.rpartition(" ")[2])  # with and without its scheme (`Bearer`)
+            register_secret(value, value.rpartition(" ")[2])  # with and without its scheme (`Bearer`)
 
 
 def mask(text: str) -> str:
