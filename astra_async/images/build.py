@@ -142,7 +142,7 @@ async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str
     """Run install.sh in a container of the image, commit the result under `tag`, and return its output."""
     config = (await engine.image(image_id) or {}).get("Config") or {}
     try:
-        async with a_container(engine, _install_config(image_id)) as container:
+        async with temporary_container(engine, _install_config(image_id)) as container:
             output = await _run_install(engine, container, files, tag)
             # Another process may have built this image already; a second commit would take over its tag.
             if not await engine.image(tag):
@@ -154,7 +154,7 @@ async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str
 
 
 @asynccontextmanager
-async def a_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterator[str]:
+async def temporary_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterator[str]:
     """Create a container and remove it at the end, even if the caller is cancelled during its creation."""
 
     async def remove() -> None:

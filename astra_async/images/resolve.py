@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
-    Say = Callable[[str], None]
+    Report = Callable[[str], None]
     Deliver = Callable[[str], Awaitable[None]]
-    Make = Callable[["_Maker", Say], Awaitable[object]]
+    Make = Callable[["_Maker", Report], Awaitable[object]]
 
 SET_PREFIX = "astra-set:"  # astra-set:NAME is an image set bundled with this package
 _PULL_STARTS_S = 60.0
@@ -71,7 +71,7 @@ class Recipe:
     def __str__(self) -> str:
         return f"problem {some(self.problems, 1)}"
 
-    def remembered(self, failures: FailedImages) -> ImageError | None:
+    def recorded_failure(self, failures: FailedImages) -> ImageError | None:
         """Return the recorded failure because of which this image is not tried again, or None."""
         for failure in filter(None, map(failures.of, self.tags)):
             return ImageError(
@@ -103,7 +103,7 @@ def recipes(
     return list(found.values()), failed
 
 
-async def _nowhere(image: str) -> None:
+async def _no_delivery(image: str) -> None:
     """Do nothing: images are used on the engine that made them."""
 
 
@@ -118,7 +118,9 @@ class ProblemImages:
         doing: current step of each image being made, with its start on the monotonic clock.
     """
 
-    def __init__(self, engine: Engine, failures: FailedImages, say: Say, deliver: Deliver = _nowhere) -> None:
+    def __init__(
+        self, engine: Engine, failures: FailedImages, say: Report, deliver: Deliver = _no_delivery
+    ) -> None:
         self.names: dict[str, str] = {}
         self.ready: dict[str, str] = {}
         self.failed: dict[str, AstraError] = {}
@@ -137,10 +139,10 @@ class ProblemImages:
         engine: Engine,
         prepared: Mapping[str, Prepared],
         default: str,
-        say: Say,
+        say: Report,
         *,
         failures: FailedImages,
-        deliver: Deliver = _nowhere,
+        deliver: Deliver = _no_delivery,
     ) -> ProblemImages:
         """Look up existing images and start to make missing ones; wait only for images that are pulled.
 
@@ -161,7 +163,7 @@ class ProblemImages:
             self.names |= dict.fromkeys(recipe.problems, recipe.name)
             if await self._maker.engine.image(recipe.name):
                 self.ready |= dict.fromkeys(recipe.problems, recipe.name)
-            elif error := recipe.remembered(self._maker.failures):
+            elif error := recipe.recorded_failure(self._maker.failures):
                 self._say(str(error))
                 self.failed |= dict.fromkeys(recipe.problems, error)
             else:
@@ -173,7 +175,7 @@ class ProblemImages:
         self.to_make = len(absent)
         for recipe in absent:
             self.pending |= set(recipe.problems)
-            task = asyncio.create_task(self._bring(recipe, places))
+            task = asyncio.create_task(self._make_image(recipe, places))
             self._tasks.append(task)
             if not recipe.tags:
                 pulls.append(task)  # a run records the content hash of a pulled image, so wait for the pull
@@ -213,14 +215,14 @@ class ProblemImages:
         """Cancel all work; partial images are removed."""
         for task in self._tasks:
             task.cancel()
-        self._tell_change()
+        self._notify()
 
     async def close(self) -> None:
         """Cancel all work and wait until it has ended."""
         self.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _bring(self, recipe: Recipe, places: asyncio.Semaphore) -> None:
+    async def _make_image(self, recipe: Recipe, places: asyncio.Semaphore) -> None:
         """Make one image.
 
         Invariant: its problems are pending until ready or failed, unless it was cancelled.
@@ -243,7 +245,7 @@ class ProblemImages:
         else:
             self.failed |= dict.fromkeys(recipe.problems, outcome)
         self.pending -= set(recipe.problems)
-        self._tell_change()
+        self._notify()
 
     def _note(self, recipe: Recipe, text: str) -> None:
         self.doing[recipe.name] = (text, self.doing[recipe.name][1])
@@ -253,12 +255,12 @@ class ProblemImages:
         """Report everything known about the failure, and return it as the one-line error to record."""
         known = isinstance(error, SandboxError)
         why, _, lines = str(error if known else f"{type(error).__name__}: {error}").partition("\n")
-        kept = recipe.remembered(self._maker.failures)
+        kept = recipe.recorded_failure(self._maker.failures)
         short = str(kept) if kept else f"no image for {recipe}: {why.rstrip(':')}. Remedy: {_REMEDY}"
         self._say(f"{short}\n{lines}".rstrip())
         return ImageError(short)
 
-    def _tell_change(self) -> None:
+    def _notify(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
 
@@ -274,7 +276,7 @@ def _named(named: str) -> Recipe:
     return Recipe(name=tag, make=partial(_ensure, folder), tags=(tag,))
 
 
-async def _pull(named: str, maker: _Maker, say: Say) -> None:
+async def _pull(named: str, maker: _Maker, say: Report) -> None:
     say(f"Pulling {named}")
     try:
         await maker.engine.pull(named, starts_within_s=_PULL_STARTS_S)
@@ -284,7 +286,7 @@ async def _pull(named: str, maker: _Maker, say: Say) -> None:
         raise ImageError(f"image {named}: {error}") from error
 
 
-async def _ensure(folder: Path, maker: _Maker, say: Say, base: str = "") -> str:
+async def _ensure(folder: Path, maker: _Maker, say: Report, base: str = "") -> str:
     return await ensure_image_set(maker.engine, folder, progress=say, base=base, failures=maker.failures)
 
 
@@ -301,7 +303,7 @@ def _made_for(item: Prepared, stack: Stack | None) -> Recipe:
     )
 
 
-async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Say) -> None:
+async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Report) -> None:
     """Make the stack's image, after the image of its toolchain."""
     with _written_sets(stack) as (below, own):
         cold = image_tag(own)

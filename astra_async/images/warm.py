@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError
-from astra_async.images.build import a_container, committed_config
+from astra_async.images.build import committed_config, temporary_container
 from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.hardened import hardened, unseen
@@ -100,7 +100,7 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
         raise ImageError(f"Image {job.image} does not exist")
     seccomp = await engine.confines_system_calls()
     config = hardened(str(found["Id"]), job.limits, fitness=unseen(), seccomp=seccomp, labels={})
-    async with a_container(engine, config) as container:
+    async with temporary_container(engine, config) as container:
         reason = await _run(engine, container, job)
         if reason:
             progress(f"{job.image}: caches are not kept: {reason}")
