@@ -187,7 +187,7 @@ class ProblemImages:
             raise
 
     def raise_if_engine_is_gone(self) -> None:
-        """Raise EngineUnavailable if making an image failed with it: then no problem's image can be used."""
+        """Raise EngineUnavailable if an image failed with it, because no image can be used then."""
         for error in self.failed.values():
             if isinstance(error, EngineUnavailable):
                 raise error

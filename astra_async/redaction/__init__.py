@@ -1,9 +1,9 @@
 """Mask secrets in everything the program writes: messages, events, records and reports.
 
 There are two rules. First, secrets that the user configured (a key's variable, a password or signature in a
-URL, the value of a header) are registered by value with `register_secret` and masked in every spelling, in base64
-and in hex. The text of an answer is tested and therefore not masked, with one exception: values that were
-sent to the answer's server. A model cannot know those, so any occurrence is an echo by the server.
+URL, the value of a header) are registered by value with `register_secret` and masked in every spelling, in
+base64 and in hex. The text of an answer is tested and therefore not masked, with one exception: values that
+were sent to the answer's server. A model cannot know those, so any occurrence is an echo by the server.
 
 Second, servers send secrets that were never registered, so strings shaped like a key are masked as well.
 Ordinary words must never match: a shape needs a digit within a long piece, or a position that only secrets
