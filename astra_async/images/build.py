@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ImageError, StorageError
 from astra_async.images.base_image import build_image, ensure_base, proxies, remove_unnamed
-from astra_async.testing.reports.suspects import telling
+from astra_async.testing.reports.suspects import relevant_lines
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.keeper import HELD, Keeper, entry_point
 from astra_async.testing.sandbox.sweep import LABELS, container_name
@@ -194,7 +194,7 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
     if ended.exit_code or ended.stopped:
         why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
         raise ImageError(
-            f"The dependencies of {tag} cannot be installed ({why}):\n{telling(output)}", output=output
+            f"The dependencies of {tag} cannot be installed ({why}):\n{relevant_lines(output)}", output=output
         )
     return output
 

@@ -32,9 +32,9 @@ from astra_async.languages.runners import how_to_report, listing_of
 from astra_async.listing import some
 from astra_async.problems import weighted
 from astra_async.testing.counting import among_skipped, grade, learn, mismatch, unknown_tests
-from astra_async.testing.installed_modules import read_kept
-from astra_async.testing.reports.suspects import hides_tests, telling
-from astra_async.testing.verdict import cut_short, not_built, run_tests, untold, verdict_on
+from astra_async.testing.installed_modules import read_stored
+from astra_async.testing.reports.suspects import hides_tests, relevant_lines
+from astra_async.testing.verdict import cut_short, not_built, run_tests, signs_of_missing_tests, verdict_on
 from astra_async.types import ExpectedTest, TestCase
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Expected:
     untouched_tests: tuple[str, ...] = ()
     tests: tuple[ExpectedTest, ...]
 
-    def seen_untouched(self, tested: Tested) -> Expected:
+    def with_untouched_run(self, tested: Tested) -> Expected:
         """Return a copy with the tests that a run of the unchanged project passed."""
         verdict, _, _ = verdict_on(tested, self.tests)
         names = tuple(test.name for test in verdict.tests if test.outcome == "passed")
@@ -102,7 +102,7 @@ class Expectations:
         self._writing = asyncio.Lock()
         self.learning: dict[str, float] = {}  # start on the monotonic clock
         self.contradicted: dict[str, str] = {}
-        self._stored = read_kept(path) or {}
+        self._stored = read_stored(path) or {}
 
     async def of(self, prepared: Prepared, image: str) -> Expected:
         """Return the problem's expected tests. Raises ExpectationError (cached) or SandboxError."""
@@ -160,8 +160,8 @@ class Expectations:
             known = self._known.get(problem_id, expected)
             if known.untouched is None:
                 tested = await run_tests(self._sandbox, prepared, image, {}, self._limits)
-                known = known.seen_untouched(tested)
-                await self._keep(problem_id, _key(prepared, await self._sandbox.image_id(image)), known)
+                known = known.with_untouched_run(tested)
+                await self._store(problem_id, _key(prepared, await self._sandbox.image_id(image)), known)
                 self._known[problem_id] = known
             return known.untouched or 0
 
@@ -170,21 +170,21 @@ class Expectations:
         problem_id = prepared.problem.id
         stored = self._stored.get(problem_id, {})
         if stored.get("key") != key:
-            stored = read_kept(self._cache / f"{key}.json") or {}
+            stored = read_stored(self._cache / f"{key}.json") or {}
         if stored.get("key") == key:
             expected = _decoded(stored)
         else:
             expected = await self._learn(prepared, image)
-        await self._keep(problem_id, key, expected)
+        await self._store(problem_id, key, expected)
         return expected
 
-    def _shown(self, problem_id: str, tested: Tested) -> str:
+    def _output_excerpt(self, problem_id: str, tested: Tested) -> str:
         """Return the relevant output lines and the path of the full output."""
         output = tested.execution.output
         path = self._cache.parent / "outputs" / f"{quote(problem_id, safe='')}.tests.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(output, encoding="utf-8", errors="replace")
-        return f"Output (full text in {path}):\n{telling(output) or '(none)'}"
+        return f"Output (full text in {path}):\n{relevant_lines(output) or '(none)'}"
 
     async def _learn(self, prepared: Prepared, image: str) -> Expected:
         changed = await self._reference_changes(prepared, image)
@@ -194,23 +194,23 @@ class Expectations:
         named = prepared.problem.tests
         source: Source = "reference"
         tested = reference
-        if tested is None or _trouble(tested, named):
+        if tested is None or _obstacle(tested, named):
             source, changed = "project", {}
             tested = await run_tests(self._sandbox, prepared, image, changed, self._limits)
         if named and source == "project" and _nothing_loads(tested, named):
             return Expected(tests=named, source="csv", untouched=0, provisional=_NOT_LOADED)
-        if trouble := _trouble(tested, named):
+        if trouble := _obstacle(tested, named):
             if reference is not None:
-                trouble = f"{trouble}, and with the reference {_trouble(reference, named)}"
+                trouble = f"{trouble}, and with the reference {_obstacle(reference, named)}"
             remedy = how_to_report(prepared.policy.tools.commands, tested.execution.output)
             raise ExpectationError(
                 f"its tests {trouble}; {remedy + '; ' if remedy and not tested.report.cases else ''}"
                 "check test_command, result_files, limits and the image, give a reference with which all"
                 " tests run, or list the tests in a column `tests`."
-                f" {self._shown(prepared.problem.id, tested)}",
+                f" {self._output_excerpt(prepared.problem.id, tested)}",
                 problem_id=prepared.problem.id,
             )
-        found = self._taught(prepared, source, tested)
+        found = self._expected_from(prepared, source, tested)
         return replace(
             found, provisional=await self._after_listing(found, prepared, image, changed or {}, tested)
         )
@@ -232,7 +232,7 @@ class Expectations:
         is_confirmed = len(tests) == len(named) and not not_reported(tests, named)
         return "" if named and is_confirmed else found.provisional
 
-    def _taught(self, prepared: Prepared, source: Source, tested: Tested) -> Expected:
+    def _expected_from(self, prepared: Prepared, source: Source, tested: Tested) -> Expected:
         problem = prepared.problem
         wrong = mismatch(tested.report, problem.tests) if problem.tests else None
         if wrong:
@@ -246,9 +246,9 @@ class Expectations:
                 " tests in a column `tests`",
                 problem_id=problem.id,
             )
-        doubt = _NO_REFERENCE if source == "project" else _doubt(tested, tests)
+        doubt = _NO_REFERENCE if source == "project" else _reason_for_doubt(tested, tests)
         found = Expected(tests=tests, source="csv" if problem.tests else source, provisional=doubt)
-        return found.seen_untouched(tested) if source == "project" else found
+        return found.with_untouched_run(tested) if source == "project" else found
 
     async def _reference_changes(self, prepared: Prepared, image: str) -> Changed | None:
         """Return the reference's files; None if there is no reference or no applicable file."""
@@ -257,7 +257,7 @@ class Expectations:
         integrated = (await self.fitted(prepared, image)).integrated_reference()
         return integrated.files if integrated else None
 
-    async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
+    async def _store(self, problem_id: str, key: str, expected: Expected) -> None:
         """Store the expected tests in a thread, one problem at a time: syncing to disk is slow."""
         tests = [test.record() for test in expected.tests]
         # Encoded and decoded, so that it equals a record that was read from disk.
@@ -305,7 +305,7 @@ _NO_REFERENCE = "the expected tests are not confirmed by a reference; give a ref
 _NOT_LOADED = "the unchanged project loads none of the tests in the CSV; give a reference"
 
 
-def _doubt(tested: Tested, tests: Sequence[ExpectedTest]) -> str:
+def _reason_for_doubt(tested: Tested, tests: Sequence[ExpectedTest]) -> str:
     """Return why a reference's run does not confirm the expected tests; "" if it does."""
     verdict = grade(tested.report, tests)
     failed = sum(case.outcome in {"failed", "error"} for case in tested.report.cases)
@@ -328,7 +328,7 @@ def _nothing_loads(tested: Tested, named: Sequence[ExpectedTest]) -> bool:
     return not_built(tested) or (failed and mismatch(tested.report, named) is not None)
 
 
-def _trouble(tested: Tested, named: Sequence[ExpectedTest]) -> str:
+def _obstacle(tested: Tested, named: Sequence[ExpectedTest]) -> str:
     """Return why no names can be learned or checked with this run; "" if they can."""
     execution = tested.execution
     if execution.timed_out:
@@ -338,5 +338,5 @@ def _trouble(tested: Tested, named: Sequence[ExpectedTest]) -> str:
     if not tested.report.cases:
         reason = "; ".join(tested.report.problems) or "no result file"
         return f"report no cases (exit code {execution.exit_code}; {reason})"
-    missing = () if named else untold(tested)
+    missing = () if named else signs_of_missing_tests(tested)
     return f"are not all reported, so T would be too small ({'; '.join(missing)})" if missing else ""

@@ -57,7 +57,7 @@ class InstalledModules:
                 image_id = await self._sandbox.image_id(image)
                 digest = hashlib.sha256(f"{image_id}\0{_command()}".encode()).hexdigest()
                 path = self._cache / f"installed-{digest}.json"
-                found = await asyncio.to_thread(read_kept, path)
+                found = await asyncio.to_thread(read_stored, path)
                 if found is None:
                     found = await self._ask(image)
                     self._cache.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def _command() -> str:
     return f"mkdir -p {_FOLDER}\n{''.join(_scripts().values())}true\n"
 
 
-def read_kept(path: Path) -> dict[str, Any] | None:
+def read_stored(path: Path) -> dict[str, Any] | None:
     """Return the stored JSON object, or None if the file is missing or damaged."""
     try:
         content = orjson.loads(path.read_bytes())

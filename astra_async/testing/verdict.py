@@ -167,7 +167,7 @@ def not_built(tested: Tested) -> bool:
     return silent and bool(_BUILD_SIGNS.search(tested.execution.output))
 
 
-def untold(tested: Tested) -> tuple[str, ...]:
+def signs_of_missing_tests(tested: Tested) -> tuple[str, ...]:
     """Return the signs that a run's report lacks tests; empty if the report seems complete.
 
     jest-junit leaves out a suite that does not load, unless `reportTestSuiteErrors` is set. Then only jest's

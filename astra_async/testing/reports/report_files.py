@@ -35,10 +35,10 @@ _HEAD_CHARACTERS = 2_000  # searched for the name of a report's first suite
 _SUB_TEST = re.compile(r"(test\w*) (?:\(|\[).*[)\]]", re.DOTALL)
 _BROKEN = ("failed", "error")
 MAX_HOOKS = 100
-_WITHIN = " > "  # between the titles of suites and tests in vitest's names
+_SEPARATOR = " > "  # between the titles of suites and tests in vitest's names
 
 
-def one_case_for_each_test(cases: Sequence[TestCase], text: str) -> list[TestCase]:
+def merge_cases(cases: Sequence[TestCase], text: str) -> list[TestCase]:
     """Merge the cases of each test, and mark cases that represent a suite. `text` is the whole report."""
     if _PYTEST in text[:_HEAD_CHARACTERS]:
         return list({(case.file, case.classname, case.name): case for case in cases}.values())
@@ -65,7 +65,7 @@ def one_case_for_each_test(cases: Sequence[TestCase], text: str) -> list[TestCas
 
 def _failed_by_hooks(cases: Sequence[TestCase]) -> list[TestCase]:
     """Fail the tests of failed hooks that name their suite, for at most MAX_HOOKS hooks."""
-    hooks = ((_beginning(case), case) for case in cases if is_suite_failure(case))
+    hooks = ((_name_prefix(case), case) for case in cases if is_suite_failure(case))
     failures = dict(islice(((begin, case) for begin, case in hooks if begin is not None), MAX_HOOKS))
     begins = tuple(failures)
     failed: list[TestCase] = []
@@ -79,14 +79,14 @@ def _failed_by_hooks(cases: Sequence[TestCase]) -> list[TestCase]:
     return failed
 
 
-def _beginning(case: TestCase) -> str | None:
+def _name_prefix(case: TestCase) -> str | None:
     """Return the common prefix of a failed hook's tests, or None if the hook does not name its suite."""
     begin = named_suite(case)
-    return f"{case.classname}\0{case.name}{_WITHIN}" if begin is None and case.is_suite else begin
+    return f"{case.classname}\0{case.name}{_SEPARATOR}" if begin is None and case.is_suite else begin
 
 
 def _suite_of(case: TestCase) -> tuple[str, str, str]:
-    return case.file, case.classname, case.name.rpartition(_WITHIN)[0]
+    return case.file, case.classname, case.name.rpartition(_SEPARATOR)[0]
 
 
 MAX_REPORT_BYTES = 64 * 1024**2  # a second check; the sandbox returns much less
@@ -114,7 +114,7 @@ def read_reports(reports: Mapping[str, bytes], stdout: str, *, result_files: Seq
     named = {_inside(pattern) for pattern in result_files} or {_STDOUT}
     sources = sorted(reports.items()) if reports or result_files else [(_STDOUT, stdout.encode())]
     for name, data in sources:
-        read = _read(data)
+        read = _read_file(data)
         cases += read.cases
         # A glob may match other documents, or report files without cases, so their problems are minor.
         lines = missing if read.cases or read.is_damaged or name in named else remarks
@@ -138,7 +138,7 @@ def _written(pattern: str, reports: Mapping[str, bytes]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _ParsedFile:
     """Cases of one file, and signs of missing tests.
 
     `is_damaged` is True for an invalid report, False for another kind of document.
@@ -149,30 +149,30 @@ class _Read:
     is_damaged: bool = False
 
 
-def _read(data: bytes) -> _Read:
+def _read_file(data: bytes) -> _ParsedFile:
     if len(data) > MAX_REPORT_BYTES:
-        return _Read(problems=[f"not read: {len(data):,} bytes"], is_damaged=True)
+        return _ParsedFile(problems=[f"not read: {len(data):,} bytes"], is_damaged=True)
     text, trouble = decoded(data)
     if not text.strip():
-        return _Read(problems=["empty"], is_damaged=True)
+        return _ParsedFile(problems=["empty"], is_damaged=True)
     read = _reader(text)
     if read is None:
         begins = " ".join(text[:200].split())[:60]
         known = "unknown format (known: JUnit XML, xUnit XML, TAP, `go test -json`, `cargo test`)"
-        return _Read(problems=[*trouble, f"{known}; it begins {begins!r}"])
+        return _ParsedFile(problems=[*trouble, f"{known}; it begins {begins!r}"])
     try:
         cases, problems = read(text)
-        cases = one_case_for_each_test(cases, text)
+        cases = merge_cases(cases, text)
     except UnreadableReport as error:
-        return _Read(problems=[*trouble, str(error)], is_damaged=not isinstance(error, OtherDocument))
+        return _ParsedFile(problems=[*trouble, str(error)], is_damaged=not isinstance(error, OtherDocument))
     problems += [
         f"a suite or hook failed, so its tests may be missing: {case.name or case.classname}"
         for case in cases
         if hides_tests(case)
     ]
     if cases:  # undecodable bytes do not matter if there are cases
-        return _Read(cases=cases, problems=problems)
-    return _Read(problems=[*trouble, *problems, "no test cases"], is_damaged=bool(problems))
+        return _ParsedFile(cases=cases, problems=problems)
+    return _ParsedFile(problems=[*trouble, *problems, "no test cases"], is_damaged=bool(problems))
 
 
 def _reader(text: str) -> Callable[[str], tuple[list[TestCase], list[str]]] | None:

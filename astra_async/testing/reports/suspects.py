@@ -30,7 +30,7 @@ _TELLING = re.compile(
 )
 
 
-def telling(output: str) -> str:
+def relevant_lines(output: str) -> str:
     """Return the most informative lines of an output, at most _SHOWN: failure lines, and the last ones.
 
     The first failure lines are preferred, because they name the cause more often than later lines ("Run with

@@ -193,7 +193,7 @@ class _CaseReader:
             self._suites.append(suite)
         elif name == "error" and self._kind == "junit":
             message = attributes.get("message", "error")
-            self._trouble(self._suites[-1], message)
+            self._add_problem(self._suites[-1], message)
             self._suites[-1].broken_by.append(TestCase(name=name, outcome="error", message=message))
 
     def _other_of_trx(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -220,7 +220,7 @@ class _CaseReader:
                 inner = self.cases[suite.cases_before :]
                 self.cases[suite.cases_before :] = failed_with_suite(inner, suite.broken_by[0])
             if suite.errors > self._failures - suite.failures_before:  # karma and jest: failed hooks or files
-                self._trouble(suite, "errors outside its tests")
+                self._add_problem(suite, "errors outside its tests")
         self._depth -= 1
 
     def _add(self, ended: OpenCase) -> None:
@@ -229,7 +229,9 @@ class _CaseReader:
         case = ended.finished()
         self._failures += ended.failures
         if not case.name:
-            self._trouble(self._suites[-1], "a test without a name")  # pytest: this error ended the whole run
+            self._add_problem(
+                self._suites[-1], "a test without a name"
+            )  # pytest: this error ended the whole run
             return
         if ended.is_idle and self._root.get("name") == _VITEST:
             case = replace(case, outcome="missing", message=_NOT_REACHED)
@@ -239,7 +241,7 @@ class _CaseReader:
             self._suites[-1].broken_by.append(case)
         self.cases.append(case)
 
-    def _trouble(self, suite: _OpenSuite, what: str) -> None:
+    def _add_problem(self, suite: _OpenSuite, what: str) -> None:
         self.problems.append(one_line(f"suite {suite.name}: {what}", length=200))
 
     def close(self) -> None:
