@@ -231,7 +231,7 @@ class _CaseReader:
         if not case.name:
             self._add_problem(
                 self._suites[-1], "a test without a name"
-            )  # pytest: this error ended the whole run
+            )  # from pytest, after which the run ends
             return
         if ended.is_idle and self._root.get("name") == _VITEST:
             case = replace(case, outcome="missing", message=_NOT_REACHED)

@@ -186,11 +186,11 @@ class Containers(Closing):
         self, image: str, limits: Limits, fitness: Fitness, *, mounts: Sequence[Mapping[str, Any]] = ()
     ) -> Made:
         """Create a hardened container, with additional `mounts`."""
-        return await self._shielded(self._hardened(image, limits, fitness, mounts))
+        return await self._shielded(self._create_hardened(image, limits, fitness, mounts))
 
     async def create_as(self, config: Mapping[str, Any]) -> Made:
         """Create a container from the body of a create request."""
-        return await self._shielded(self._plain(config))
+        return await self._shielded(self._create_plain(config))
 
     async def _shielded(self, making: Coroutine[object, object, Made]) -> Made:
         """Create a container; if cancelled, wait for the engine's response and remove the container."""
@@ -198,16 +198,16 @@ class Containers(Closing):
         try:
             return await asyncio.shield(creation)
         except asyncio.CancelledError:
-            await self._finish(self._undo(creation))
+            await self._finish(self._remove_created(creation))
             raise
 
-    async def _plain(self, config: Mapping[str, Any]) -> Made:
+    async def _create_plain(self, config: Mapping[str, Any]) -> Made:
         return Made(await self.engine.create(config, self._name()))
 
     def _name(self) -> str:
         return container_name(self._run_id, self._whose)
 
-    async def _hardened(
+    async def _create_hardened(
         self, image: str, limits: Limits, fitness: Fitness, mounts: Sequence[Mapping[str, Any]]
     ) -> Made:
         if self._seccomp is None:
@@ -216,16 +216,16 @@ class Containers(Closing):
         config = hardened(image_id, limits, fitness=fitness, seccomp=self._seccomp, labels=self.labels)
         config["HostConfig"]["Mounts"] += mounts
         if not fitness.overlaid:
-            return await self._plain(config)
+            return await self._create_plain(config)
         layer = await self._layers.take(image_id, fitness, limits.disk_bytes)
         config["HostConfig"]["Mounts"] += layer.mounts
         try:
-            return Made((await self._plain(config)).container, layer)
+            return Made((await self._create_plain(config)).container, layer)
         except BaseException:
             await self._layers.leave(layer)
             raise
 
-    async def _undo(self, creation: asyncio.Task[Made]) -> None:
+    async def _remove_created(self, creation: asyncio.Task[Made]) -> None:
         try:
             made = await creation
         except SandboxError:

@@ -134,7 +134,7 @@ class DockerSandbox(Containers):
 
     async def _run_once(self, job: Job) -> Execution:
         fitness = await self.fit(job.image)
-        while (ahead := self._take(_Kind(job.image, job.limits))) is not None:
+        while (ahead := self._take_ahead(_Kind(job.image, job.limits))) is not None:
             async with self.removing(ahead):
                 try:
                     keeper = await self.start(ahead)
@@ -163,7 +163,7 @@ class DockerSandbox(Containers):
 
     # --- containers made ahead --------------------------------------------------------------------
 
-    def _take(self, kind: _Kind) -> Made | None:
+    def _take_ahead(self, kind: _Kind) -> Made | None:
         for each in self._ahead:
             if each.kind == kind:
                 # Now the caller must remove the container; the sandbox removes those in the list.

@@ -25,7 +25,7 @@ from astra_async.testing.sandbox.engine_images import (
     PULL_S,
     TRANSFER_S,
     EngineImages,
-    gone_is_well,
+    ignore_missing,
 )
 from astra_async.testing.sandbox.ssh_tunnel import SshTunnel
 
@@ -241,7 +241,7 @@ class Engine(Closing, EngineImages):
     async def remove(self, container: str) -> None:
         """Remove a container, running or not, and its anonymous volumes; no error if it does not exist."""
         async with engine_call("remove the container", timeout_s=CALL_S):
-            with gone_is_well():
+            with ignore_missing():
                 await self.docker.containers.container(container).delete(force=True, v=True)
 
     async def containers(self, label: str | None = None) -> list[Mapping[str, Any]]:
@@ -297,7 +297,7 @@ class Engine(Closing, EngineImages):
     async def remove_volume(self, name: str) -> bool:
         """Remove a volume unless it is in use; return True if it no longer exists."""
         async with engine_call(f"remove volume {name}", timeout_s=TRANSFER_S):
-            with gone_is_well():
+            with ignore_missing():
                 await self.docker._query_json(f"volumes/{name}", method="DELETE")  # noqa: SLF001 - the same
         return all(each["Name"] != name for each in await self.volumes())
 

@@ -60,7 +60,7 @@ class EngineImages:
     async def remove_image(self, image: str) -> None:
         """Remove an image and its unused untagged parents; no error if the image is in use."""
         async with engine_call(f"remove image {image}", timeout_s=TRANSFER_S):
-            with gone_is_well():
+            with ignore_missing():
                 await self.docker.images.delete(image)
 
     async def pull(self, name: str, *, starts_within_s: float) -> None:
@@ -134,7 +134,7 @@ class EngineImages:
 
 
 @contextmanager
-def gone_is_well() -> Iterator[None]:
+def ignore_missing() -> Iterator[None]:
     """Ignore errors of a removal if the object does not exist or is in use (409)."""
     from aiodocker.exceptions import DockerError
 

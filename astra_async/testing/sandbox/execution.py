@@ -176,7 +176,7 @@ async def run_command(
         started = time.monotonic()
         drain = asyncio.create_task(_drain(stream, output))
         try:
-            exit_code, stopped = await _see_to_its_end(
+            exit_code, stopped = await _wait_for_end(
                 engine, container, process, drain, limits, watched=watched
             )
             duration_s = time.monotonic() - started
@@ -190,7 +190,7 @@ async def run_command(
     return Ended(exit_code=exit_code, stopped=stopped, duration_s=duration_s, output=output)
 
 
-async def _see_to_its_end(
+async def _wait_for_end(
     engine: Engine, container: str, process: str, drain: asyncio.Task[None], limits: Limits, *, watched: bool
 ) -> tuple[int | None, str | None]:
     """Return the exit code, or the limit that was exceeded first."""
@@ -227,7 +227,7 @@ async def _phase(engine: Engine, process: str) -> Literal["begins", "runs", "end
     except SandboxError as error:
         if isinstance(error.__cause__, TimeoutError):
             raise
-        return "runs"  # the engine forgets execs of a dead container; `_last_look` detects that case
+        return "runs"  # the engine forgets execs of a dead container; `_final_state` detects that case
 
 
 async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task[None]) -> int | None:

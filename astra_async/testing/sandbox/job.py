@@ -66,7 +66,7 @@ def upload_archive(archive: bytes, fitness: Fitness, *, stale: Sequence[str] = (
     while at + _BLOCK <= len(patched) and patched[at]:
         name = patched[at : at + _NAME_BYTES].rstrip(b"\0").decode(errors="surrogateescape")
         if not _patch(patched, at, user):
-            return below + _copied(archive, user, old)
+            return below + _rewritten(archive, user, old)
         folders.add(f"{_PROJECT}/{name}".rstrip("/").rpartition("/")[0])
         end = at + _BLOCK + -(-_size(patched, at) // _BLOCK) * _BLOCK
         if old.file(name) and patched[at + 156] != _FOLDER:
@@ -76,7 +76,7 @@ def upload_archive(archive: bytes, fitness: Fitness, *, stale: Sequence[str] = (
         raise ValueError("The project's archive is cut off")
     for each in reversed(left_out):
         del patched[each]
-    return below + _front(folders, user) + patched
+    return below + _leading_entries(folders, user) + patched
 
 
 def _patch(archive: bytearray, at: int, user: tuple[int, int]) -> bool:
@@ -102,7 +102,7 @@ def _number(value: int) -> bytes:
     return b"%07o\0" % value if value <= _USTAR_MAX else b"\x80" + struct.pack(">Q", value)[1:]
 
 
-def _copied(archive: bytes, user: tuple[int, int], old: Wanted) -> bytes:
+def _rewritten(archive: bytes, user: tuple[int, int], old: Wanted) -> bytes:
     copy = io.BytesIO()
     folders = {_PROJECT}
     try:
@@ -122,10 +122,10 @@ def _copied(archive: bytes, user: tuple[int, int], old: Wanted) -> bytes:
                 target.addfile(entry, source.extractfile(entry) if entry.isreg() else None)
     except tarfile.TarError as error:
         raise ValueError(f"The project's archive cannot be read: {error}") from error
-    return _front(folders, user) + copy.getvalue()
+    return _leading_entries(folders, user) + copy.getvalue()
 
 
-def _front(folders: set[str], user: tuple[int, int]) -> bytes:
+def _leading_entries(folders: set[str], user: tuple[int, int]) -> bytes:
     """Return tar entries for /etc/hosts and the project's folders with all parents, outer ones first."""
     paths = {
         str(path)
@@ -144,11 +144,11 @@ def _front(folders: set[str], user: tuple[int, int]) -> bytes:
     return b"".join(headers)
 
 
-_ENDING = (0.0, 0.01, 0.05)  # seconds before each question to the first process
-_FREEZING = (0.0, 0.2, 1.0)  # seconds before each try to freeze a container
-_DYING = (0.0, 0.2, 0.5, 1.0, 2.0)
+_QUESTION_PAUSES_S = (0.0, 0.01, 0.05)  # seconds before each question to the first process
+_FREEZE_PAUSES_S = (0.0, 0.2, 1.0)  # seconds before each try to freeze a container
+_KILL_PAUSES_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 _KILLING_S = 60.0
-_ROOM_FOR_OURS = 16
+_EXTRA_PROCESSES = 16
 _NOT_STOPPED = "processes left by the tests could not be stopped, so no report was read"
 _log = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     if stale and PROJECT not in fitness.contents:
         await delete(engine, container, stale, image=job.image, limits=job.limits, user=fitness.user)
     ended = await run_command(engine, container, command, job.limits, watched=fitness.layered)
-    seen = await _last_look(engine, container, keeper)
+    seen = await _final_state(engine, container, keeper)
     if seen is not None and seen.memory_kills and not seen.limit_reached:
         raise ContainerLost(
             "A process of the tests was killed because the Docker host ran out of memory, not the container;"
@@ -211,14 +211,14 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     )
 
 
-async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | None:
+async def _final_state(engine: Engine, container: str, keeper: Keeper) -> Seen | None:
     """Ask the first process for its state after the tests; return None if it died for lack of memory.
 
     Raises:
         ContainerLost: it died for any other reason.
     """
     last = Seen(others=1, memory_kills=0, limit_reached=False)
-    for pause_s in _ENDING:
+    for pause_s in _QUESTION_PAUSES_S:
         await asyncio.sleep(pause_s)
         try:
             seen = await keeper.ask()
@@ -238,7 +238,7 @@ async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | N
 
 async def stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitness, limits: Limits) -> bool:
     """Freeze every process of the tests, or else kill them; return True on success."""
-    for pause_s in _FREEZING:
+    for pause_s in _FREEZE_PAUSES_S:
         await asyncio.sleep(pause_s)
         try:
             await engine.pause(container)
@@ -253,13 +253,13 @@ async def stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitne
     # Run the shell with an empty command: the shell then only kills all processes of the user.
     nothing = Command(text="true", user=fitness.user)
     try:
-        await engine.allow_processes(container, limits.processes + _ROOM_FOR_OURS)
+        await engine.allow_processes(container, limits.processes + _EXTRA_PROCESSES)
         await run_command(engine, container, nothing, Limits(timeout_s=_KILLING_S))
     except ContainerLost:
         raise
     except SandboxError as error:
         _log.info("the processes of container %s are not killed: %s", container[:12], error)
-    for pause_s in _DYING:
+    for pause_s in _KILL_PAUSES_S:
         await asyncio.sleep(pause_s)
         seen = await keeper.ask()
         if seen is not None and not seen.others:
