@@ -7,7 +7,7 @@ then missing closing brackets are added, and last the file contents are split at
 json-repair is not linear and is only used by `slow_repair`.
 
 An object that cannot be parsed does not prevent later objects from being parsed, because a sentence may show
-an example of the format. Objects within a sentence count only if there are no other objects. The last object
+an example of the format. Objects within a sentence count only if all objects are within sentences. The last object
 outside of sentences must be parsed.
 """
 

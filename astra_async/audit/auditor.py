@@ -82,7 +82,7 @@ class Auditor:
     async def suites(self, prepared: Prepared, image: str) -> Suites:
         """Find the mutated suites that cover at least one test of a problem.
 
-        The reference solution decides; without one, the unchanged project does. Raises SandboxError and
+        The reference solution decides; without one, the untouched project does. Raises SandboxError and
         ExpectationError.
         """
         expected = (await self.expectations.of(prepared, image)).tests

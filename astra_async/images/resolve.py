@@ -314,7 +314,7 @@ async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Report)
                 base = await _ensure(below, maker, say)
             await _ensure(own, maker, say, base)
     if stack.warms:
-        say(f"Running the unchanged tests of {first.problem.id} once to fill caches")
+        say(f"Running the untouched tests of {first.problem.id} once to fill caches")
         await warm_image(maker.engine, warming_job(first, cold), _warm(cold), progress=say)
 
 

@@ -1,4 +1,4 @@
-"""Run an unchanged project's tests once in its new image, to fill caches for later runs.
+"""Run an untouched project's tests once in its new image, to fill caches for later runs.
 
 The run has the same user, limits and environment as later runs, and no network. Files that it leaves outside
 `/tmp` and the project become part of the image, such as Jest's transformed modules and Angular's compiled
@@ -55,7 +55,7 @@ _TELLING_CHARACTERS = 16  # shorter lines may occur in any cache by chance
 
 
 def warming_job(item: Prepared, image: str) -> Job:
-    """Return the job that runs the unchanged tests, with other file times than in graded runs.
+    """Return the job that runs the untouched tests, with other file times than in graded runs.
 
     Tools that validate caches by file time would otherwise use cached copies of these tests for changed ones.
     """
@@ -123,7 +123,7 @@ async def _run(engine: Engine, container: str, job: Job) -> str:
         ended = await run_command(engine, container, todo, limits, watched=True)
         seen = await keeper.ask()
     if ended.stopped or ended.exit_code or seen is None or seen.memory_kills:
-        return f"the unchanged project's tests hit the {ended.stopped or 'memory'} limit"
+        return f"the untouched project's tests hit the {ended.stopped or 'memory'} limit"
     state = await engine.inspect(container, size=True)
     written = int(state.get("SizeRw", 0))
     return f"the tests leave {written / 1e6:.0f} MB of files" if written > _LARGEST_BYTES else ""

@@ -77,7 +77,7 @@ def unknown_tests(report: TestReport, verdict: Verdict) -> list[str]:
 
 
 def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
-    """Return the tests that a run of the reference or of the unchanged project reported, as a multiset.
+    """Return the tests that a run of the reference or of the untouched project reported, as a multiset.
 
     Skipped tests are left out because no solution can pass them, failed hooks and suites because they are not
     tests. A name that occurs in several classes becomes `classname.name`, unless a class name contains a

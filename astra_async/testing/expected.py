@@ -1,17 +1,17 @@
 """Determine the expected tests of a problem (their number is T) before its first grading, and store them.
 
 The names come from the CSV if it lists tests, else from one run of the reference solution, else from a run of
-the unchanged project. They never come from a candidate's run: a crashed suite reports nothing and must score
+the untouched project. They never come from a candidate's run: a crashed suite reports nothing and must score
 0 of T.
 
 Names from the CSV are also checked against such a run, so that a typing mistake does not silently score zero.
-They are used unchecked, and marked as provisional, only if there is no reference and the unchanged project
+They are used unchecked, and marked as provisional, only if there is no reference and the untouched project
 loads none of them (tests that name classes which the answer must write).
 
 Names are learned only from a run that reports all its tests. If a suite did not load, T would be too small,
 and an answer that fails the tests in that suite would score full marks.
 
-The unchanged project's own score is measured on first use and stored with the names.
+The untouched project's own score is measured on first use and stored with the names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _VERSION = 4  # version of the stored format, part of the key
 class Expected:
     """Expected tests of a problem, and their source.
 
-    `untouched` is the number of expected tests that the unchanged project passes, None if not measured yet.
+    `untouched` is the number of expected tests that the untouched project passes, None if not measured yet.
     `untouched_tests` names these tests, once for each pass; empty if only the number is stored.
 
     `provisional` is the reason why no complete run confirms the tests. It is empty if a reference passed
@@ -68,7 +68,7 @@ class Expected:
     tests: tuple[ExpectedTest, ...]
 
     def with_untouched_run(self, tested: Tested) -> Expected:
-        """Return a copy with the tests that a run of the unchanged project passed."""
+        """Return a copy with the tests that a run of the untouched project passed."""
         verdict, _, _ = verdict_on(tested, self.tests)
         names = tuple(test.name for test in verdict.tests if test.outcome == "passed")
         return replace(self, untouched=verdict.passed, untouched_tests=names)
@@ -149,7 +149,7 @@ class Expectations:
         return await self._installed.fitted(prepared, image) if self._installed else prepared
 
     async def untouched(self, prepared: Prepared, image: str) -> int:
-        """Return the number of tests that the unchanged project passes.
+        """Return the number of tests that the untouched project passes.
 
         Raises:
             ExpectationError, SandboxError: the number cannot be determined.
@@ -302,7 +302,7 @@ def _decoded(record: Mapping[str, Any]) -> Expected:
 
 
 _NO_REFERENCE = "the expected tests are not confirmed by a reference; give a reference"
-_NOT_LOADED = "the unchanged project loads none of the tests in the CSV; give a reference"
+_NOT_LOADED = "the untouched project loads none of the tests in the CSV; give a reference"
 
 
 def _reason_for_doubt(tested: Tested, tests: Sequence[ExpectedTest]) -> str:

@@ -1,7 +1,7 @@
 """Check whether a problem can measure a model, with repeated runs of several candidates.
 
 A problem is unfit if its reference fails a test, if repetitions differ, if its tests are not the expected
-ones, if the unchanged project already passes all tests, if a known faulty answer does not get its known
+ones, if the untouched project already passes all tests, if a known faulty answer does not get its known
 score, or if an answer could replace the tests. Without a reference a problem is unverified, not unfit.
 """
 
@@ -33,7 +33,7 @@ _NEAR = 0.5  # share of the time limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A solution to test. `solution` is None for the unchanged project; `expected_passed` may be unknown."""
+    """A solution to test. `solution` is None for the untouched project; `expected_passed` may be unknown."""
 
     name: str
     solution: Solution | None
@@ -208,7 +208,7 @@ def _unexpected(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
 def _count(each: Repetitions) -> list[str]:
     """Return reasons if the tests that ran differ from the expected tests.
 
-    Missing tests count only for the reference, because the unchanged project may not reach all tests.
+    Missing tests count only for the reference, because the untouched project may not reach all tests.
     """
     reasons = []
     if each.unreported and each.name == REFERENCE:
@@ -248,7 +248,7 @@ def _reasons(each: Repetitions) -> list[str]:
                 f"the reference changes files that an answer may not change: {', '.join(each.dropped)}"
             )
     elif each.name == UNTOUCHED and high == each.total:
-        reasons.append(f"the unchanged project already passes all {each.total} tests")
+        reasons.append(f"the untouched project already passes all {each.total} tests")
     elif each.expected_passed is not None and set(each.passed) != {each.expected_passed}:
         reasons.append(f"{each.name}: passes {passed} of {each.total}, expected {each.expected_passed}")
     return reasons

@@ -101,7 +101,7 @@ def test_expected_tests_that_never_ran_are_named(tmp_path: Path) -> None:
 
 def test_an_untouched_project_that_passes_everything_measures_nothing(tmp_path: Path) -> None:
     found = check(tmp_path, CountingSandbox(), untouched="4", reference="4")
-    assert found.reasons == ("the unchanged project already passes all 4 tests",)
+    assert found.reasons == ("the untouched project already passes all 4 tests",)
 
 
 def test_a_known_answer_with_another_score_is_a_reason(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def hides_tests(case: TestCase) -> bool:
 
 
 def fails_its_suite(case: TestCase) -> bool:
-    """Return True for a failed class, file or block with a case of its own, which fails its suite's tests."""
+    """Return True for the reported failure of a class, file or block, which fails that suite's tests."""
     return is_suite_failure(case) and (
         case.is_suite or case.name in _JUNIT_CLASS or case.name == _BUN_HOOK or JEST_AFTER in case.name
     )

@@ -72,7 +72,7 @@ def xml_start(text: str) -> int:
 
 
 def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
-    """Return the cases of a report, and a problem for each suite with an error of its own.
+    """Return the cases of a report, and a problem for each suite that reports an error outside of its tests.
 
     If no known root is found, the whole text is parsed, to report what it is. If the text is not well-formed,
     illegal characters are removed and it is parsed again.

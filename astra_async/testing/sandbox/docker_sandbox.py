@@ -106,7 +106,7 @@ class DockerSandbox(Containers):
         self.spawn(self._make_ahead(kind, gives_way))
 
     async def run(self, job: Job) -> Execution:
-        """Wait for a free slot, then run the job's command in a container of its own.
+        """Wait for a free slot, then run the job's command in a fresh container.
 
         Raises:
             ImageError, ContainerLost, EngineUnavailable, SandboxError: see `errors`.

@@ -73,7 +73,7 @@ class SshTunnel:
 
     async def _open(self) -> None:
         forward = f"{self.socket}:{self._remote}"
-        log = self._folder / "said"
+        log = self._folder / "ssh.log"
         try:
             with log.open("wb") as output:
                 self._ssh = await asyncio.create_subprocess_exec(
