@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ImageError, StorageError
 from astra_async.images.base_image import build_image, ensure_base, proxies, remove_unnamed
-from astra_async.testing.reports.suspects import relevant_lines
+from astra_async.testing.reports.suite_failures import relevant_lines
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.keeper import HELD, Keeper, entry_point
 from astra_async.testing.sandbox.sweep import LABELS, container_name

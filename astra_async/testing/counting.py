@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.listing import some
 from astra_async.report_text import MAX_NAME, clean_name
-from astra_async.testing.reports.suspects import is_suite_failure
+from astra_async.testing.reports.suite_failures import is_suite_failure
 from astra_async.types import ExpectedTest, NamedOutcome, Outcome, TestCase, TestReport, Verdict
 
 if TYPE_CHECKING:

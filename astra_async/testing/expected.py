@@ -33,7 +33,7 @@ from astra_async.listing import some
 from astra_async.problems import weighted
 from astra_async.testing.counting import among_skipped, grade, learn, mismatch, unknown_tests
 from astra_async.testing.installed_modules import read_stored
-from astra_async.testing.reports.suspects import hides_tests, relevant_lines
+from astra_async.testing.reports.suite_failures import hides_tests, relevant_lines
 from astra_async.testing.verdict import cut_short, not_built, run_tests, signs_of_missing_tests, verdict_on
 from astra_async.types import ExpectedTest, TestCase
 

@@ -12,7 +12,7 @@ from astra_async.languages import LANGUAGES
 from astra_async.overlay import project_archive
 from astra_async.testing.counting import grade
 from astra_async.testing.reports import read_reports
-from astra_async.testing.reports.suspects import JEST_AFTER, JEST_NO_TESTS, JEST_SUITE
+from astra_async.testing.reports.suite_failures import JEST_AFTER, JEST_NO_TESTS, JEST_SUITE
 from astra_async.types import Job, NamedOutcome
 
 if TYPE_CHECKING:

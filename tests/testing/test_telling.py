@@ -1,6 +1,6 @@
 """Of a long output the lines that tell are shown."""
 
-from astra_async.testing.reports.suspects import relevant_lines
+from astra_async.testing.reports.suite_failures import relevant_lines
 
 
 def test_a_short_output_is_shown_whole() -> None:

@@ -21,7 +21,12 @@ from astra_async.redaction import one_line
 from astra_async.report_text import OtherDocument, UnreadableReport, decoded
 from astra_async.testing.reports.cargo_format import CARGO_SIGN, read_cargo
 from astra_async.testing.reports.go_format import GO_SIGN, read_go
-from astra_async.testing.reports.suspects import failed_with_suite, hides_tests, is_suite_failure, named_suite
+from astra_async.testing.reports.suite_failures import (
+    failed_with_suite,
+    hides_tests,
+    is_suite_failure,
+    named_suite,
+)
 from astra_async.testing.reports.tap_format import TAP_SIGN, read_tap
 from astra_async.testing.reports.xml_format import read_xml, xml_start
 from astra_async.types import TestCase, TestReport

@@ -22,7 +22,7 @@ from astra_async.report_text import (
     message_of,
     without_controls,
 )
-from astra_async.testing.reports.suspects import AVA_HOOK, SCRIPTS, failed_with_suite
+from astra_async.testing.reports.suite_failures import AVA_HOOK, SCRIPTS, failed_with_suite
 from astra_async.types import Outcome, TestCase
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from astra_async.report_text import (
     clean_name,
     without_controls,
 )
-from astra_async.testing.reports.suspects import failed_with_suite, fails_its_suite
+from astra_async.testing.reports.suite_failures import failed_with_suite, fails_its_suite
 from astra_async.testing.reports.xml_case import Kind, OpenCase
 from astra_async.types import TestCase
 
