@@ -7,8 +7,8 @@ then missing closing brackets are added, and last the file contents are split at
 json-repair is not linear and is only used by `slow_repair`.
 
 An object that cannot be parsed does not prevent later objects from being parsed, because a sentence may show
-an example of the format. Objects within a sentence count only if all objects are within sentences. The last object
-outside of sentences must be parsed.
+an example of the format. Objects within a sentence count only if all objects are within sentences. The last
+object outside of sentences must be parsed.
 """
 
 from __future__ import annotations

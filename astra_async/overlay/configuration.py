@@ -52,7 +52,7 @@ class Lookups:
         return self.changed(path, text)
 
     def changed(self, path: str, text: str) -> str | None:
-        """Return the key of REFUSALS if the new text would make this file load in place of another, or None."""
+        """Return the key of REFUSALS if the new text makes this file load in place of another, or None."""
         found = (each.refusal(path, text, self.installed.get(name)) for name, each in self.of.items())
         return next(filter(None, found), None)
 
