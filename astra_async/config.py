@@ -1,7 +1,6 @@
-"""A run's configuration, out of the `options`: flags, `ASTRA_*` variables and a TOML file, all checked.
+"""Configuration of a run from flags, `ASTRA_*` variables and a TOML file.
 
-A value is taken from the command line, else the environment, else the TOML file, else the default; wherever
-it was written, it is held to the same rule.
+The first of these values is used: command line, environment, TOML file, default. All have the same checks.
 """
 
 from __future__ import annotations
@@ -52,13 +51,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig(SharedOptions):
-    """A whole run, checked: what to ask, whom, how often, and within which limits.
+    """Checked configuration of a run.
 
-    `problems` is a CSV path or BUNDLED; `leave_out` replaces the prompt's default rules when not None;
-    `s3` and `simulation` hold the keys of their tables (`S3Settings`, `SimulationSettings`); `warnings` are
-    for whoever started it, as are `addresses`: servers that variables of the environment name.
-    With `answers_only_from_record` (a regrade) no model is called; with `simulate_all` (a demo) every
-    provider's calls go to the simulated server, each in its own wire format. `command` is what was typed.
+    Attributes:
+        problems: path of a CSV, or BUNDLED.
+        leave_out: patterns that replace the prompt's default patterns; None keeps the default.
+        s3: keys of the table `[s3]` (`S3Settings`).
+        simulation: keys of the table `[simulation]` (`SimulationSettings`).
+        warnings: lines for the user.
+        addresses: lines for the user that name servers from environment variables.
+        answers_only_from_record: send no requests to models (a regrade).
+        simulate_all: send all requests to the simulated server, in each provider's wire format (a demo).
+        command: the typed command.
     """
 
     out: Path
@@ -87,11 +91,16 @@ def load_config(
     recorded: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> RunConfig:
-    """The checked configuration from flags (None: not given) over variables over a TOML file.
+    """Return the checked configuration from flags, variables and a TOML file.
 
-    Variables count for the options that `given` names. `recorded` holds keys and tables like those of the
-    file, for what the file does not set: those of the run that is graded again.
-    Raises ConfigError naming the flag, the variable or file and key, and the remedy.
+    Args:
+        given: options of the command line; None means not given. Other variables are ignored.
+        toml_path: path of the TOML file.
+        recorded: keys and tables of the run that is graded again, without priority.
+        environ: environment variables.
+
+    Raises:
+        ConfigError: a value is invalid; the message has the flag, variable or key, and the remedy.
     """
     environ, recorded = environ or {}, recorded or {}
     warnings = _unknown_variables(environ)
@@ -134,17 +143,17 @@ def load_config(
     )
 
 
-_ALIKE = 0.75  # below that it is another program's variable, such as ASTRA_DB_TOKEN
+_ALIKE = 0.75  # a less similar name is a variable of another program, such as ASTRA_DB_TOKEN
 
 
 def default_sandboxes(limits: Limits) -> int:
-    """As many containers as there are cores, and as four fifths of the memory can hold at their limit."""
+    """Return the number of cores, limited by the containers that fit into four fifths of the memory."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(os.cpu_count() or 1, int(0.8 * memory_bytes / limits.memory_bytes)))
 
 
 def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
-    """`FIELD=NAME` pairs as a mapping; raises ConfigError."""
+    """Parse `FIELD=NAME` pairs into a mapping. Raises ConfigError."""
     columns = {}
     for pair in pairs:
         name, separator, header = pair.partition("=")
@@ -154,15 +163,15 @@ def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
     return columns
 
 
-# Other settings are part of a fingerprint only where they are set, so that older runs can be continued.
+# Other settings are part of a fingerprint only if they are set, so that older runs can be continued.
 _ALWAYS = ("spec", "provider", "model", "temperature", "max_tokens", "reasoning_effort", "api_version")
 
 
 def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
-    """What of a model's settings changes its answers: the model's part of the fingerprint.
+    """Return the model's part of the fingerprint: the settings that change its answers.
 
-    Limits, prices and time-outs are left out; so is the address of a simulated server, which has a
-    new port in every run. What may be secret is masked or hashed (see `redaction`).
+    Limits, prices and time-outs are omitted. The address of a simulated server is omitted because its port
+    changes in every run. Possible secrets are masked or hashed (see `redaction`).
     """
     asked = [item.name for item in declared(ModelSettings) if item.about.asked]
     values = {name: getattr(settings, name) for name in ("provider", "model", *asked)}
@@ -176,7 +185,7 @@ def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
 def _values(
     given: Mapping[str, Any], environ: Mapping[str, str], toml: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """The options that somebody set, checked where they were written."""
+    """Return the checked values of the options that are set."""
     values = {}
     for name, option in options().items():
         value = given.get(name)
@@ -193,7 +202,7 @@ def _values(
 
 
 def _from_variable(option: Declared, text: str) -> Any:
-    """Several values are separated as in a shell."""
+    """Parse and check the value of a variable; several values are separated as in a shell."""
     written = f"{variable_of(option.name)}={shown(text)}"
     if not option.several:
         return checked_value(option, Text(text), written)
@@ -204,15 +213,15 @@ def _from_variable(option: Declared, text: str) -> Any:
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Warnings of `ASTRA_*` variables that nothing reads; ConfigError for one that is only misspelt."""
+    """Return warnings about unknown `ASTRA_*` variables. Raises ConfigError for a misspelled one."""
     known = [*map(variable_of, options()), *OTHER_VARIABLES]
     unknown = [name for name in environ if name.startswith(PREFIX) and name not in known]
     names = {name.removeprefix(PREFIX): name for name in known}
     for name in unknown:
         close = difflib.get_close_matches(name.removeprefix(PREFIX), names, n=1, cutoff=_ALIKE)
         if close:
-            raise ConfigError(f"{name}: no such variable; did you mean {names[close[0]]}? Else unset it")
-    return tuple(f"the variable {name} is none of astra's and changes nothing" for name in sorted(unknown))
+            raise ConfigError(f"{name}: unknown variable; did you mean {names[close[0]]}? Otherwise unset it")
+    return tuple(f"the variable {name} is unknown and ignored" for name in sorted(unknown))
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -228,12 +237,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _refuse_accidents(typed: Options, models: Iterable[ModelSettings]) -> None:
-    """Nobody pays for the bundled problems because a flag was forgotten."""
+    """Require --problems for a paid model, so that a forgotten flag does not cause costs."""
     paid = next((model.name for model in models if _may_cost(model)), None)
     if paid and typed.problems is None:
         raise ConfigError(
             f"no problems named, and {paid} may cost money: add --problems CSV,"
-            " or --problems bundled for the bundled ones"
+            " or --problems bundled for the bundled problems"
         )
 
 
@@ -241,29 +250,29 @@ def _may_cost(model: ModelSettings) -> bool:
     if model.provider == "simulated" or model.price_input == model.price_output == 0:
         return False
     if model.provider == "openai-compatible" and model.base_url is None:
-        return False  # it cannot be asked at all, which is told later
+        return False  # unusable without an address; a later check reports this
     return urlsplit(model.base_url or "").hostname not in {"localhost", "127.0.0.1", "::1"}
 
 
 def _formats(typed: Options) -> tuple[Format, ...]:
-    """Answer formats, unless agents alone are asked for, and then the agents."""
+    """Return the answer formats (none if only agents are requested), then the agents."""
     agents = [name for name in dict.fromkeys(typed.agent) if name != "none"]
     answers = ANSWER_FORMATS if typed.format == "both" else (typed.format,)
     return (*(answers if "none" in typed.agent or not agents else ()), *agents)
 
 
 def _agents(typed: Options, toml: Mapping[str, Any], where: str) -> tuple[AgentSettings, ...]:
-    """The agents that are asked for, with what the file says of them; `agents.catalog` knows the rest."""
+    """Return the requested agents with the settings of the file; `agents.catalog` adds the others."""
     own = {values["name"]: AgentSettings(**values) for values in _listed(toml, "agents", where)}
     names = [name for name in dict.fromkeys(typed.agent) if name != "none"]
     for name in names:
         if not is_agent_name(name):
-            raise ConfigError(f"--agent {shown(name)}: no name of an agent; `astra agents list` has them")
+            raise ConfigError(f"--agent {shown(name)}: invalid name; `astra agents list` lists the agents")
     return tuple(own.get(name) or AgentSettings(name=name) for name in names)
 
 
 def _listed(toml: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:
-    """The checked tables of a list of them, each with the key by which it is known."""
+    """Return the checked tables of `[[models]]` or `[[agents]]`, each with its required key."""
     key, example = {"agents": ("name", "shell"), "models": ("spec", "openai/gpt-4o")}[name]
     given = toml.get(name, [])
     if not isinstance(given, list):
@@ -278,10 +287,10 @@ def _listed(toml: Mapping[str, Any], name: str, where: str) -> list[dict[str, An
 
 
 def _refuse_batches(agents: tuple[AgentSettings, ...], models: Iterable[ModelSettings]) -> None:
-    """An agent says the next thing when it has the answer to the last: tomorrow is too late."""
+    """Refuse agents with batches: an agent needs each response before its next request."""
     batched = next((model.name for model in models if model.batch), None)
     if agents and batched:
         raise ConfigError(
-            f"--agent {agents[0].name}: {batched} is asked by batches, for which no agent waits: leave out"
+            f"--agent {agents[0].name}: an agent cannot wait for the batches of {batched}: remove"
             " --batch, or batch = true of the model"
         )

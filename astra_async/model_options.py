@@ -1,4 +1,4 @@
-"""The models of a run: those of the command line or the TOML file, with what options say of all of them."""
+"""Models of a run from the command line or the TOML file, with the options for all models."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from astra_async.types import Declared
 
 
-# Options that set the field of every model that has their name.
+# Options that set the field of the same name for all models.
 _OF_ALL = (
     *("base_url", "max_in_flight", "temperature", "max_tokens", "reasoning_effort"),
     *("price_input", "price_output"),
 )
-_ALIKE = 0.75  # from there on a key is a misspelt setting and no field of a provider
+_ALIKE = 0.75  # a key at least this similar is a misspelled setting, not a field of a provider
 
 
 def chosen_models(typed: Options, tables: Sequence[Mapping[str, Any]]) -> tuple[ModelSettings, ...]:
-    """Return the models that `--model` names, else those of the TOML file's `tables`, with what options set.
+    """Return the models of `--model`, else of the TOML file's `tables`, with the options for all models.
 
-    Raises ConfigError: there is none, two have one name, or an option's value breaks its rule.
+    Raises ConfigError: there is no model, two models have the same name, or a value is invalid.
     """
     known = [replace(_plain_model(values["spec"]), **values) for values in tables]
     by_name = {model.name: model for model in known}
@@ -49,15 +49,17 @@ def chosen_models(typed: Options, tables: Sequence[Mapping[str, Any]]) -> tuple[
     models = tuple(replace(model, **_added(model, changes)) for model in chosen)
     for name, count in Counter(model.name for model in models).items():
         if count > 1:
-            raise ConfigError(f"two models are called {name!r}: give one a `name` of its own in TOML")
+            raise ConfigError(
+                f"two models are called {name!r}: set a different `name` for one of them in TOML"
+            )
     return models
 
 
 def model_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """Parse `-M KEY=VALUE` as lines of a `[[models]]` table, whose rules hold.
+    """Parse and check `-M KEY=VALUE` like lines of a `[[models]]` table.
 
-    A dotted key is one of a table (`extra_headers.X-Title=mine`). A key that is none of the settings is a
-    field of the request's body (`extra_body`). A value that is no TOML is text. Raises ConfigError.
+    A dotted key sets an entry of a table (`extra_headers.X-Title=mine`). An unknown key is a field of the
+    request's body (`extra_body`). A value that is not valid TOML is text. Raises ConfigError.
     """
     known = {item.name: item for item in declared(ModelSettings) if item.name != "spec"}
     found: dict[str, Any] = {}
@@ -70,7 +72,7 @@ def model_settings(pairs: Sequence[str]) -> dict[str, Any]:
         if first not in known:
             if close := difflib.get_close_matches(first, [*known, "spec"], n=1, cutoff=_ALIKE):
                 hint = f"did you mean `{close[0]}`?" if close[0] != first else "name models with --model"
-                raise ConfigError(f"{where}: {hint} A field of the provider's own is extra_body.{first}")
+                raise ConfigError(f"{where}: {hint} For a field of the request's body use extra_body.{first}")
             name, first = f"extra_body.{name}", "extra_body"
         table = _table_of(name, text.strip(), known[first])
         register_secrets_in(table)
@@ -81,7 +83,7 @@ def model_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _added(model: ModelSettings, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What changes of one model: tables are laid over its own, other values replace them."""
+    """Return the changes of one model: tables are merged, other values are replaced."""
     return {
         name: laid_over(getattr(model, name), value) if isinstance(value, Mapping) else value
         for name, value in changes.items()
@@ -89,7 +91,7 @@ def _added(model: ModelSettings, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _table_of(key: str, text: str, item: Declared) -> dict[str, Any]:
-    """Parse a line of TOML; a setting that is neither a table nor a list is text, as the value of a flag."""
+    """Parse a line of TOML. The value of a setting that is neither a table nor a list is text."""
     if not (item.is_table or item.several):
         return {key: Text(text)}
     for value in (text, json.dumps(text)):
@@ -103,7 +105,7 @@ def _table_of(key: str, text: str, item: Declared) -> dict[str, Any]:
 
 
 def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two tables key by key; `above` outranks."""
+    """Merge two tables key by key; values of `above` have priority."""
     merged = {**below, **above}
     for name, value in below.items():
         if isinstance(value, Mapping) and isinstance(above.get(name), Mapping):
@@ -114,10 +116,10 @@ def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
 def with_addresses(
     models: Sequence[ModelSettings], environ: Mapping[str, str]
 ) -> tuple[tuple[ModelSettings, ...], tuple[str, ...]]:
-    """Fill in the addresses that the variables of the providers' own SDKs name.
+    """Fill in the addresses from the variables of the providers' SDKs.
 
-    Flags and TOML outrank them, and a variable is for its own provider's models only. Returns the models and
-    a line for each address. Raises ConfigError: a variable holds no address.
+    Flags and TOML have priority. A variable applies only to models of its provider. Returns the models, and a
+    line for each address. Raises ConfigError: the value of a variable is not an address.
     """
     from astra_async.asking.providers import PROVIDERS
 

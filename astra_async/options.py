@@ -1,8 +1,8 @@
-"""The settings of a run, each declared once: name, type, bounds, default and what `--help` says of it.
+"""Declarations of all settings of a run: name, type, bounds, default and help text.
 
-`Options` declares what flags, variables and the top of a TOML file set; the tables beside it are declared
-by the values they fill: `[[models]]` ModelSettings, `[[agents]]` AgentSettings, `[s3]` S3Settings,
-`[sandbox]` Limits, `[simulation]` SimulationSettings, `[prompt]` PromptSettings.
+`Options` declares the options: flags, variables and top-level keys of a TOML file. Each TOML table has a
+class: `[[models]]` ModelSettings, `[[agents]]` AgentSettings, `[s3]` S3Settings, `[sandbox]` Limits,
+`[simulation]` SimulationSettings, `[prompt]` PromptSettings.
 """
 
 from __future__ import annotations
@@ -28,133 +28,158 @@ BUNDLED = "bundled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedOptions:
-    """What a run takes over as somebody set it."""
+    """Options that a `RunConfig` takes over unchanged."""
 
-    samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
+    samples: Annotated[int, Ge(1), Setting("Number of independent samples of each problem.", "K")] = 32
     until: Annotated[
         Until | None,
-        Setting("Ask in rounds of 2, 4, 8 ... samples; stop each model once it is decided or precise."),
+        Setting("Request samples in rounds of 2, 4, 8 ...; stop each model when it is decided or precise."),
     ] = None
     target_se: Annotated[
-        Positive, Setting("Standard error of a mean score, for --until precise.", "POINTS")
+        Positive, Setting("Target standard error of a mean score, for --until precise.", "POINTS")
     ] = None
     margin: Annotated[
-        float, Gt(0), Setting("Largest difference that --until decided calls equivalent.", "POINTS")
+        float, Gt(0), Setting("Largest difference that counts as equivalent, for --until decided.", "POINTS")
     ] = 2.0
     agents_at_once: Annotated[
-        Whole, Setting("Agents' containers at once; as memory allows if not set.", "N")
+        Whole, Setting("Maximum number of agents at once. Default: limited by memory.", "N")
     ] = None
-    projects: Annotated[Word, Setting("Where relative projects start: a folder or URL.", "ROOT")] = None
-    skills: Annotated[Word, Setting("CSV of skills by id: id, main_skill, sub_skills.", "CSV")] = None
-    only: Annotated[tuple[str, ...], Setting("Only this problem; may be repeated.", "ID")] = ()
-    skill: Annotated[Word, Setting("Only problems with this main or sub-skill.", "NAME")] = None
-    limit: Annotated[Whole, Setting("Only the first N problems, this time.", "N")] = None
-    budget_usd: Annotated[Positive, Setting("Stop before costs pass this sum.", "USD")] = None
-    seed: Annotated[int | None, Setting("Seed sent to the model, varied for each sample.", "N")] = None
-    image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
+    projects: Annotated[
+        Word, Setting("Folder or URL to which relative projects refer. Default: the CSV's folder.", "ROOT")
+    ] = None
+    skills: Annotated[Word, Setting("CSV that adds skills. Columns: id, main_skill, sub_skills.", "CSV")] = (
+        None
+    )
+    only: Annotated[tuple[str, ...], Setting("Select a problem by id; may be repeated.", "ID")] = ()
+    skill: Annotated[Word, Setting("Select problems with this main skill or sub-skill.", "NAME")] = None
+    limit: Annotated[Whole, Setting("Select the first N problems, for this invocation.", "N")] = None
+    budget_usd: Annotated[
+        Positive, Setting("Maximum cost of the run in USD; requests stop before the cost exceeds it.", "USD")
+    ] = None
+    seed: Annotated[
+        int | None, Setting("Base of the seed sent to the model; each sample gets a different seed.", "N")
+    ] = None
+    image: Annotated[str, Setting("Docker image for problems that name no image.", "NAME")] = ""
     retry_images: Annotated[
-        bool, Setting("Try again to make images that failed before from the same inputs.")
+        bool, Setting("Repeat builds of images that failed before with the same inputs.")
     ] = False
     reuse_identical: Annotated[
-        bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
+        bool, Setting("Grade equal solutions of a problem once and reuse the verdict.")
     ] = False
     strict_tests: Annotated[
-        bool, Setting("Leave samples of a problem missing once one contradicts its expected tests.")
+        bool, Setting("Leave a problem's samples missing after one contradicts its expected tests.")
     ] = False
     keep_output: Annotated[
-        KeepOutput, Setting("Samples whose test output is kept in outputs.jsonl, at most 64 KB each.")
+        KeepOutput, Setting("Samples whose test output is stored in outputs.jsonl, at most 64 KB each.")
     ] = "failed"
     cluster: Annotated[
         str | None,
         Predicate(is_cluster),
-        Setting("Run the tests on a Dask cluster, or on N worker processes here.", "ADDRESS|local:N"),
+        Setting("Run the tests on a Dask cluster, or on N local worker processes.", "ADDRESS|local:N"),
     ] = None
     turns: Annotated[
-        int, Ge(0), Setting("Further turns of a sample, after feedback on its failed tests.", "R")
+        int,
+        Ge(0),
+        Setting("Maximum number of follow-up turns of a sample, after feedback on failed tests.", "R"),
     ] = 0
     feedback: Annotated[
         FeedbackMode | None,
-        Setting("What a turn is told of tests. If not set: `count` where files are hidden, else `full`."),
+        Setting("Content of the feedback. Default: `count` for problems with hidden files, else `full`."),
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(SharedOptions):
-    """What a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) or a TOML key can say."""
+    """All options: a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) and a TOML key each."""
 
     problems: Annotated[
-        Word, Setting("CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV")
+        Word, Setting("Problems: CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV")
     ] = None
-    model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
-    out: Annotated[Word, Setting("Run directory; the same one resumes.", "DIR")] = None
+    model: Annotated[
+        tuple[str, ...], Setting("Model to test, such as openai/gpt-4o; may be repeated.", "SPEC")
+    ] = ()
+    out: Annotated[Word, Setting("Run directory; an existing one is resumed.", "DIR")] = None
     format: Annotated[
-        Literal["xml", "json", "both"], Setting("Answer format asked for; `both` gives K samples of each.")
+        Literal["xml", "json", "both"], Setting("Answer format; `both` requests K samples in each format.")
     ] = "xml"
     agent: Annotated[
         tuple[str, ...],
-        Setting("Agent that works on each problem, `none` for a single answer; may be repeated.", "NAME"),
+        Setting("Agent that works on each problem; `none` is a single answer; may be repeated.", "NAME"),
     ] = ()
     agent_minutes: Annotated[
-        float, Gt(0), Setting("Most minutes of an agent's work, not counting model calls.", "M")
+        float, Gt(0), Setting("Maximum minutes of an agent for one sample, without model calls.", "M")
     ] = 30.0
-    agent_steps: Annotated[int, Ge(1), Setting("Most model calls of one agent's work.", "N")] = 250
+    agent_steps: Annotated[
+        int, Ge(1), Setting("Maximum number of model calls of an agent for one sample.", "N")
+    ] = 250
     agent_usd: Annotated[
-        Positive, Setting("Most dollars of one agent's work; no limit if not set.", "USD")
+        Positive, Setting("Maximum cost of an agent for one sample, in USD. Default: no limit.", "USD")
     ] = None
     column: Annotated[
-        tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
+        tuple[str, ...],
+        Setting("Map a CSV column to a field, such as project=zip; may be repeated.", "FIELD=NAME"),
     ] = ()
-    base_url: Annotated[Address, Setting("Server of every model on this command line.", "URL")] = None
-    temperature: Annotated[float | None, Ge(0), Setting("Sampling temperature of every model.", "T")] = None
-    max_tokens: Annotated[Whole, Setting("Longest answer of every model, in tokens.", "N")] = None
+    base_url: Annotated[Address, Setting("Address of the server for all models.", "URL")] = None
+    temperature: Annotated[float | None, Ge(0), Setting("Sampling temperature for all models.", "T")] = None
+    max_tokens: Annotated[Whole, Setting("Maximum length of an answer for all models, in tokens.", "N")] = (
+        None
+    )
     reasoning_effort: Annotated[
-        Word, Setting("Of every model, as its provider spells it: low, medium, high ...", "EFFORT")
+        Word, Setting("Reasoning effort for all models, in the provider's spelling: low, high ...", "EFFORT")
     ] = None
     model_setting: Annotated[
         tuple[str, ...],
         Setting(
-            "A key of [[models]], or a field of the request's body; may be repeated.", "KEY=VALUE", short="M"
+            "Set a key of [[models]], or a field of the request's body; may be repeated.",
+            "KEY=VALUE",
+            short="M",
         ),
     ] = ()
-    price_input: Annotated[Price, Setting("Price of every model, in USD per million tokens.", "USD")] = None
-    price_output: Annotated[Price, Setting("Price of every model, in USD per million tokens.", "USD")] = None
-    max_in_flight: Annotated[Whole, Setting("Most calls at once for each model; 256 if not set.", "N")] = None
-    sandboxes: Annotated[Whole, Setting("Containers at once; by cores and memory if not set.", "N")] = None
-    batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
-        False
-    )
+    price_input: Annotated[
+        Price, Setting("Input price for all models, in USD per million tokens.", "USD")
+    ] = None
+    price_output: Annotated[
+        Price, Setting("Output price for all models, in USD per million tokens.", "USD")
+    ] = None
+    max_in_flight: Annotated[
+        Whole, Setting("Maximum number of requests in flight for each model. Default: 256.", "N")
+    ] = None
+    sandboxes: Annotated[
+        Whole, Setting("Maximum number of test containers at once. Default: by cores and memory.", "N")
+    ] = None
+    batch: Annotated[bool, Setting("Send all requests as batches: half the price, up to a day.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
-    """`[prompt]` of the configuration file."""
+    """Table `[prompt]` of the configuration file."""
 
     leave_out: Annotated[
         tuple[str, ...] | None,
-        Setting("Patterns of project files that the prompt does not show, instead of the default ones."),
+        Setting("Patterns of project files to omit from the prompt, instead of the default patterns."),
     ] = None
 
 
 OTHER_VARIABLES: Mapping[str, str] = {
-    "ASTRA_CONFIG": "TOML file, as --config.",
-    "ASTRA_CACHE": "Folder for fetched projects and learned tests; ~/.cache/astra_async if not set.",
-    "ASTRA_BASE_IMAGE": "Image that the built images start from, instead of Debian's.",
-    "ASTRA_DEBIAN_MIRROR": "Where debootstrap takes the base image from where no registry answers.",
-    "ASTRA_ENGINE_LOG": "Where scripts/engine writes the log of an engine that it starts.",
+    "ASTRA_CONFIG": "Path of the TOML file, like --config.",
+    "ASTRA_CACHE": "Folder for fetched projects and learned tests. Default: ~/.cache/astra_async.",
+    "ASTRA_BASE_IMAGE": "Base of all built images, instead of Debian's image.",
+    "ASTRA_DEBIAN_MIRROR": "Mirror that debootstrap uses for the base image if no registry answers.",
+    "ASTRA_ENGINE_LOG": "Path of the log of an engine that scripts/engine starts.",
 }
 PREFIX = "ASTRA_"
 
 
 @cache
 def options() -> Mapping[str, Declared]:
-    """The declared options by name; what is asked of whom comes first."""
+    """Return the declared options by name; those of `SharedOptions` come last."""
     shared = {item.name for item in fields(SharedOptions)}
     return {item.name: item for item in sorted(declared(Options), key=lambda item: item.name in shared)}
 
 
 @cache
 def tables() -> Mapping[str, type]:
-    """The class that declares each table of a TOML file."""
+    """Return the class that declares each table of a TOML file, by the table's name."""
     return {
         "models": ModelSettings,
         "agents": AgentSettings,
@@ -166,11 +191,11 @@ def tables() -> Mapping[str, type]:
 
 
 def flag_of(name: str) -> str:
-    """An option's flag; the short one if it has one."""
+    """Return the flag of an option; the short flag if there is one."""
     short = options()[name].about.short if name in options() else ""
     return f"-{short}" if short else f"--{name.replace('_', '-')}"
 
 
 def variable_of(name: str) -> str:
-    """An option's variable."""
+    """Return the environment variable of an option."""
     return f"{PREFIX}{name.upper()}"

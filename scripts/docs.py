@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/formats.md and the commented TOML example from what the code declares.
+"""Write the tables of docs/formats.md and docs/example.toml from the declarations in the code.
 
-.venv/bin/python scripts/docs.py            rewrites what changed
-.venv/bin/python scripts/docs.py --check    writes nothing; exit 1 and the names if something would change
+.venv/bin/python scripts/docs.py            write the changed files
+.venv/bin/python scripts/docs.py --check    write nothing; exit 1 and print the files that would change
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.DOTAL
 
 
 def main() -> int:
-    """Write or check; returns the exit code."""
+    """Write or check the files; return the exit code."""
     wanted = {PAGE: page(PAGE.read_text(encoding="utf-8")), EXAMPLE: example()}
     changed = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in changed:
-            print(f"{path.relative_to(ROOT)} is not what the code says: run .venv/bin/python scripts/docs.py")
+            print(f"{path.relative_to(ROOT)} differs from the code: run .venv/bin/python scripts/docs.py")
         return 1 if changed else 0
     for path in changed:
         path.write_text(wanted[path], encoding="utf-8")
@@ -48,17 +48,17 @@ def main() -> int:
 
 
 def page(text: str) -> str:
-    """The page with every block between its marks made anew; an unknown name is a KeyError."""
+    """Return the page with new blocks. An unknown block is a KeyError."""
     return _BLOCK.sub(lambda found: found[1] + BLOCKS[found[2]]() + found[3], text)
 
 
 def columns() -> str:
-    """Fields of the problems CSV, and the names by which their columns are known."""
+    """Table of the fields of the problems CSV with their aliases."""
     rows = [
         (f"`{name}`" + (" (required)" if name in REQUIRED else ""), column.help, _code(column.names))
         for name, column in COLUMNS.items()
     ]
-    return _table(("field", "what", "column names, without case, spaces, dashes and underscores"), rows)
+    return _table(("field", "meaning", "column names (without case, spaces, - and _)"), rows)
 
 
 def _rule(item: Declared) -> str:
@@ -66,71 +66,69 @@ def _rule(item: Declared) -> str:
 
 
 def option_table() -> str:
-    """Options of a run with flag, variable and TOML key."""
+    """Table of the options of a run with flag, variable and TOML key."""
 
     def names(name: str) -> tuple[str, ...]:
         return f"`{flag_of(name)}`", f"`{variable_of(name)}`", f"`{name}`"
 
     rows = [(*names(name), _rule(item), _default(item), item.about.help) for name, item in options().items()]
-    return _table(("flag", "variable", "TOML key", "value", "default", "what"), rows)
+    return _table(("flag", "variable", "TOML key", "value", "default", "meaning"), rows)
 
 
 def table_of(name: str) -> Callable[[], str]:
-    """The keys of one TOML table."""
+    """Table of the keys of one TOML table."""
 
     def made() -> str:
         rows = [
             (f"`{item.name}`", _rule(item), _default(item), item.about.help)
             for item in declared(tables()[name])
         ]
-        return _table(("key", "value", "default", "what"), rows)
+        return _table(("key", "value", "default", "meaning"), rows)
 
     return made
 
 
 def variables() -> str:
-    """Variables that are no option's."""
-    return _table(("variable", "what"), [(f"`{name}`", text) for name, text in OTHER_VARIABLES.items()])
+    """Table of the variables without an option."""
+    return _table(("variable", "meaning"), [(f"`{name}`", text) for name, text in OTHER_VARIABLES.items()])
 
 
 def repairs() -> str:
-    """What is repaired in an answer, by the name in the record."""
-    repeated = {
-        TIMEOUT_REPEATED: "no repair: the tests reached their time limit on a busy machine, and ran again"
-    }
+    """Table of the repairs of an answer, by the name in the record."""
+    repeated = {TIMEOUT_REPEATED: "not a repair: the tests timed out on a busy machine and ran again"}
     every = {**REPAIRS, **PATH_REPAIRS, **repeated}
-    return _table(("repair", "what was repaired"), [(f"`{name}`", text) for name, text in every.items()])
+    return _table(("repair", "meaning"), [(f"`{name}`", text) for name, text in every.items()])
 
 
 def events() -> str:
-    """The kinds of events.jsonl."""
-    return _table(("kind", "what"), [(f"`{name}`", text) for name, text in EVENTS.items()])
+    """Table of the kinds of events."""
+    return _table(("kind", "meaning"), [(f"`{name}`", text) for name, text in EVENTS.items()])
 
 
 def labels() -> str:
-    """The classes of labels.csv."""
-    return _table(("label", "the paper's class"), [(f"`{name}`", text) for name, text in CLASSES.items()])
+    """Table of the classes of labels.csv."""
+    return _table(("label", "class in the paper"), [(f"`{name}`", text) for name, text in CLASSES.items()])
 
 
 def problems_csv() -> str:
-    """The columns of problems.csv, in their order."""
+    """Table of the columns of problems.csv."""
     rows = [(f"`{item.name}`", PROBLEMS_CSV[item.name]) for item in fields(ProblemRow)]
-    return _table(("column", "what"), rows)
+    return _table(("column", "meaning"), rows)
 
 
 PROBLEMS_CSV: Mapping[str, str] = {
-    "model": "",
-    "format": "",
-    "problem_id": "the three names of a row",
+    "model": "name of the model",
+    "format": "answer format or agent",
+    "problem_id": "id of the problem",
     "planned": "K",
     "valid": "samples with a final line",
     "perfect": "samples that passed all tests",
     "total": "T",
-    "tests_passed": "sum over the valid samples",
-    "mean_tests_passed": "the mean of it",
+    "tests_passed": "sum of passed tests over the valid samples",
+    "mean_tests_passed": "mean of passed tests over the valid samples",
     "mean_score": "mean of passed / total, from 0 to 1",
     "pass_at_1": "share of perfect samples, from 0 to 1",
-    "sd": "of the scores over the samples, ddof = 0; empty for one sample",
+    "sd": "standard deviation of the scores over the samples, ddof = 0; empty for one sample",
 }
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
@@ -144,7 +142,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     **{name: table_of(name) for name in tables()},
 }
 
-# The values that the example sets; everything else stands in it as a comment with its default.
+# Values that the example sets. All other keys are comments with their defaults.
 _SET: Mapping[str, Mapping[str, str]] = {
     "": {"problems": '"bundled"', "samples": "4", "budget_usd": "20.0"},
     "models": {"spec": '"simulated/steady"', "name": '"steady"', "max_in_flight": "64"},
@@ -182,11 +180,11 @@ _SHOWN: Mapping[str, str] = {
 
 
 def example() -> str:
-    """A TOML file with every key, its meaning as a comment."""
+    """Return a TOML file with every key, and its meaning as a comment."""
     parts = [
-        "# Every setting of a run. `astra run --config example.toml --out DIR` works as it stands, with a",
-        "# simulated model; flags and ASTRA_ variables outrank what stands here. Lines with `#` show a",
-        "# default or an example. Written by scripts/docs.py from what the code declares.",
+        "# Every setting of a run. `astra run --config example.toml --out DIR` runs this file with a",
+        "# simulated model. Flags and ASTRA_ variables have priority over this file. Lines with `#` show a",
+        "# default or an example. scripts/docs.py writes this file from the code.",
         "",
         *_keys("", options().values()),
     ]

@@ -104,6 +104,12 @@ class _ByUse(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         return path.parent.name if path.parent.name in _SHARING else str(path)
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run async tests on asyncio alone."""
+    return "asyncio"
+
+
 @pytest.fixture(autouse=True)
 def _no_run_outlives_its_test() -> Iterator[None]:
     whole_runs = sys.modules.get("whole_runs")

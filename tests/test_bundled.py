@@ -64,7 +64,7 @@ def rows() -> dict[str, dict[str, str]]:
         return {row["id"]: row for row in csv.DictReader(file)}
 
 
-def test_the_csv_is_what_the_folders_say() -> None:
+def test_the_csv_matches_the_folders() -> None:
     assert bundled.bundled_problems_csv().read_text(encoding="utf-8") == write_csv.problems_table(), (
         "run `python -m astra_async.bundled.write_csv`"
     )
@@ -79,7 +79,7 @@ def test_every_folder_is_a_problem_and_an_unknown_id_has_no_answers() -> None:
 
 
 @pytest.mark.parametrize("problem_id", IDS)
-def test_a_row_points_at_folders_and_an_image_set_that_exist(problem_id: str) -> None:
+def test_the_folders_and_the_image_set_of_a_row_exist(problem_id: str) -> None:
     row = rows()[problem_id]
     assert (HOME / row["project"] / "hackerrank.yml").is_file()
     assert (HOME / row["reference"]).is_dir()
@@ -112,7 +112,7 @@ def test_the_manifest_scores_a_fresh_report_and_protects_the_tests(problem_id: s
 
 
 @pytest.mark.parametrize("problem_id", IDS)
-def test_no_answer_touches_a_file_that_integration_protects(problem_id: str) -> None:
+def test_no_answer_changes_a_protected_file(problem_id: str) -> None:
     known = answers(problem_id)
     patterns = (*manifest(problem_id)["readonly_paths"], *TEST_FILES, *CONFIGURATION)
     for files in (known.reference, *(faulty.files for faulty in known.faulty)):
@@ -120,7 +120,7 @@ def test_no_answer_touches_a_file_that_integration_protects(problem_id: str) -> 
 
 
 @pytest.mark.parametrize("problem_id", IDS)
-def test_every_answer_differs_from_the_project_and_from_every_other(problem_id: str) -> None:
+def test_every_answer_differs_from_the_project_and_from_other_answers(problem_id: str) -> None:
     known = answers(problem_id)
     project = project_texts(problem_id)
     all_files = [known.reference, *(faulty.files for faulty in known.faulty)]
@@ -132,7 +132,7 @@ def test_every_answer_differs_from_the_project_and_from_every_other(problem_id: 
 
 
 @pytest.mark.parametrize("problem_id", IDS)
-def test_faulty_solutions_are_many_labelled_and_spread_over_the_scores(problem_id: str) -> None:
+def test_faulty_solutions_are_labeled_and_cover_the_range_of_scores(problem_id: str) -> None:
     known = answers(problem_id)
     assert len(known.faulty) >= 5
     for one in known.faulty:
@@ -145,7 +145,7 @@ def test_faulty_solutions_are_many_labelled_and_spread_over_the_scores(problem_i
 
 
 @pytest.mark.parametrize("name", sorted(bundled.image_sets()))
-def test_an_image_set_pins_what_it_installs(name: str) -> None:
+def test_an_image_set_pins_its_packages(name: str) -> None:
     folder = bundled.image_sets()[name]
     dockerfile = (folder / "Dockerfile").read_text(encoding="utf-8")
     assert "ARG BASE=debian:bookworm-slim\nFROM ${BASE}\n" in dockerfile
@@ -158,13 +158,13 @@ def test_an_image_set_pins_what_it_installs(name: str) -> None:
         assert all(re.match(r"^(#.*|[A-Za-z0-9_.-]+==[0-9][^ ]*( --hash=.*)?)?$", line) for line in lines)
 
 
-def test_everything_the_answers_need_is_text() -> None:
+def test_all_files_of_the_answers_are_text() -> None:
     for path in HOME.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             path.read_bytes().decode("utf-8")
 
 
-def test_bytecode_of_an_installed_package_is_no_part_of_an_answer(tmp_path: Path) -> None:
+def test_bytecode_of_an_installed_package_is_not_part_of_an_answer(tmp_path: Path) -> None:
     source = tmp_path / "books" / "views.py"
     source.parent.mkdir()
     source.write_text("AGE = 1\r\n", encoding="utf-8", newline="")
@@ -174,7 +174,7 @@ def test_bytecode_of_an_installed_package_is_no_part_of_an_answer(tmp_path: Path
 
 
 @pytest.mark.parametrize("problem_id", IDS)
-def test_an_edit_of_a_faulty_solution_has_one_place_in_the_reference(problem_id: str) -> None:
+def test_an_edit_of_a_faulty_solution_matches_the_reference_once(problem_id: str) -> None:
     text = (HOME / "problems" / problem_id / "faulty.toml").read_text(encoding="utf-8")
     for name, entry in tomllib.loads(text).items():
         files = dict(answers(problem_id).reference)
@@ -185,7 +185,7 @@ def test_an_edit_of_a_faulty_solution_has_one_place_in_the_reference(problem_id:
             files[edit["path"]] = files.get(edit["path"], "").replace(edit.get("old", ""), edit["new"])
 
 
-def test_the_set_is_about_as_large_as_the_papers() -> None:
+def test_the_problems_have_about_the_size_of_the_papers_problems() -> None:
     """Table 1: 12 files, 6.7 tests, 718 characters of statement, 2.3 modified files, 84 lines on average."""
     said = astra("problems", env={**os.environ, "COLUMNS": "200"}).stdout
 

@@ -20,7 +20,7 @@ def toml(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_flag_outranks_the_file_and_the_file_outranks_the_default(tmp_path: Path) -> None:
+def test_a_flag_has_priority_over_the_file_and_the_file_over_the_default(tmp_path: Path) -> None:
     path = toml(tmp_path, 'samples = 8\nformat = "both"\nbudget_usd = 5\n')
     config = load_config({**GIVEN, "samples": 2}, path)
     assert (config.samples, config.formats, config.budget_usd) == (2, ("xml", "json"), 5.0)
@@ -31,7 +31,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> No
     assert load_config(GIVEN, toml(tmp_path, "\ufeffsamples = 8\n")).samples == 8
 
 
-def test_a_model_in_the_file_brings_its_settings_under_its_name(tmp_path: Path) -> None:
+def test_a_model_of_the_file_is_selected_by_name_with_its_settings(tmp_path: Path) -> None:
     path = toml(
         tmp_path,
         '[[models]]\nspec = "openai-compatible/qwen"\nname = "mine"\nbase_url = "http://localhost:8000/v1"\n'
@@ -99,7 +99,7 @@ def test_a_mistake_is_one_line_that_names_it(
         ({"max_in_flight": "0"}, {}, "", "--max-in-flight 0: a whole number of 1 or more"),
         ({"samples": None}, {"ASTRA_SAMPLES": "1.5"}, "", "ASTRA_SAMPLES=1.5: a whole number"),
         ({"format": None}, {"ASTRA_FORMAT": "yaml"}, "", "ASTRA_FORMAT=yaml: one of xml, json, both"),
-        ({}, {"ASTRA_SAMPELS": "3"}, "", "ASTRA_SAMPELS: no such variable; did you mean ASTRA_SAMPLES?"),
+        ({}, {"ASTRA_SAMPELS": "3"}, "", "ASTRA_SAMPELS: unknown variable; did you mean ASTRA_SAMPLES?"),
         ({}, {}, "budget_usd = nan", "run.toml: budget_usd = nan: a number above 0"),
         ({}, {}, "[sandbox]\nmemory_bytes = inf", r"\[sandbox\]: memory_bytes = inf: a whole number above 0"),
         ({}, {}, "[sandbox]\nprocesses = 1.5", "processes = 1.5: a whole number above 0"),
@@ -117,7 +117,7 @@ def test_a_mistake_is_one_line_that_names_it(
         ),
     ],
 )
-def test_every_value_is_held_to_its_rule_wherever_it_was_written(
+def test_every_value_is_checked_for_every_source(
     tmp_path: Path, given: dict[str, Any], environ: dict[str, str], text: str, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message) as error:
@@ -125,7 +125,7 @@ def test_every_value_is_held_to_its_rule_wherever_it_was_written(
     assert "\n" not in str(error.value)
 
 
-def test_variables_say_what_flags_do_not(tmp_path: Path) -> None:
+def test_variables_set_options_without_flags(tmp_path: Path) -> None:
     environ = {
         "ASTRA_SAMPLES": "3",
         "ASTRA_ONLY": "a 'b c'",
@@ -139,20 +139,20 @@ def test_variables_say_what_flags_do_not(tmp_path: Path) -> None:
     assert load_config(GIVEN, environ=environ).samples == 32  # a command without that option
 
 
-def test_a_variable_of_another_program_is_a_warning() -> None:
+def test_a_variable_of_another_program_gives_a_warning() -> None:
     (warning,) = load_config(GIVEN, environ={"ASTRA_DB_APPLICATION_TOKEN": "secret"}).warnings
     assert "ASTRA_DB_APPLICATION_TOKEN" in warning
     assert "secret" not in warning
 
 
-def test_credentials_of_a_refused_value_are_not_repeated() -> None:
+def test_credentials_in_a_refused_value_are_masked() -> None:
     for url in ("ftp://user:PASS@host/v1", "user:PASS@host/v1", "https://user:PASS@host?sig=PASS"):
         with pytest.raises(ConfigError, match="URL without user and password") as error:
             load_config({**GIVEN, "base_url": url})
         assert "PASS" not in str(error.value)
 
 
-def test_the_bundled_problems_are_not_paid_for_by_accident() -> None:
+def test_a_paid_model_needs_named_problems() -> None:
     with pytest.raises(ConfigError, match="--problems bundled"):
         load_config({"out": "a", "model": ("openai/gpt-4o",)})
     for given in (
@@ -163,12 +163,12 @@ def test_the_bundled_problems_are_not_paid_for_by_accident() -> None:
         assert load_config({"out": "a", **given}).problems == "bundled"
 
 
-def test_a_model_without_a_provider_is_answered_with_how_it_is_written() -> None:
+def test_a_model_without_a_provider_is_refused_with_an_example() -> None:
     with pytest.raises(ConfigError, match="write provider/model, such as openai/gpt-4o"):
         load_config({**GIVEN, "model": ("gpt-4o",)})
 
 
-def test_what_a_run_recorded_stands_below_the_file_and_nothing_in_it_means_unset(tmp_path: Path) -> None:
+def test_the_file_has_priority_over_recorded_settings_and_null_means_unset(tmp_path: Path) -> None:
     recorded: dict[str, Any] = {
         "projects": None,
         "image": "a",
@@ -186,13 +186,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_config(GIVEN, tmp_path / "nowhere.toml")
 
 
-def test_columns_are_pairs() -> None:
+def test_columns_are_parsed_as_pairs() -> None:
     assert parse_columns(["project = zip file", "id=qid"]) == {"project": "zip file", "id": "qid"}
     with pytest.raises(ConfigError, match="write it as FIELD=NAME"):
         parse_columns(["project"])
 
 
-def test_the_fingerprint_holds_what_changes_answers_and_no_secret() -> None:
+def test_the_fingerprint_has_settings_that_change_answers_and_no_secret() -> None:
     (model,) = load_config(GIVEN).models
     model = replace(model, base_url="https://user:secret@host/v1/?key=secret")
     part = model_part(model, seed=7)
@@ -202,13 +202,13 @@ def test_the_fingerprint_holds_what_changes_answers_and_no_secret() -> None:
     assert not {"requests_per_minute", "max_in_flight", "timeout_s", "price_input"} & part.keys()
 
 
-def test_a_simulated_servers_port_is_no_part_of_the_fingerprint() -> None:
+def test_a_simulated_servers_port_is_not_part_of_the_fingerprint() -> None:
     given = {"out": "a", "model": ("simulated/steady",)}
     parts = [model_part(load_config({**given, "base_url": url}).models[0], 0) for url in ("http://a:1", None)]
     assert parts[0] == parts[1]
 
 
-def test_what_a_model_is_asked_with_is_part_of_its_fingerprint_where_it_is_set(tmp_path: Path) -> None:
+def test_request_settings_are_part_of_the_fingerprint_if_they_are_set(tmp_path: Path) -> None:
     path = toml(
         tmp_path,
         '[[models]]\nspec = "anthropic/claude-x"\nthinking_budget = 2048\nsystem_prompt = "Be brief."\n'
@@ -239,7 +239,7 @@ def test_a_wrong_setting_of_a_model_is_named(tmp_path: Path, text: str, message:
         load_config({"out": "a"}, toml(tmp_path, f"[[models]]\nspec = 'openai/x'\n{text}"))
 
 
-def test_no_agent_waits_for_a_batch() -> None:
-    with pytest.raises(ConfigError, match="leave out --batch"):
+def test_batches_with_an_agent_are_refused() -> None:
+    with pytest.raises(ConfigError, match="remove --batch"):
         load_config({**GIVEN, "agent": ("shell",), "batch": True})
     assert load_config({**GIVEN, "agent": ("none",), "batch": True}).models[0].batch

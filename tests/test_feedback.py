@@ -123,14 +123,14 @@ CHANGING = {
 @pytest.mark.parametrize("line", CHANGING)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_what_differs_between_runs_is_not_told(line: str, data: st.DataObject) -> None:
+def test_feedback_omits_what_differs_between_runs(line: str, data: st.DataObject) -> None:
     one, other = (line.format(data.draw(CHANGING[line])) for _ in range(2))
     assert stable(one) == stable(other)
     assert stable(stable(one)) == stable(one)
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=400))
-def test_any_text_is_steady_once_it_was_made_so(text: str) -> None:
+def test_stable_text_does_not_change_again(text: str) -> None:
     assert stable(stable(text)) == stable(text)
     assert "\x1b" not in stable(text)
 
@@ -149,21 +149,21 @@ KEPT = (
 
 
 @pytest.mark.parametrize("line", KEPT)
-def test_what_tells_of_a_failure_is_kept(line: str) -> None:
+def test_details_of_a_failure_are_kept(line: str) -> None:
     assert stable(line) == line
 
 
-def test_places_in_the_project_are_relative_and_others_are_only_named() -> None:
+def test_project_paths_become_relative_and_other_paths_keep_only_their_name() -> None:
     told = stable('File "/projects/challenge/src/a.py"\nFile "/usr/lib/python3.11/json/decoder.py"')
     assert told == 'File "src/a.py"\nFile "<path>/decoder.py"'
 
 
-def test_colours_titles_and_overwritten_progress_are_left_out() -> None:
+def test_colors_titles_and_overwritten_progress_are_removed() -> None:
     assert stable("\x1b[31mred\x1b[0m\x1b]0;title\x07\n10 %\r100 %\r\nend  ") == "red\n100 %\nend"
 
 
 @given(st.text("ab\n", max_size=300), st.integers(60, 200))
-def test_a_shortened_text_has_half_of_its_head_and_half_of_its_tail(text: str, length: int) -> None:
+def test_a_shortened_text_keeps_its_head_and_its_tail(text: str, length: int) -> None:
     short = shortened(text, length)
     assert len(short) <= max(length, len("\n[... left out ...]\n"))
     if short != text:
@@ -195,7 +195,7 @@ noise = st.sampled_from(
     failure=st.sampled_from(["tests_failed", "no_report", "build_failure", "timeout"]),
     mode=st.sampled_from(["full", "names", "count"]),
 )
-def test_nothing_of_a_hidden_test_is_said(
+def test_feedback_reveals_nothing_of_a_hidden_test(
     lines: list[str], messages: list[list[str]], failure: str, mode: Any
 ) -> None:
     tests = [
@@ -217,7 +217,7 @@ def test_nothing_of_a_hidden_test_is_said(
 SECRETS_OF = secrets()
 
 
-def test_a_test_is_hidden_unless_its_title_is_seen() -> None:
+def test_a_test_is_hidden_unless_its_title_is_visible() -> None:
     assert set(NAMES[2:]) == SECRETS_OF.tests
     assert secrets(hidden=False).tests == frozenset()
 
@@ -230,7 +230,7 @@ def test_a_test_is_hidden_unless_its_title_is_seen() -> None:
     st.text("xyz \n`", max_size=20_000),
     st.integers(0, 9),
 )
-def test_a_feedback_is_never_longer_than_it_may_be(messages: list[str], output: str, passed: int) -> None:
+def test_feedback_never_exceeds_its_maximum_length(messages: list[str], output: str, passed: int) -> None:
     tests = [{"name": f"t{n}", "outcome": "failed", "message": text} for n, text in enumerate(messages)]
     told = build_feedback(
         result(tests=tests, passed=passed, total=passed + len(tests)), output, Secrets(), mode="full"
@@ -238,7 +238,7 @@ def test_a_feedback_is_never_longer_than_it_may_be(messages: list[str], output: 
     assert len(told.text) <= MAX_CHARACTERS
 
 
-def test_each_mode_says_as_much_as_its_name_promises() -> None:
+def test_each_feedback_mode_has_its_content() -> None:
     plain = secrets(hidden=False)
     tests = result()["tests"][:2]
     texts = {
@@ -252,7 +252,7 @@ def test_each_mode_says_as_much_as_its_name_promises() -> None:
     assert all("Answer in the same format" in text for text in texts.values())
 
 
-def test_an_unusable_answer_is_told_why_and_what_stands() -> None:
+def test_feedback_on_an_unusable_answer_has_the_reason_and_the_valid_files() -> None:
     unusable = result(status="no_solution", failure="truncated", tests=result()["tests"])
     told = build_feedback(unusable, "", Secrets(), mode="full", standing={"passed": 3, "total": 4}).text
     assert "cut off before its end" in told
@@ -260,13 +260,13 @@ def test_an_unusable_answer_is_told_why_and_what_stands() -> None:
     assert "test_zero" not in told
 
 
-def test_a_problem_with_hidden_paths_is_told_of_by_count_unless_chosen() -> None:
+def test_the_default_mode_for_hidden_paths_is_count() -> None:
     assert mode_for((), None) == "full"
     assert mode_for(("hidden/",), None) == "count"
     assert mode_for(("hidden/",), "names") == "names"
 
 
-def test_a_conversations_hash_covers_all_that_was_said() -> None:
+def test_a_conversations_hash_covers_all_its_messages() -> None:
     hashes = {
         conversation_sha256(*said)
         for said in (("p", "a", "f"), ("p", "a", "g"), ("p", "af", ""), ("q", "a", "f"))

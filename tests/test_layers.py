@@ -106,7 +106,7 @@ def own(path: Path) -> set[str]:
     return {name for name in names if name in MODULES and name}
 
 
-def test_a_module_imports_its_own_layer_and_those_below() -> None:
+def test_a_module_imports_only_its_own_and_lower_layers() -> None:
     above = [
         (module, name)
         for module, path in MODULES.items()
@@ -116,7 +116,7 @@ def test_a_module_imports_its_own_layer_and_those_below() -> None:
     assert above == []
 
 
-def test_values_and_pure_packages_know_no_event_loop_and_no_network() -> None:
+def test_values_and_pure_packages_import_no_event_loop_and_no_network() -> None:
     loop = list(LAYERS).index("loop")
     pure = {module: path for module, path in MODULES.items() if layer(module) < loop}
     assert [
@@ -124,7 +124,7 @@ def test_values_and_pure_packages_know_no_event_loop_and_no_network() -> None:
     ] == []
 
 
-def test_edges_do_not_know_each_other() -> None:
+def test_edges_do_not_import_each_other() -> None:
     edges = {module: package_of(module) for module in MODULES if package_of(module) in LAYERS["edges"]}
     known = [(edge, package_of(name)) for module, edge in edges.items() for name in own(MODULES[module])]
     assert [(edge, other) for edge, other in known if other in LAYERS["edges"] - {edge}] == []
@@ -145,7 +145,7 @@ def at_the_top(path: Path, *, with_types: bool = True) -> set[str]:
     return {known[name if name in known else module] for name, module in names}
 
 
-def test_optional_parts_are_imported_by_the_command_line_or_when_they_are_used() -> None:
+def test_optional_parts_are_imported_only_on_demand() -> None:
     """What a run is without its extras: nothing of them is read before it is asked for."""
     optional = {module for module in MODULES if f"{module}.".startswith(OPTIONAL)}
     eager = [
@@ -157,12 +157,12 @@ def test_optional_parts_are_imported_by_the_command_line_or_when_they_are_used()
     assert eager == []
 
 
-def test_no_module_knows_one_that_knows_it() -> None:
+def test_modules_have_no_import_cycle() -> None:
     """Not even by its types: each can be read once those below it are known."""
     TopologicalSorter({module: at_the_top(path) for module, path in MODULES.items()}).prepare()
 
 
-def test_no_package_knows_one_that_knows_it() -> None:
+def test_packages_have_no_import_cycle() -> None:
     packages: dict[str, set[str]] = {}
     for module, path in MODULES.items():
         package = module.partition(".")[0]
@@ -177,12 +177,12 @@ def test_layers_name_only_packages_that_exist() -> None:
     assert not {name for name in known if name and not any(f"{m}.".startswith(f"{name}.") for m in MODULES)}
 
 
-def test_no_exception_is_idle() -> None:
+def test_every_exception_from_the_layers_is_used() -> None:
     used = {(package_of(module), package_of(name)) for module, path in MODULES.items() for name in own(path)}
     assert used >= ALLOWED_UPWARD
 
 
-def test_the_drawing_in_the_documentation_is_this_one() -> None:
+def test_the_drawing_in_the_documentation_matches_the_layers() -> None:
     drawn: dict[str, set[str]] = {}
     for line in re.findall(
         r"^    (.+)$",
@@ -205,7 +205,7 @@ def spelled_out(place: str) -> list[str]:
     return [before + name for name in names.split(",")] if brace else [place]
 
 
-def test_no_file_name_stands_for_two_things() -> None:
+def test_file_names_are_unique() -> None:
     """A language's files have the names of the questions that they answer, which are the same for each."""
     languages = ROOT / "languages"
     names = [
@@ -216,7 +216,7 @@ def test_no_file_name_stands_for_two_things() -> None:
     assert len(names) == len(set(names))
 
 
-def test_no_public_class_name_stands_for_two_things() -> None:
+def test_public_class_names_are_unique() -> None:
     classes = [
         node.name
         for path in MODULES.values()

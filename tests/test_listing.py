@@ -5,13 +5,13 @@ from __future__ import annotations
 from astra_async.listing import some, told_once
 
 
-def test_the_first_few_are_named_and_the_rest_counted() -> None:
+def test_the_first_items_are_named_and_the_others_counted() -> None:
     assert some([]) == ""
     assert some(["a", "b", "c"]) == "a, b, c"
     assert some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
     assert some(["a", "b"], 1, " | ") == "a and 1 more"
 
 
-def test_what_is_said_of_several_is_told_once() -> None:
+def test_equal_messages_of_several_items_are_merged() -> None:
     said = [("q1", "no image"), ("q2", "slow"), *((f"q{number}", "no image") for number in range(3, 7))]
     assert list(told_once(said)) == ["q1, q3, q4 and 2 more: no image", "q2: slow"]

@@ -45,7 +45,7 @@ def test_the_order_of_completion_changes_no_digit() -> None:
         assert toy(order).summary("m", "xml") == expected
 
 
-def test_a_problem_without_a_valid_sample_is_left_out_and_counted() -> None:
+def test_a_problem_without_a_valid_sample_is_omitted_and_counted() -> None:
     metrics = Metrics({("m", "xml"): {"a": 2, "b": 2}})
     metrics.add("m", "xml", "a", 1, 2, failure="tests_failed")
     summary = metrics.summary("m", "xml")

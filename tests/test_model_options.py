@@ -22,7 +22,7 @@ def toml(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_flags_set_what_every_model_of_the_command_line_is_asked_with(tmp_path: Path) -> None:
+def test_flags_set_request_settings_for_all_models(tmp_path: Path) -> None:
     path = toml(tmp_path, '[[models]]\nspec = "openai/gpt-4o"\nname = "mine"\ntop_p = 0.5\n')
     flags = {"temperature": "0", "max_tokens": "900", "reasoning_effort": "low"}
     flags |= {"price_input": "0.1", "price_output": "0.2"}
@@ -58,7 +58,7 @@ def test_m_sets_any_key_of_a_model_and_any_field_of_its_request(pair: str) -> No
     assert {name: getattr(model, name) for name in M[pair]} == M[pair]
 
 
-def test_m_may_be_repeated_and_is_laid_over_the_models_own_tables(tmp_path: Path) -> None:
+def test_m_may_be_repeated_and_is_merged_into_the_models_tables(tmp_path: Path) -> None:
     path = toml(tmp_path, '[[models]]\nspec = "openai/gpt-4o"\n[models.extra_body]\na = {b = 1, c = 2}\n')
     pairs = ("a.b=3", "extra_body.a.d=4", "top_p=0.1", "top_p=0.2")
     (model,) = load_config({**GIVEN, "model_setting": pairs}, path).models
@@ -87,7 +87,7 @@ def test_a_wrong_m_is_named(pair: str, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_a_secret_in_m_is_masked_from_then_on() -> None:
+def test_a_secret_in_m_is_masked() -> None:
     load_config({**GIVEN, "model_setting": ("extra_headers.X-Api-Key=m-of-joe-0123456789",)})
     assert "joe" not in mask("-M extra_headers.X-Api-Key=m-of-joe-0123456789")
 
@@ -113,7 +113,7 @@ URLS = {
         ("simulated/steady", None),
     ],
 )
-def test_the_variables_of_the_providers_own_clients_name_the_server(
+def test_the_variables_of_the_providers_clients_set_the_server(
     tmp_path: Path, spec: str, variable: str | None
 ) -> None:
     config = load_config({**GIVEN, "model": (spec,)}, environ=URLS)
@@ -134,7 +134,7 @@ def test_an_older_variable_and_an_empty_one() -> None:
     assert load_config(GIVEN, environ={"OPENAI_BASE_URL": ""}).models[0].base_url is None
 
 
-def test_models_that_share_an_address_are_told_in_one_line_without_what_is_secret() -> None:
+def test_models_with_one_address_share_a_line_without_secrets() -> None:
     models = ("openai/gpt-4o", "openai-responses/gpt-5", "anthropic/claude-x")
     url = "https://router.example/v1?key=PASS"
     (line,) = load_config({**GIVEN, "model": models}, environ={"OPENAI_BASE_URL": url}).addresses

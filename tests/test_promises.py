@@ -19,7 +19,7 @@ _NAMED = re.compile(r"`(test(?:_[a-z0-9]+){3,})`")
 _PLACE = re.compile(r"`((?:astra_async|docs|scripts|tests)/[\w/.-]+)")
 
 
-def test_the_page_of_promises_names_its_tests() -> None:
+def test_the_page_of_promises_has_names_of_tests() -> None:
     assert len(set(_NAMED.findall((ROOT / "docs" / "development" / "promises.md").read_text()))) > 30
 
 

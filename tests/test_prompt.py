@@ -59,7 +59,7 @@ PROJECT = project_of(
 )
 
 
-def test_the_three_parts_stand_in_the_papers_order() -> None:
+def test_the_three_parts_have_the_papers_order() -> None:
     text = build_prompt(PROBLEM, PROJECT, "xml").text
     headings = ["# Question Instructions", "# Problem Statement", "# Project Files"]
     positions = [text.index(f"{heading}\n") for heading in headings]
@@ -67,7 +67,7 @@ def test_the_three_parts_stand_in_the_papers_order() -> None:
     assert PROBLEM.statement.strip() in text
 
 
-def test_what_is_left_out_is_listed_with_its_rule() -> None:
+def test_omitted_files_are_listed_with_their_rule() -> None:
     prompt = build_prompt(PROBLEM, PROJECT, "xml")
     assert dict(prompt.left_out) == {
         "test/hidden/secret.spec.js": "hidden file",
@@ -83,7 +83,7 @@ def test_what_is_left_out_is_listed_with_its_rule() -> None:
     assert prompt.files == ("src/app.js", "src/empty.js", "src/fixed.js", "src/no-end.js", "test/app.spec.js")
 
 
-def test_text_that_is_not_utf_8_is_shown_and_its_heading_says_so() -> None:
+def test_text_that_is_not_utf_8_is_shown_with_its_encoding_in_the_heading() -> None:
     files = {
         "src/a.js": ("// Größe €\nfoo()", "windows-1252"),
         "src/fixed.js": ("class Größe {}\r\n", "utf-16"),
@@ -109,7 +109,7 @@ def test_files_that_an_answer_may_not_change_are_shown_and_marked() -> None:
     assert "\n## src/app.js\n" in text
 
 
-def test_line_ends_are_kept_and_a_missing_one_is_said() -> None:
+def test_line_ends_are_kept_and_a_missing_one_is_noted() -> None:
     text = build_prompt(PROBLEM, PROJECT, "xml").text
     assert "## src/app.js\n\n```\nconst a = 1;\r\n```\n" in text
     assert "## src/no-end.js (no line break at its end)\n\n```\ntail\n```\n" in text
@@ -124,7 +124,7 @@ FILES = st.dictionaries(
 
 
 @given(files=FILES)
-def test_the_shown_files_can_be_read_back_from_the_prompt(files: dict[str, str]) -> None:
+def test_the_shown_files_can_be_parsed_from_the_prompt(files: dict[str, str]) -> None:
     project = project_of(*(file(path, content.encode()) for path, content in files.items()))
     assert shown_files(build_prompt(PROBLEM, project, "xml").text) == files
 
@@ -144,7 +144,7 @@ def test_the_prompt_does_not_depend_on_the_order_of_the_files(fmt: Format) -> No
     assert prompt.sha256 == hashlib.sha256(prompt.text.encode()).hexdigest()
 
 
-def test_the_user_may_change_what_is_left_out() -> None:
+def test_the_user_can_change_the_omitted_files() -> None:
     prompt = build_prompt(PROBLEM, PROJECT, "xml", leave_out=("", "# a remark", "src/*", "!src/app.js"))
     assert "src/app.js" in prompt.files
     assert "package-lock.json" in prompt.files
@@ -152,7 +152,7 @@ def test_the_user_may_change_what_is_left_out() -> None:
     assert "test/hidden/secret.spec.js" not in prompt.files
 
 
-def test_the_example_of_each_format_is_read_without_a_repair() -> None:
+def test_the_example_of_each_format_needs_no_repair() -> None:
     xml = build_prompt(PROBLEM, PROJECT, "xml").text
     example = xml[xml.index("<solution>") : xml.index("</solution>") + len("</solution>")]
     solution = parse_strictly(example, "xml", "stop")
@@ -164,7 +164,7 @@ def test_the_example_of_each_format_is_read_without_a_repair() -> None:
     assert len(json.loads(block.group(1))) == 2
 
 
-def test_the_fingerprint_tells_formats_and_rules_apart() -> None:
+def test_the_fingerprint_differs_between_formats_and_rules() -> None:
     fingerprints = {
         prompt_fingerprint("xml"),
         prompt_fingerprint("json"),
@@ -177,7 +177,7 @@ def test_the_fingerprint_tells_formats_and_rules_apart() -> None:
     assert prompt_fingerprint("json").startswith(PROMPT_VERSIONS["json"])
 
 
-def test_an_agents_prompt_counts_no_file_that_is_no_text() -> None:
+def test_an_agents_prompt_does_not_count_files_that_are_not_text() -> None:
     """A report counts the characters of what models are shown."""
     files = (
         ProjectFile(path="book.xlsx", content=bytes(range(256))),

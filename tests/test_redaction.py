@@ -95,11 +95,11 @@ def test_keys_are_masked_in_every_spelling(text: str, masked: str) -> None:
         "http://127.0.0.1:8000/v1 refused the connection",
     ],
 )
-def test_words_are_never_eaten(text: str) -> None:
+def test_ordinary_words_are_never_masked(text: str) -> None:
     assert mask(text) == text
 
 
-def test_no_line_of_our_own_sources_and_bundled_projects_is_changed() -> None:
+def test_masking_changes_no_line_of_sources_and_bundled_projects() -> None:
     """A corpus of honest text: code, prose, identifiers, addresses."""
     suffixes = {".py", ".js", ".jsx", ".ts", ".rb", ".java", ".md", ".json", ".yml", ".csv"}
     paths = [path for path in sorted(BUNDLED.rglob("*")) if path.suffix in suffixes]
@@ -126,7 +126,7 @@ def test_a_short_value_masks_no_letters() -> None:
         assert mask("a banana") == "a banana"
 
 
-def test_a_secret_that_begins_like_another_leaves_nothing_of_it() -> None:
+def test_a_secret_with_the_prefix_of_another_is_masked_completely() -> None:
     register_secret("begins-alike-1")
     assert mask("key begins-alike-1234 here") == "key *** here"
 
@@ -147,7 +147,7 @@ def test_variables_are_secret_by_name_and_folders_are_not() -> None:
     assert mask(kept) == kept
 
 
-def test_a_configuration_gives_its_secrets_away_before_anything_is_said() -> None:
+def test_the_secrets_of_a_configuration_are_known_before_the_first_message() -> None:
     register_secrets_in(
         {
             "projects": "https://joe:pass-of-joe@host/x?sig=sig-of-joe",
@@ -164,13 +164,13 @@ def test_a_configuration_gives_its_secrets_away_before_anything_is_said() -> Non
     assert mask(said) == "*** *** *** *** title-of-joe *** mode-of-joe"
 
 
-def test_every_error_of_ours_is_masked_as_it_is_made() -> None:
+def test_every_error_is_masked_when_it_is_created() -> None:
     register_secret("a-secret-of-ours")
     assert str(ConfigError("bad a-secret-of-ours")) == "bad ***"
     assert str(TransientError("cut by a-secret-of-ours", status=500)) == "cut by ***"
 
 
-def test_a_key_at_the_cut_leaves_no_half_behind() -> None:
+def test_a_key_at_the_end_of_a_cut_text_is_masked_completely() -> None:
     secret = "q" * 40
     with knowing(secret):
         line = one_line("x" * 290 + secret)
@@ -193,7 +193,7 @@ MADE_OF = "aB3/xY9+kLm0/Qr7sTu2vWx4yZ5Aa6Bb8Cc=="
         MADE_OF.replace("/", "&#x2F;").replace("=", "&#61;"),
     ],
 )
-def test_a_key_is_masked_whoever_has_escaped_it_how_often(written: str) -> None:
+def test_a_key_is_masked_in_every_escape(written: str) -> None:
     with knowing(MADE_OF):
         assert mask(f'{{"error": "bad key {written}"}}') == '{"error": "bad key ***"}'
 
@@ -201,7 +201,7 @@ def test_a_key_is_masked_whoever_has_escaped_it_how_often(written: str) -> None:
 @pytest.mark.parametrize(
     "secret", ["8f3a9c0b1d2e4f5a6b7c8d9e0f1a2b3c", "gate_" + "Zx9Y" * 12, MADE_OF, "kA-" + "Q7w" * 9]
 )
-def test_no_more_than_a_few_characters_are_left_of_a_key_wherever_a_text_was_cut(secret: str) -> None:
+def test_a_cut_text_keeps_at_most_a_few_characters_of_a_key(secret: str) -> None:
     with knowing(secret):
         for cut in range(len(secret)):
             left = mask(f"the token {secret[:cut]}").removeprefix("the token ")
@@ -209,7 +209,7 @@ def test_no_more_than_a_few_characters_are_left_of_a_key_wherever_a_text_was_cut
         assert "***" in mask(f"the token {secret[:-1]}")
 
 
-def test_a_line_is_cut_only_where_it_was_masked() -> None:
+def test_a_line_is_cut_only_after_masking() -> None:
     secret = "8f3a9c0b1d2e4f5a6b7c8d9e0f1a2b3c" * 2
     with knowing(secret):
         for blanks in (4700, 4750, 4790, 4799):
@@ -238,7 +238,7 @@ def test_masking_takes_linear_time(hostile: str) -> None:
         ("s3://bucket/key", "s3://bucket/key"),
     ],
 )
-def test_a_url_is_recorded_without_what_may_be_secret(url: str, public: str) -> None:
+def test_a_url_is_recorded_without_possible_secrets(url: str, public: str) -> None:
     assert public_url(url) == public
     assert public_url(public) == public
 
@@ -253,7 +253,7 @@ def test_headers_are_recorded_by_hash_unless_they_cannot_be_secret() -> None:
     assert public_headers(public) == public  # a regrade records what was recorded
 
 
-def test_an_open_body_is_recorded_but_for_its_secrets() -> None:
+def test_an_extra_body_is_recorded_without_its_secrets() -> None:
     body = {"provider": {"order": ["a"]}, "api_key": "x", "min_tokens": 3, "prompt_cache_options": {"ttl": 1}}
     public = public_settings({"extra_body": body, "max_tokens": 5})
     assert public["extra_body"]["api_key"].startswith("sha256:")
@@ -270,7 +270,7 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_no_shape_is_passed_over_for_want_of_what_it_must_hold(text: str) -> None:
+def test_the_prefilter_misses_no_form_of_a_secret(text: str) -> None:
     expected = text
     for shape, masked, _ in _SHAPES:
         expected = shape.sub(masked, expected)
@@ -307,7 +307,7 @@ def test_a_kept_secret_is_found_in_every_encoding(key: str, disguise: str) -> No
             assert key not in masked
 
 
-def test_an_answers_text_stays_as_it_is_but_for_what_was_sent() -> None:
+def test_an_answers_text_is_unchanged_except_for_sent_credentials() -> None:
     register_secret("postgres", "correct-horse-99")
     register_sent_secret("placeholder", "a1")
     text = r"db('postgres', 'correct-horse-99', 'placeholder', sk-proj-0123456789abcdef, '\u0041%41&#65;')"

@@ -41,7 +41,7 @@ def values(items: Iterable[pytest.Item], parameter: str, attribute: str) -> set[
     return {getattr(each, attribute) for each in found if hasattr(each, attribute)}
 
 
-def test_every_promise_is_kept_in_a_container_once(contained: list[pytest.Item]) -> None:
+def test_the_first_tier_has_a_test_of_every_promise(contained: list[pytest.Item]) -> None:
     promises = [set(re.findall(r"`(test_\w+)`", line)) for line in PROMISES.splitlines()]
     in_containers, first = names(contained), names(first_of(contained))
     assert [promise for promise in promises if promise & in_containers and not promise & first] == []
@@ -53,18 +53,18 @@ def runners(items: Iterable[pytest.Item]) -> set[str]:
 
 
 @pytest.mark.parametrize("attribute", ["outcome"])
-def test_every_kind_of_attack_is_met(contained: list[pytest.Item], attribute: str) -> None:
+def test_the_first_tier_has_every_kind_of_attack(contained: list[pytest.Item], attribute: str) -> None:
     met = values(first_of(contained), "case", attribute)
     assert met == values(contained, "case", attribute)
     assert len(met) > 2
 
 
-def test_every_runner_is_met(contained: list[pytest.Item]) -> None:
+def test_the_first_tier_has_every_runner(contained: list[pytest.Item]) -> None:
     assert runners(contained) - runners(first_of(contained)) == set()
     assert len(runners(contained)) > 8
 
 
-def test_every_bundled_image_is_used(contained: list[pytest.Item]) -> None:
+def test_the_first_tier_uses_every_bundled_image(contained: list[pytest.Item]) -> None:
     from shops import SHOPS  # found once its folder has been collected
 
     met = {
@@ -74,7 +74,7 @@ def test_every_bundled_image_is_used(contained: list[pytest.Item]) -> None:
     assert met >= set(bundled.image_sets())
 
 
-def test_every_file_with_containers_says_so_itself(contained: list[pytest.Item]) -> None:
+def test_every_file_with_containers_contains_the_mark_docker(contained: list[pytest.Item]) -> None:
     """scripts/test looks for the words in it, and reads no other file where containers are needed."""
     assert not [item.path for item in contained if "mark.docker" not in item.path.read_text(encoding="utf-8")]
 
@@ -83,7 +83,7 @@ def test_every_folder_with_containers_has_tests_in_the_first_tier(contained: lis
     assert {item.path.parent for item in first_of(contained)} == {item.path.parent for item in contained}
 
 
-def test_first_tier_and_parts_are_all_tests_once_and_no_module_that_shares_is_cut(
+def test_first_tier_and_parts_have_every_test_once_and_keep_shared_modules_together(
     request: pytest.FixtureRequest, contained: list[pytest.Item]
 ) -> None:
     assert contained
@@ -104,13 +104,15 @@ def test_every_test_that_is_long_has_a_case_in_the_first_tier_unless_it_installs
     assert names(first_of(long)) == names(long) - names(installing)
 
 
-def test_parts_take_equally_long(request: pytest.FixtureRequest, contained: list[pytest.Item]) -> None:
+def test_parts_have_about_the_same_length(
+    request: pytest.FixtureRequest, contained: list[pytest.Item]
+) -> None:
     collected = request.config.stash[COLLECTED]
     lengths = [seconds_of(selected(collected, str(number + 1))) for number in range(PARTS)]
     assert max(lengths) - min(lengths) <= max(seconds_of([item]) for item in contained)
 
 
-def test_the_end_tells_the_slowest_the_tier_and_how_to_repeat(tmp_path: Path) -> None:
+def test_the_summary_has_the_slowest_tests_the_tier_and_a_command_to_repeat(tmp_path: Path) -> None:
     ran = [(f"tests/a.py::test_{n}[x y]", float(n), False) for n in range(20)]
     ran += [("tests/a.py::test_19[x y]", 0.5, True), ("tests/b.py::test_b", 0.1, False)]
     (tmp_path / "record").write_text("".join(f"{json.dumps(line)}\n" for line in ran))

@@ -184,7 +184,7 @@ def once(let: threading.Event, behave: Behaviour) -> Behaviour:
     """What a server does as soon as it is let."""
 
     async def wait(connection: Connection) -> None:
-        while not let.is_set():  # noqa: ASYNC110 - another thread sets it
+        while not let.is_set():
             await asyncio.sleep(0.02)
         await behave(connection)
 

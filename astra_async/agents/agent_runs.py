@@ -1,15 +1,15 @@
-"""Agents at work: each in a container of its own, within its time, until what it leaves is an answer.
+"""Run agents, each in its own container and within its limits, and collect their answers.
 
-A pool apart from the graders', sized by memory: an agent waits for its model most of the time, so that cores
-do not matter, and all of them together with the graders' containers must fit into the machine.
+Agents have their own slots, limited by memory instead of cores, because an agent mostly waits for its model.
+All agents together with the test containers must fit into the machine.
 
-An agent's clock stands still while a call to its model is under way: the provider's pace, our limits and
-pauses are not its doing. However it ends (by itself, with an error, at a limit), what lies in the project's
-folder then is its answer. Trouble of the provider's, of the engine's or of ours is none: it is raised, and
-the next try begins with the calls that are on record.
+An agent's clock stops while a model call is in flight, since the provider's speed, rate limits and pauses
+are not the agent's doing. However an agent ends (by itself, with an error, at a limit), the files in the
+project's folder are its answer. Errors of the provider, the engine or this program are raised instead, and
+the next attempt starts with the recorded calls.
 
-Invariant: nothing of a sample is left when `ask` returns or raises: its containers are removed, its token is
-worth nothing. What a killed process leaves is removed by the next one (see `sandbox.sweep`).
+Invariant: when `ask` returns or raises, the sample's containers are removed and its token is invalid. After a
+kill the next process removes the containers (see `sandbox.sweep`).
 """
 
 from __future__ import annotations
@@ -176,6 +176,7 @@ class AgentRuns(Closing):
         fill = _Fill(prompt, calls, home=place.home)
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
             await place.write(path, text)
+        await place.commit()
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
         base, socket = await self._base_image(), self._gateway.socket
         with self._gateway.admit(calls):

@@ -1,8 +1,9 @@
-"""`calls.jsonl` of a run directory: one line for each model call that an agent has made, before it is served.
+"""`calls.jsonl` of a run directory: one line per model call of an agent, written before the answer.
 
-A request is recorded by what makes it of an earlier one of the same sample (`since`, a step; None: of
-nothing), so that the file grows with what is said and not with its square. A line with `failed` is a call
-that brought no answer: it cost something, or the provider refused its body for good (`refused`: its words).
+A request is recorded as its difference to an earlier request of the same sample (`since` is the step of that
+request; None: the request is complete). So the file grows with the length of the conversation and not with
+its square. A line with `failed` is a call without an answer that cost money, or whose body the provider
+refused (`refused` is the provider's message).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 Json = dict[str, Any]
-# The field of each interface that holds the messages: chat and Messages, Responses, Gemini.
+# Field that holds the messages: Chat Completions and Messages, Responses, Gemini.
 _MESSAGES_AT = ("messages", "input", "contents")
 _OF_A_SESSION = frozenset(
     {
@@ -40,9 +41,9 @@ _OF_A_SESSION = frozenset(
         *("stream", "stream_options", "store"),
     }
 )
-_DATED_MESSAGES = 2  # the date stands in what an agent says first
+_DATED_MESSAGES = 2  # agents put the date into their first messages
 _YEAR = re.compile(r"20\d\d")
-_BEFORE_A_YEAR, _AFTER_A_YEAR = 30, 22  # characters of the longest date that there is
+_BEFORE_A_YEAR, _AFTER_A_YEAR = 30, 22  # characters around the year in the longest date format
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DATE = re.compile(
     rf"\d{{4}}-\d\d-\d\d(?:T[\d:.]+Z?)?|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
@@ -52,7 +53,11 @@ _DATE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: its JSON, its size, and what it is recognised by."""
+    """One request of an agent: its JSON, its size, and its hashes.
+
+    `sha256` ignores dates, session ids, call ids and tool outputs, which differ between two runs of the same
+    work. `exact` does not.
+    """
 
     body: Json
     size_bytes: int
@@ -61,7 +66,7 @@ class Asked:
 
     @classmethod
     def of(cls, asked: Dialogue | NativeBody) -> Asked:
-        """The request that a dialogue or a body is."""
+        """Build the request for a dialogue or a body in the provider's own format."""
         body = dict(asked.fields) if isinstance(asked, NativeBody) else orjson.loads(orjson.dumps(asked))
         name = next((name for name in _MESSAGES_AT if isinstance(body.get(name), list)), "")
         messages = body.get(name) or []
@@ -78,7 +83,7 @@ class Asked:
 
 
 def difference(before: Json, now: Json) -> Json:
-    """What makes `now` of `before`: fields `set`, fields gone, and lists that are kept so far and go on."""
+    """Return how `now` differs from `before`: fields that are `set`, `gone`, or lists that have `grown`."""
     made: Json = {}
     for name, value in now.items():
         old = before.get(name)
@@ -96,7 +101,7 @@ def difference(before: Json, now: Json) -> Json:
 
 
 def rebuilt(before: Json, made: Json) -> Json:
-    """The request that `difference` has taken apart."""
+    """Apply a `difference` to the earlier request."""
     gone = made.get("gone") or ()
     now = {name: value for name, value in before.items() if name not in gone} | (made.get("set") or {})
     for name, (kept, rest) in (made.get("grown") or {}).items():
@@ -105,7 +110,7 @@ def rebuilt(before: Json, made: Json) -> Json:
 
 
 def max_tokens(body: Json) -> int | None:
-    """What a body of any interface says of its longest answer."""
+    """Return the limit of output tokens in a body of any interface, or None."""
     config = body.get("generationConfig")
     places = (
         *(body.get(name) for name in ("max_completion_tokens", "max_output_tokens", "max_tokens")),
@@ -115,9 +120,9 @@ def max_tokens(body: Json) -> int | None:
 
 
 def _undated(items: list[Any]) -> bytes:
-    """Without dates, its lines in order: one agent lists its skills in an order of the moment.
+    """Return JSON without dates and with sorted lines, because one agent lists its skills in random order.
 
-    Dates are looked for round years only: that takes a hundredth of the time.
+    Only the surroundings of years are searched for dates, which takes a hundredth of the time.
     """
     text = orjson.dumps(items, option=orjson.OPT_SORT_KEYS).decode()
     made, at = [], 0
@@ -129,14 +134,14 @@ def _undated(items: list[Any]) -> bytes:
 
 
 def _without_outputs(item: Any) -> Any:
-    """A message or item without ids of the session and without what tools gave out."""
+    """Return a message or item without ids and without the outputs of tools."""
     if not isinstance(item, dict):
         return item
     kind = item.get("type")
     if item.get("role") == "tool" or (isinstance(kind, str) and kind.endswith("_output")):
         return {name: item.get(name) for name in ("type", "call_id", "tool_call_id")}
     plain = {name: value for name, value in item.items() if name not in {"id", "status", "native"}}
-    for name in ("content", "parts", "results"):
+    for name in ("content", "parts", "results", "calls"):
         if isinstance(plain.get(name), list):
             plain[name] = [_without_output(part) for part in plain[name]]
     return plain
@@ -149,9 +154,12 @@ def _without_output(part: Any) -> Any:
         return {"type": "tool_result", "tool_use_id": part.get("tool_use_id")}
     if isinstance(part.get("functionResponse"), dict):
         return {"functionResponse": part["functionResponse"].get("name")}
+    if isinstance(part.get("functionCall"), dict):  # Gemini CLI makes ids from the time of day
+        return {"functionCall": {name: value for name, value in part["functionCall"].items() if name != "id"}}
     if "call" in part and "failed" in part:  # a ToolResult
-        return {"call": part["call"].get("id") if isinstance(part["call"], dict) else None}
-    return {name: value for name, value in part.items() if name != "cache_control"}
+        return {"call": part["call"].get("name") if isinstance(part["call"], dict) else None}
+    ignored = {"id", "cache_control"} if "arguments" in part else {"cache_control"}  # a ToolCall has an id
+    return {name: value for name, value in part.items() if name not in ignored}
 
 
 _OF_COMPLETION = frozenset(
@@ -164,7 +172,7 @@ _OF_COMPLETION = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One answered call of a sample; `seconds` is how long it was under way, waiting included."""
+    """One answered call of a sample. `seconds` is its duration, waiting for the rate limiter included."""
 
     step: int
     sha256: str
@@ -178,9 +186,10 @@ class RecordedCall:
 
 
 class CallLog:
-    """The file, open for appending, or without a `log` for reading only; `keep` appends a line, loses none.
+    """The log of agents' model calls. Without `log` it is read-only.
 
-    The calls of lines that cannot be read are asked again. `paid_usd` sums what was appended, by model.
+    `keep` appends a line and never loses it, even if the disk is full. A call whose line is damaged is asked
+    again. `paid_usd` is the cost of all appended lines by model.
     """
 
     def __init__(
@@ -202,15 +211,18 @@ class CallLog:
 
     @classmethod
     def open(cls, path: Path) -> CallLog:
-        """The log at `path`, of which a torn last line is cut off. Raises StorageError."""
+        """Open the log at `path`; an incomplete last line is removed. Raises StorageError."""
         return cls(path, AppendLog.open(path))
 
     def records(self, key: AnswerKey) -> Iterator[Json]:
-        """The lines of a sample's answered calls, in the order in which they ended. Raises StorageError."""
+        """Yield the lines of a sample's answered calls in the order in which they ended.
+
+        Raises StorageError.
+        """
         return self._lines(key.first)
 
     def of(self, key: AnswerKey) -> list[RecordedCall]:
-        """The answered calls of a sample, in the order in which they ended. Raises StorageError."""
+        """Return the answered calls of a sample in the order in which they ended. Raises StorageError."""
         found = []
         for line in self._lines(key.first):
             with suppress(Flaw, KeyError, TypeError, ValueError):
@@ -218,14 +230,17 @@ class CallLog:
         return found
 
     def refused(self, key: AnswerKey) -> list[tuple[str, str]]:
-        """Bodies of a sample that the provider refused: their hashes, and its words. Raises StorageError."""
+        """Return (hash of the body, provider's message) for each refused body of a sample.
+
+        Raises StorageError.
+        """
         lines = self._lines(key.first, failed=True)
         return [(line["sha256"], line["refused"]) for line in lines if line.get("refused")]
 
     async def append(self, key: AnswerKey, line: Json) -> None:
-        """Write a line, and return when it is on the disk. Raises StorageError."""
+        """Append a line and wait until it is synced to the disk. Raises StorageError."""
         if self._log is None:
-            raise StorageError(f"{self.path}: open for reading only")
+            raise StorageError(f"{self.path} is open for reading only")
         first = key.first
         named = {"schema": SCHEMA, **first._asdict(), **line, "at": now_utc()}
         place = self._keep(self._log, encode(named))
@@ -233,7 +248,7 @@ class CallLog:
         self.paid_usd[first.model] += line.get("cost_usd") or 0.0
         self._appended += 1
         mine = self._appended
-        async with self._syncing:  # one sync is for all that were written before it began
+        async with self._syncing:  # one sync covers all lines that were written before it began
             if self._synced < mine:
                 upto = self._appended
                 await asyncio.to_thread(self._log.sync)
@@ -253,14 +268,14 @@ class CallLog:
 
 
 def fields_of_answer(completion: Completion) -> Json:
-    """A completion as a line holds it."""
+    """Return the fields of a completion that a line records."""
     kept: Json = {name: getattr(completion, name) for name in sorted(_OF_COMPLETION)}
     kept |= {"usage": completion.usage, "calls": completion.calls, "repairs": completion.repairs}
     return kept
 
 
 def recorded_call(line: Json) -> RecordedCall:
-    """The call that a line holds. Raises KeyError, TypeError or ValueError for one that was damaged."""
+    """Parse the call of a line. Raises KeyError, TypeError or ValueError if the line is damaged."""
     known = {each.name for each in fields(Usage)}
     usage = Usage(**{name: value for name, value in (line.get("usage") or {}).items() if name in known})
     completion: dict[str, Any] = {name: line[name] for name in _OF_COMPLETION if name in line}

@@ -1,12 +1,12 @@
-"""Puts a known agent into a volume of the engine, ahead of any run, and finds those that are there.
+"""Install known agents into volumes of the engine before a run, and find the installed ones.
 
-An agent is fetched by its registry's own client in a container with the network on, the way dependencies of
-a project's image are (see `images.build`); no script of a package runs. What came is copied into a volume,
-which every sample of the agent mounts read-only. A Python comes with its own loader and libraries, so that it
-runs in images that have another C library.
+The registry's own client fetches an agent in a container with network access, like the dependencies of a
+project's image (see `images.build`). Scripts of packages do not run. The files are copied into a volume,
+which every sample mounts read-only. Python, git and ripgrep come with their own loader and libraries, so
+that they run in images with another C library.
 
-A volume is this program's by its name, `astra-agent_NAME_VERSION_SHA256`, the hash being that of all that is
-in it. The last thing that is written says that it is whole.
+A volume belongs to this program if its name is `astra-agent_NAME_VERSION_SHA256`, with a hash of its
+content. A marker file, written last, shows that the volume is complete.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
 
 INSTALLED_AT = "/opt/agent"
 PYTHON = f"{INSTALLED_AT}/python/bin/python"
+TOOLS = f"{INSTALLED_AT}/tools/bin"  # git and rg, which most agents assume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAgent:
-    """An agent's settings, and the packages that are installed for it."""
+    """An agent's settings and its packages."""
 
     settings: AgentSettings
     npm: Mapping[str, str] = field(default_factory=dict)
@@ -57,13 +58,13 @@ def _known(
     return KnownAgent(settings=AgentSettings(name=name, **settings), npm=npm or {}, pip=tuple(pip))
 
 
-SHELL = AgentSettings(name="shell", version=VERSION)  # this program's own: nothing is installed
+SHELL = AgentSettings(name="shell", version=VERSION)  # built in: nothing to install
 _TABLES = tomllib.loads(resources.files(__package__).joinpath("catalog.toml").read_text())
 KNOWN: Mapping[str, KnownAgent] = {name: _known(name, **table) for name, table in _TABLES.items()}
 
 
 _VOLUME = re.compile(r"astra-agent_(?P<name>[a-z0-9-]+)_(?P<version>[\w.+-]+?)_(?P<sha256>[0-9a-f]{64})")
-_WHOLE = ".astra-whole"
+_WHOLE = ".astra-whole-2"  # the number counts what an installation holds beside the agent
 _MOST_BYTES = 8 * 1024**3
 _DOCKERFILE = """\
 ARG BASE=debian:bookworm-slim
@@ -71,6 +72,19 @@ FROM ${{BASE}}
 RUN apt-get update \\
     && apt-get install -y --no-install-recommends {packages} \\
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
+"""
+# Programs with their own loader and libraries, since an image may have another C library.
+_PROGRAMS = r"""
+mkdir -p tools/bin tools/lib
+cp -L /usr/bin/git /usr/bin/rg tools/lib/
+ldd /usr/bin/git /usr/bin/rg | awk '$2 == "=>" { print $3 }' | sort -u \
+  | while read -r library; do cp -L "$library" tools/lib/; done
+cp -L /lib*/ld-linux*.so.* tools/lib/loader
+for tool in git rg; do
+  printf '#!/bin/sh\nat=%s/tools/lib\nexec "$at/loader" --argv0 %s --library-path "$at" "$at/%s" "$@"\n' \
+    "$PWD" $tool $tool >tools/bin/$tool
+done
+chmod 755 tools/bin/*
 """
 _NPM = r"""
 cpu=$(node -p process.arch)
@@ -116,23 +130,22 @@ class Installed:
 
 
 def installed_as(volume: str) -> Installed | None:
-    """What a volume holds, by its name; None: it is not this program's."""
+    """Parse the name of a volume; None if the volume is not this program's."""
     found = _VOLUME.fullmatch(volume)
     return Installed(volume=volume, **found.groupdict()) if found else None
 
 
 async def installed(engine: Engine) -> list[Installed]:
-    """The agents that are installed on an engine, in order of their names."""
+    """Return the agents that are installed on an engine, sorted by name."""
     found = [installed_as(str(each["Name"])) for each in await engine.volumes()]
     return sorted((each for each in found if each), key=lambda each: each.volume)
 
 
 async def settings_of(engine: Engine, asked: Sequence[AgentSettings]) -> dict[str, AgentSettings]:
-    """The agents of a run by name, as they are used: described by the user, or known and installed.
+    """Return the settings of a run's agents by name: described by the user, or known and installed.
 
-    What the user says of a known one, without a command, is laid over what is known of it. Raises UsageError:
-    one is not known, or not installed in the version that this program knows; SandboxError: the engine does
-    not answer.
+    Variables and files that the user gives a known agent replace the known ones. Raises UsageError if an
+    agent is unknown or its known version is not installed, SandboxError if the engine does not answer.
     """
     here = await installed(engine)
     return {each.name: await _settings(engine, each, here) for each in asked}
@@ -143,16 +156,16 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
     if asked.command:
         if asked.speaks is None:
             raise UsageError(
-                f"[[agents]] {name}: `speaks` is missing, such as speaks = 'chat'; an agent with a command"
-                " calls its model by itself"
+                f"[[agents]] {name}: `speaks` is missing; an agent with a command needs the interface of its"
+                " model calls, such as speaks = 'chat'"
             )
         return asked
     if name == SHELL.name:
         return SHELL
     if name not in KNOWN:
         raise UsageError(
-            f"--agent {name}: no agent of that name; there are {', '.join([SHELL.name, *KNOWN])}, and those"
-            " that [[agents]] in the configuration file gives a command"
+            f"--agent {name}: unknown agent; known are {', '.join([SHELL.name, *KNOWN])}; describe another"
+            " agent under [[agents]] in the configuration file"
         )
     known = KNOWN[name].settings
     found = await _whole(engine, known, here)
@@ -165,10 +178,10 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
 
 
 async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str], None]) -> Installed:
-    """Install a known agent, minutes, or find that it is there.
+    """Install a known agent unless it is installed; this takes minutes.
 
-    Raises ImageError: a registry cannot be reached, or has not what is wanted; SandboxError: the engine has
-    any other trouble.
+    Raises ImageError if a registry does not answer or lacks a package, SandboxError for other errors of the
+    engine.
     """
     if (found := await _whole(engine, known.settings, await installed(engine))) is not None:
         return found
@@ -185,7 +198,7 @@ async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str]
 
 
 async def bring(volume: str, source: Engine, target: Engine) -> None:
-    """See to it that an agent that is installed on one engine is on another, which has the base image.
+    """Copy an installed agent to another engine, which has the base image, unless it is there.
 
     Raises SandboxError.
     """
@@ -205,9 +218,10 @@ async def bring(volume: str, source: Engine, target: Engine) -> None:
 
 
 def image_set(known: KnownAgent) -> dict[str, str]:
-    """The files of an image set whose image has the agent at INSTALLED_AT."""
+    """Return the files of an image set whose image has the agent in INSTALLED_AT."""
     lines = ["#!/bin/bash", "set -euo pipefail", f"mkdir -p {INSTALLED_AT} && cd {INSTALLED_AT}"]
-    packages = []
+    packages = ["git", "ripgrep"]
+    lines.append(_PROGRAMS)
     if known.npm:
         packages += ["nodejs", "npm"]
         lines.append(_NPM)
@@ -224,7 +238,7 @@ def image_set(known: KnownAgent) -> dict[str, str]:
 async def _copied(
     engine: Engine, settings: AgentSettings, image: str, progress: Callable[[str], None]
 ) -> Installed:
-    """A volume with what an image has at INSTALLED_AT."""
+    """Make a volume with the content of an image's INSTALLED_AT."""
     progress(f"Copying {settings.name} {settings.version} into a volume")
     async with (
         temporary_container(engine, _holding(image)) as container,
@@ -233,22 +247,22 @@ async def _copied(
         digest = await _digest(chunks)
     volume = f"astra-agent_{settings.name}_{settings.version}_{digest}"
     async with _filled(engine, _holding(image, volume), volume):
-        pass  # the engine fills an empty volume with what the image has in its place
+        pass  # the engine copies the image's files into an empty volume
     found = installed_as(volume)
     assert found is not None, volume  # noqa: S101 - the names are those of the catalog
     return found
 
 
 def _holding(image: str, volume: str = "") -> Mapping[str, Any]:
-    """The body of a create request, for a container that is never started."""
+    """Return the create request of a container that is never started."""
     mounts = [{"Type": "volume", "Source": volume, "Target": INSTALLED_AT}] if volume else []
     return {"Image": image, "Cmd": ["bash"], "NetworkDisabled": True, "HostConfig": {"Mounts": mounts}}
 
 
 @asynccontextmanager
 async def _filled(engine: Engine, body: Mapping[str, Any], volume: str) -> AsyncIterator[str]:
-    """A container to fill a new volume in, which is marked as whole in the end, or removed."""
-    await engine.remove_volume(volume)  # one that was left half-written
+    """Open a container to fill a new volume. The volume is marked as complete at the end, or removed."""
+    await engine.remove_volume(volume)  # a half-written one
     try:
         async with temporary_container(engine, body) as container:
             yield container
@@ -260,7 +274,7 @@ async def _filled(engine: Engine, body: Mapping[str, Any], volume: str) -> Async
 
 
 async def _whole(engine: Engine, known: AgentSettings, here: Sequence[Installed]) -> Installed | None:
-    """Which of those that are here is the known version, and whole."""
+    """Return the installed agent of the known version, if it is complete."""
     for each in here:
         if (each.name, each.version) == (known.name, known.version) and await _is_whole(engine, each):
             return each
@@ -280,7 +294,7 @@ async def _is_whole(engine: Engine, each: Installed) -> bool:
 
 
 async def _digest(chunks: AsyncIterator[bytes]) -> str:
-    """A hash of names, kinds, links, executable bits and contents; times and owners do not count."""
+    """Return a hash of names, kinds, links, executable bits and contents, without times and owners."""
     lines = []
     async for entry, content in entries(chunks, lambda _: True, most_bytes=_MOST_BYTES):
         held = hashlib.sha256(content).hexdigest()

@@ -1,14 +1,13 @@
-"""What an agent left in the project's folder, as the text of an answer: pure, over a hostile tar's entries.
+"""Turn the files that an agent left in the project's folder into the text of an answer.
 
-The text is canonical JSON, sorted and without blanks: `files` (path -> text) and `binary` (path -> base64)
-are the whole new content of each file that is new or has changed, `executable` those of them that can be run,
-`deleted` the files that are gone, `before` (path -> text) what was there of all these, so that the record
-shows by itself what the agent did. A rename is a deletion and a new file.
+The input is an untrusted tar. The text is canonical JSON (sorted, no blanks): `files` (path -> text) and
+`binary` (path -> base64) hold the complete content of new and changed files, `executable` lists those with
+an executable bit, `deleted` lists missing files, and `before` (path -> text) has the original content of all
+these, so that the record alone shows the changes. A rename is a deletion and a new file.
 
-Only regular files count. What is left out stands in `notes`, with the reason: links, devices, names that are
-no UTF-8, what is too large or too much, and what tools make of sources (`asking.prompt.GENERATED`) where the
-project has it not. What the image itself keeps in the folder is no work of the agent's while it stays as it
-is.
+Only regular files count. `notes` names everything that is left out, with the reason: links, devices, names
+that are not UTF-8, files that are too large or too many, and generated files (`asking.prompt.GENERATED`)
+that the project does not contain itself. Unchanged files of the image are ignored.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import base64
 import hashlib
 import json
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     import tarfile
     from collections.abc import Mapping
 
-MOST_FILES = 1000  # as many as an answer may give
+MOST_FILES = 1000  # the limit of every answer
 FILE_BYTES = 2 * 1024**2
 ALL_BYTES = 16 * 1024**2
-# What agents keep in the folder that they work in.
+# Most that is read of a folder, before the files of the answer are chosen.
+READ_FILES, READ_BYTES = 20_000, 128 * 1024**2
+# Files that agents create for themselves in the project's folder.
 AGENTS_OWN = (".aider*", ".claude/", ".codex/", ".gemini/", ".opencode/", ".cache/", ".npm/", ".local/")
 _IGNORED = GitIgnoreSpec.from_lines((*GENERATED, *AGENTS_OWN, "*.pyc", "*.swp"))
 _EXECUTABLE = 0o100
@@ -43,14 +45,14 @@ _NAMED_PLACES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer's text, and what it leaves out with the reasons."""
+    """An answer's text, and notes on the files that are left out."""
 
     text: str
     notes: tuple[str, ...] = ()
 
 
 def ignored(path: str) -> str:
-    """The rule by which a path is what tools make of a project, or an agent's own; empty where it is not."""
+    """Return the pattern for generated files or agents' own files that matches a path; "" if none does."""
     found = _IGNORED.check_file(path)
     if found.include and found.index is not None:
         return str(_IGNORED.patterns[found.index].pattern)
@@ -58,9 +60,10 @@ def ignored(path: str) -> str:
 
 
 class LeftBehind:
-    """Takes the entries of the folder one by one, by paths relative to it, and says what they come to.
+    """Collects the entries of the project's folder and builds the answer.
 
-    `given` are the files that the agent found; `kept` are hashes (SHA-256) of those that the image has there.
+    `given` are the files that the agent was given; `kept` are SHA-256 hashes of the image's files in that
+    folder. All paths are relative to the folder.
     """
 
     def __init__(self, given: Mapping[str, ProjectFile], kept: Mapping[str, str]) -> None:
@@ -72,11 +75,11 @@ class LeftBehind:
         self._notes: defaultdict[str, list[str]] = defaultdict(list)
 
     def wants(self, path: str, entry: tarfile.TarInfo) -> bool:
-        """Whether the content of an entry is to be read."""
+        """Return True if the content of an entry is needed."""
         return entry.isreg() and entry.size <= FILE_BYTES and not self._reason(path)
 
     def take(self, path: str, entry: tarfile.TarInfo, content: bytes) -> None:
-        """The next entry; of a hard link the content is that of what it leads to (see `linked`)."""
+        """Add an entry. For a hard link, `content` is the content of its target (see `link`)."""
         given = self._given.get(path)
         if entry.isdir() or (entry.issym() and given is not None and given.link == entry.linkname):
             self._seen.add(path)
@@ -94,30 +97,31 @@ class LeftBehind:
         self._keep(path, ProjectFile(path=path, content=content, executable=executable))
 
     def link(self, path: str, target: str) -> None:
-        """A hard link to an entry that came before it: another name of the same file."""
+        """Add a hard link to an earlier entry: another name of the same file."""
         given = self._given.get(target)
         is_there = given is not None and given.link is None and target in self._seen
         file = self._changed.get(target) or (given if is_there else None)
         self._seen.add(path)
-        if reason := self._reason(path) or ("" if file else "a hard link to what is left out"):
+        if reason := self._reason(path) or ("" if file else "a hard link to a file that is left out"):
             self._leave_out(path, reason)
         elif file:
             self._keep(path, file)
 
     def answer(self) -> Answer:
-        """What all entries come to."""
+        """Return the answer that all entries make up."""
+        chosen = self._chosen()
         deleted = sorted(path for path, file in self._given.items() if path not in self._seen)
         files, binary = {}, {}
-        for path, file in self._changed.items():
+        for path, file in chosen.items():
             text = _text(file.content)
             if text is None:
                 binary[path] = base64.b64encode(file.content).decode()
             else:
                 files[path] = text
-        executable = sorted(path for path, file in self._changed.items() if file.executable)
+        executable = sorted(path for path, file in chosen.items() if file.executable)
         before = {
             path: text
-            for path in (*self._changed, *deleted)
+            for path in (*chosen, *deleted)
             if path in self._given and (text := _text(self._given[path].content)) is not None
         }
         found = {"files": files, "binary": binary, "executable": executable, "deleted": deleted}
@@ -130,13 +134,13 @@ class LeftBehind:
         return Answer(text=text, notes=tuple(notes))
 
     def _reason(self, path: str) -> str:
-        """Why a path is no part of an answer, whatever lies there."""
+        """Return why a path is never part of an answer; "" if it may be."""
         if path in self._given:
             return ""
         try:
             path.encode()
         except UnicodeEncodeError:
-            return "a name that is no UTF-8"
+            return "a name that is not UTF-8"
         return ignored(path)
 
     def _keep(self, path: str, file: ProjectFile) -> None:
@@ -146,26 +150,50 @@ class LeftBehind:
                 return
         elif self._kept.get(path) == hashlib.sha256(file.content).hexdigest():
             return
-        if len(self._changed) >= MOST_FILES:
-            self._leave_out(path, f"beyond {MOST_FILES:,} files")
-        elif self._bytes + len(file.content) > ALL_BYTES:
-            self._leave_out(path, f"beyond {ALL_BYTES:,} bytes")
+        if len(self._changed) >= READ_FILES or self._bytes + len(file.content) > READ_BYTES:
+            self._leave_out(path, f"beyond {READ_FILES:,} files or {READ_BYTES:,} bytes")
         else:
             self._bytes += len(file.content)
             self._changed[path] = file
 
+    def _chosen(self) -> dict[str, ProjectFile]:
+        """Return the files of the answer. If there are too many, the project's own files come first.
+
+        Files that the project's .gitignore names come last.
+        """
+        given = self._given.get(".gitignore")
+        lines = ((_text(given.content) or "") if given else "").splitlines()
+        clutter = GitIgnoreSpec([])
+        with suppress(ValueError):  # an invalid pattern
+            clutter = GitIgnoreSpec.from_lines(lines)
+        chosen: dict[str, ProjectFile] = {}
+        left_bytes = ALL_BYTES
+        for path in sorted(
+            self._changed, key=lambda path: (path not in self._given, clutter.match_file(path), path)
+        ):
+            file = self._changed[path]
+            if len(chosen) >= MOST_FILES:
+                self._leave_out(path, f"beyond {MOST_FILES:,} files")
+            elif len(file.content) > left_bytes:
+                self._leave_out(path, f"beyond {ALL_BYTES:,} bytes")
+            else:
+                left_bytes -= len(file.content)
+                chosen[path] = file
+        return chosen
+
     def _leave_out(self, path: str, why: str) -> None:
-        if path not in self._kept or path in self._given:
+        is_ours = path.startswith(".git/")  # the repository that the agent was given
+        if not is_ours and (path not in self._kept or path in self._given):
             self._notes[why].append(path)
 
 
 def unreadable(why: str) -> Answer:
-    """The answer of an agent that has made of the folder what cannot be read: nothing."""
+    """Return an empty answer for a folder that cannot be read."""
     return Answer(text=LeftBehind({}, {}).answer().text, notes=(f"the project's folder: {why}",))
 
 
 def _text(content: bytes) -> str | None:
-    """A file's text; None where it is none, or saved in another encoding than UTF-8."""
+    """Return a file's text; None if it is binary or not UTF-8."""
     if b"\0" in content:
         return None
     try:

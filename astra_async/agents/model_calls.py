@@ -1,11 +1,12 @@
-"""One sample's model calls: replayed from the record, or asked through the model's pool and recorded.
+"""The model calls of one agent sample: replayed from the record, or sent and recorded.
 
 Invariants:
-- An answer is on disk before it is given out. So whatever is killed, what was paid for is found again: by the
-  hash of its request, the earliest that was not given out yet.
-- A call that has begun comes to its end, whether or not a client waits for it: one that asks again joins it.
-- Once the sample has ended (`end`, or `trouble`), nothing more is asked.
-- A body that the provider has refused is not sent again: its refusal is recorded and given like an answer.
+- An answer is on disk before the agent gets it. After a kill it is found again by the hash of its request:
+  the earliest answer that was not used yet.
+- A call that has begun is always finished, even if its client has gone. A client that repeats the request
+  waits for the same call.
+- Once the sample has ended (`end` or `trouble` is set), no request is sent.
+- A body that the provider refused is not sent again. The refusal is recorded and repeated to the agent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from astra_async.agents.call_log import CallLog, Json, RecordedCall
     from astra_async.types import AgentEnd, AgentLimits, AnswerKey, Completion, Message, ModelSettings
 
-_REQUESTS_KEPT = 2  # what a next one is told from: the agent's own dialogue, and one of a helper of its
+_REQUESTS_KEPT = 2  # to compute differences: the agent's own conversation and one subagent's
 _STATUS_OF_A_BODY = frozenset({400, 413, 422})
 _WORDS: dict[AgentEnd, str] = {
     "steps": "the limit of model calls for this task is reached",
@@ -42,12 +43,12 @@ class CallPool(Protocol):
     """Answers requests within a provider's limits; raises ProviderError."""
 
     async def call(self, request: ModelRequest) -> Completion:
-        """One finished answer, after as many attempts as it took."""
+        """Return one finished answer after all necessary attempts."""
         ...
 
 
 class SampleEnds(Exception):  # noqa: N818 - names what happened
-    """The sample has reached a limit: nothing more is asked for it."""
+    """The sample has reached a limit; no further request is sent."""
 
     def __init__(self, end: AgentEnd) -> None:
         super().__init__(_WORDS.get(end, "the task is over"))
@@ -55,16 +56,16 @@ class SampleEnds(Exception):  # noqa: N818 - names what happened
 
 
 class BodyRefused(Exception):  # noqa: N818 - names what happened
-    """The provider refuses this body, in these words, and has answered others of the sample."""
+    """The provider refused this body, but has answered others of the sample. The text is its message."""
 
 
 class ContextFull(BodyRefused):
-    """The conversation is longer than the model's context: the agent may shorten it."""
+    """The conversation is longer than the model's context. The agent may shorten it and continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One answered call, from 0 for each sample; `replayed`: from the record."""
+    """One answered call, numbered from 0 in each sample. `replayed` is True if it came from the record."""
 
     number: int
     completion: Completion
@@ -73,17 +74,19 @@ class Step:
 
 @dataclass(eq=False)
 class AgentCalls:
-    """What one sample says to its model.
+    """The model calls of one sample.
 
     Attributes:
-        log: where earlier calls of the sample are, and new ones go.
+        log: the recorded calls; new ones are appended.
         sample_header: names the sample to a simulated server.
-        token: the agent's "API key": tells its requests from those of other samples.
-        ended: set once a limit or trouble has ended the sample; `end` or `trouble` says which.
-        steps: calls that were answered, `replayed` of them from the record, which took `replayed_s` seconds.
-        usage: summed over them, as `cost_usd`, which also has what was paid in vain, and `cost_estimated`.
-        translated: the agent does not speak its model's interface.
-        removed: what was taken out of its requests.
+        token: the agent's "API key", which identifies the sample of a request.
+        ended: set once a limit (`end`) or an error (`trouble`) has ended the sample.
+        steps: number of answered calls; `replayed` of them came from the record and took `replayed_s`
+            seconds.
+        usage: sum over all answered calls.
+        cost_usd: cost of all calls in US dollars, calls without an answer included.
+        translated: True if agent and model use different interfaces.
+        removed: names of everything that was removed from requests.
     """
 
     key: AnswerKey
@@ -106,8 +109,10 @@ class AgentCalls:
         self.translated = False
         self.removed: dict[str, None] = {}
         self._recorded: list[RecordedCall] = self.log.of(self.key)
-        self._refused_before = self.log.refused(self.key)  # by earlier attempts, until they come again
-        self._refused: dict[str, str] = {}  # by this one
+        self._refused_before = self.log.refused(
+            self.key
+        )  # by earlier processes, until the agent repeats them
+        self._refused: dict[str, str] = {}  # in this process
         self._next = 1 + max((call.step for call in self._recorded), default=-1)
         self._spent: list[float | None] = []
         self._under_way: dict[str, asyncio.Task[Step]] = {}
@@ -115,7 +120,7 @@ class AgentCalls:
         self._natives: dict[tuple[str, ...], object] = {}
         self._received: set[int] = set()
         self._first = self._next
-        self._too_long: int | None = None  # bytes of the last request that the model's context could not hold
+        self._too_long: int | None = None  # bytes of the last request that exceeded the model's context
         self._asking = 0
         self._since_s = self._asked_s = 0.0
         self.replayed_s = 0.0
@@ -124,17 +129,17 @@ class AgentCalls:
     # --- asking -------------------------------------------------------------------------------------------
 
     async def answer(self, asked: Dialogue | NativeBody) -> Completion:
-        """The model's answer.
+        """Return the model's answer.
 
-        Raises SampleEnds: a limit is reached, or was before; BodyRefused: the provider refuses what the agent
-        has sent, which may go on; AstraError: what has ended the sample, of the provider or of our disk.
+        Raises SampleEnds if a limit is reached, BodyRefused if the provider refuses the body (the agent may
+        continue), and AstraError if an error of the provider or of the disk has ended the sample.
         """
         return (await self.step(asked)).completion
 
     async def step(
         self, asked: Dialogue | NativeBody, *, translated: bool = False, removed: Sequence[str] = ()
     ) -> Step:
-        """As `answer`, with what may be given back."""
+        """Return the model's answer as a step, for `give_back` and `received`. Raises like `answer`."""
         if self.trouble is not None:
             raise self.trouble
         if self.end is not None:
@@ -158,7 +163,7 @@ class AgentCalls:
         return await asyncio.shield(task)
 
     def give_back(self, step: Step) -> None:
-        """The client was gone before it had the answer: the next that asks the same gets it."""
+        """Keep an answer that its client did not receive for the next client with the same request."""
         if step.number not in self._received and all(call.step != step.number for call in self._recorded):
             lost = [call for call in self.log.of(self.key) if call.step == step.number]
             self._recorded = lost + self._recorded
@@ -166,7 +171,7 @@ class AgentCalls:
             self.replayed -= step.replayed
 
     def received(self, step: Step) -> None:
-        """A client has the answer, although another that had asked the same may have gone."""
+        """Mark an answer as received, even if another client with the same request had gone."""
         self._received.add(step.number)
         given_back = [call for call in self._recorded if call.step == step.number]
         if given_back:
@@ -174,24 +179,24 @@ class AgentCalls:
             self._count(step.completion)
 
     async def close(self) -> None:
-        """Cut what is under way; what it has cost so far is in the pool's account."""
+        """Cancel the calls in flight. The pool accounts for their cost."""
         await cancel(*self._under_way.values())
 
     # --- sums ---------------------------------------------------------------------------------------------
 
     @property
     def model_s(self) -> float:
-        """Seconds of this process in which at least one call was under way, until now."""
+        """Seconds of this process with at least one call in flight, so far."""
         return self._asked_s + (time.monotonic() - self._since_s if self._asking else 0.0)
 
     @property
     def repeated_usd(self) -> float:
-        """What was paid for calls of killed attempts that this one has not used."""
+        """US dollars for recorded calls of killed processes that the replay did not use."""
         return sum(call.completion.cost_usd or 0.0 for call in self._recorded)
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars of all calls, those in vain too; None where a price is not known."""
+        """US dollars for all calls, calls without an answer included; None if a price is unknown."""
         spent = [usd for usd in self._spent if usd is not None]
         return None if len(spent) < len(self._spent) else sum(spent) + self.repeated_usd
 
@@ -199,7 +204,7 @@ class AgentCalls:
 
     def _replay(self, call: RecordedCall, request: Asked) -> Step:
         self._recorded.remove(call)
-        earlier = call.step < self._first  # else it was given back in this process
+        earlier = call.step < self._first  # otherwise `give_back` has added it in this process
         self.replayed += earlier
         self.replayed_s += call.seconds if earlier else 0.0
         return self._given(Step(number=call.step, completion=call.completion, replayed=earlier), request)
@@ -226,7 +231,7 @@ class AgentCalls:
         return self._given(Step(number=number, completion=completion), request)
 
     async def _called(self, sent: ModelRequest, request: Asked) -> Completion:
-        """The pool's answer; where the very first body is refused that is the provider's trouble."""
+        """Return the pool's answer. A refusal of the first body is an error of the configuration."""
         try:
             return await self.pool.call(sent)
         except RequestRejected as error:
@@ -239,7 +244,7 @@ class AgentCalls:
             raise BodyRefused(error.reply) from error
 
     def _refuse_again(self, request: Asked) -> None:
-        """Give a recorded refusal; of an earlier attempt each once, like its answers."""
+        """Raise a recorded refusal. Each refusal of an earlier process is used once, like its answers."""
         reply = self._refused.get(request.exact)
         for before in self._refused_before:
             if reply is None and before[0] == request.sha256:
@@ -250,7 +255,7 @@ class AgentCalls:
             raise BodyRefused(reply)
 
     def _made_of(self, request: Asked) -> tuple[int | None, Json]:
-        """The shortest difference to an earlier request of this process, and of which step that was."""
+        """Return the step of an earlier request with a common beginning, and the difference to it."""
         for number, earlier in reversed(self._before):
             made = difference(earlier.body, request.body)
             if any(kept for kept, _ in (made.get("grown") or {"": (1, 0)}).values()):
@@ -277,7 +282,7 @@ class AgentCalls:
         )
 
     def _given(self, step: Step, request: Asked) -> Step:
-        """Count an answer, and remember it as its provider sent it, for the request that follows it."""
+        """Count an answer, and keep the provider's native message for the following request."""
         completion = step.completion
         self._count(completion)
         if completion.calls and completion.native is not None:
@@ -290,7 +295,7 @@ class AgentCalls:
         return step
 
     def _with_native(self, message: Message) -> Message:
-        """The message with what its provider had sent, where the agent's interface has no place for that."""
+        """Add the provider's native message, if the agent's interface cannot carry it."""
         if message.native is not None or not message.calls:
             return message
         return replace(message, native=self._natives.get(tuple(call.id for call in message.calls)))
@@ -310,7 +315,7 @@ class AgentCalls:
         return SampleEnds(self.end)
 
     async def _fail(self, error: AstraError) -> None:
-        """The sample is missing, and is worked on again; what the call has cost is recorded."""
+        """End the sample as missing and record the cost of the failed call."""
         self.trouble = self.trouble or error
         self.ended.set()
         if isinstance(error, ProviderError) and error.cost_usd:
@@ -331,7 +336,7 @@ class AgentCalls:
         self.usage = replace(self.usage, **sums, service_tier=completion.usage.service_tier)
 
     def _begin(self) -> float:
-        # `_since_s` means something while `_asking` is above 0: the moment at which it rose above it.
+        # `_since_s` is valid while `_asking` is positive: the time at which it became positive.
         now = time.monotonic()
         self._since_s = self._since_s if self._asking else now
         self._asking += 1

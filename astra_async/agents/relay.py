@@ -1,13 +1,13 @@
-"""Connections that an agent opens on its own loopback address, carried to the gateway's socket in here.
+"""Carry connections from an agent's loopback address to the gateway's socket in this process.
 
-The agent's container has no network. A container of ours joins its network namespace, listens there on
-127.0.0.1 and carries every connection as frames over its own standard input and output, which are an attached
-stream of the engine: the same way on a local engine, a remote one and a node of a cluster. It has a file
-system, processes and a user of its own, so that the agent sees an open port and nothing else.
+The agent's container has no network. A relay container joins its network namespace, listens on 127.0.0.1 and
+sends every connection as frames over its standard input and output, which are an attached stream of the
+engine. This works with a local engine, a remote engine and a node of a cluster. The relay container has its
+own file system, processes and user, so the agent sees an open port and nothing else.
 
-What one connection has sent and the other end has not yet taken is bounded by a window: a connection that
-nobody reads holds up no other, and no end holds more than its window of it. The container ends with our
-stream. `relay.pl` is its program and says what the frames are; perl belongs to every Debian.
+Each connection has a flow-control window, so an unread connection neither blocks another one nor takes more
+memory than its window. The relay container ends when our stream is closed. `relay.pl` is its program and
+defines the frames; perl is part of every Debian image.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from astra_async.testing.sandbox.containers import Containers
 
-PORT = 24_601  # below the ports that the kernel gives away by itself
+PORT = 24_601  # below the kernel's range of ephemeral ports
 _WINDOW_BYTES = 128 * 1024
 _PIECE_BYTES = 64 * 1024
 _MOST_CONNECTIONS = 64
@@ -42,17 +42,17 @@ _ERROR_BYTES = 4096
 _HEADER = struct.Struct(">cII")
 _COUNT = struct.Struct(">I")
 _LIMITS = Limits(memory_bytes=128 * 1024**2, processes=16)
-_USER = "65533:65533"  # of no image, and not that of a first process
+_USER = "65533:65533"  # used neither by images nor by the first process of a container
 _STDOUT = 1
 _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def relayed(containers: Containers, base: str, agent: str, gateway: Path) -> AsyncIterator[Relay]:
-    """While this is open, 127.0.0.1:PORT of a started container leads to the gateway's socket.
+    """Forward 127.0.0.1:PORT of a running container to the gateway's socket while the context is open.
 
-    `base` is the id of an image with perl, `agent` the container. Raises SandboxError: the engine cannot, or
-    the image has no perl.
+    `base` is the id of an image with perl, `agent` the id of the container. Raises SandboxError if the engine
+    fails or the image has no perl.
     """
     program = resources.files(__package__).joinpath("relay.pl").read_text()
     command = ["perl", "-e", program, str(PORT), str(_WINDOW_BYTES), str(_MOST_CONNECTIONS)]
@@ -71,7 +71,7 @@ async def relayed(containers: Containers, base: str, agent: str, gateway: Path) 
 
 
 class Relay:
-    """Our end of the stream; to be closed. `lost` is set when the container's end has gone."""
+    """This process's end of the stream. `lost` is set when the container's end is gone."""
 
     def __init__(self, stream: Stream, gateway: Path) -> None:
         self.lost = asyncio.Event()
@@ -124,7 +124,7 @@ class Relay:
             self.lost.set()
 
     def _take(self, held: bytearray) -> None:
-        """Act on every whole frame, and remove it from what is held."""
+        """Handle every complete frame and remove it from the buffer."""
         at = 0
         while at + _HEADER.size <= len(held):
             kind, number, length = _HEADER.unpack_from(held, at)
@@ -145,19 +145,19 @@ class Relay:
 
 
 class _Connection:
-    """One connection of the agent's, and ours to the gateway."""
+    """One connection of the agent and the matching connection to the gateway."""
 
     def __init__(self, relay: Relay, number: int, gateway: Path) -> None:
         self._relay = relay
         self._number = number
-        # Invariant: at most a window of bytes, since the sender waits until they were delivered.
-        self._came: asyncio.Queue[bytes] = asyncio.Queue()  # empty: no more will come
+        # Invariant: holds at most one window of bytes, because the sender waits for delivery.
+        self._came: asyncio.Queue[bytes] = asyncio.Queue()  # an empty item marks the end
         self._credit = _WINDOW_BYTES
         self._more_credit = asyncio.Event()
         self.task = asyncio.create_task(self._carry(gateway))
 
     def take(self, kind: bytes, content: bytes) -> None:
-        """A frame of this connection."""
+        """Handle a frame of this connection."""
         if kind == b"D":
             self._came.put_nowait(content)
         elif kind == b"E":
@@ -182,7 +182,7 @@ class _Connection:
             with suppress(ContainerLost):
                 await self._relay.send(b"R", self._number)
         except* ContainerLost:
-            pass  # whoever runs the agent sees it
+            pass  # `lost` is set, and the agent's runner raises the error
         finally:
             self._relay.forget(self._number)
 

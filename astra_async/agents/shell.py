@@ -1,8 +1,9 @@
-"""A minimal agent of our own: one tool that runs a command, one that submits, and a linear history.
+"""The built-in agent `shell`: a tool that runs a command, a tool that submits, and a linear history.
 
-Its bounds are mini-swe-agent's (2.4.6): a new shell for each command, output above 10,000 characters becomes
-its first and last 5,000, three answers in a row without a call end it. Unlike there the end is a tool's call,
-so that no command's output can submit. VERSION names this text: whoever changes a word of it changes it, too.
+The limits are those of mini-swe-agent 2.4.6: a new shell for each command, output above 10,000 characters is
+cut to its first and last 5,000, and three answers in a row without a tool call end the work. Unlike
+mini-swe-agent, submitting is a tool call, so the output of a command can never submit. Change VERSION with
+every change of a prompt in this file.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _SUBMIT = Tool(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a command came to; `output` is of both streams, bounded by whoever ran it."""
+    """Result of a command. `output` has both streams, already bounded."""
 
     exit_code: int | None
     output: str
@@ -68,10 +69,10 @@ class Ran:
 
 
 async def work(task: str, calls: AgentCalls, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:
-    """Let the model work until it submits, gives up or reaches a limit; returns why it ended.
+    """Let the model work until it submits, stops calling tools or reaches a limit. Return the reason.
 
-    `run` runs one command, at most COMMAND_TIMEOUT_S long. Raises AstraError: trouble of the provider, of our
-    disk, or of the container.
+    `run` runs one command for at most COMMAND_TIMEOUT_S. Raises AstraError for errors of the provider, the
+    disk or the container.
     """
     opening = _TASK.format(task=task.rstrip(), seconds=COMMAND_TIMEOUT_S)
     talk: list[Message] = [Message(role="user", text=opening)]
@@ -99,7 +100,10 @@ async def work(task: str, calls: AgentCalls, run: Callable[[str], Awaitable[Ran]
 
 
 def _spoken(answer: Completion) -> Message:
-    """What the model has said; interfaces refuse a message without anything in it."""
+    """Return the model's message.
+
+    An empty one gets a placeholder, because interfaces refuse empty messages.
+    """
     if answer.text or answer.calls:
         return Message(role="assistant", text=answer.text, calls=answer.calls, native=answer.native)
     return Message(role="assistant", text="(nothing)")
@@ -114,7 +118,7 @@ async def _result(call: ToolCall, run: Callable[[str], Awaitable[Ran]], answer: 
 
 
 def _command(call: ToolCall, *, cut: bool) -> tuple[str, str]:
-    """The command of a call, or what is wrong with it."""
+    """Return the command of a call and "", or "" and the error for the model."""
     if call.name != _SHELL.name:
         return "", f"There is no tool {call.name!r}: call `shell` or `submit`."
     try:
@@ -130,7 +134,7 @@ def _command(call: ToolCall, *, cut: bool) -> tuple[str, str]:
 
 
 def shown(ran: Ran) -> str:
-    """What the model is shown of a command: its end, then its output, of a long one both ends."""
+    """Return the exit code and output of a command for the model. Long output is cut in the middle."""
     output = ran.output
     if len(output) > _MOST_CHARACTERS:
         half, left_out = _MOST_CHARACTERS // 2, len(output) - _MOST_CHARACTERS

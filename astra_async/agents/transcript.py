@@ -1,7 +1,8 @@
-"""What an agent and its model said to each other, step by step, from the lines of calls.jsonl.
+"""Rebuild an agent's conversation with its model, step by step, from the lines of calls.jsonl.
 
-A step is one model call: what was new in its request, and what the model answered. An agent may hold several
-dialogues (subagents, titles): a step whose request does not go on from the one before says all of it anew.
+A step is one model call: the messages that its request added, and the model's answer. An agent may have
+several conversations (subagents, titles). A step that does not continue the previous one contains all its
+messages.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptStep:
-    """One model call: `added` is what its request added, `goes_on` whether it went on from the step before.
+    """One model call. `added` holds the new messages; `goes_on` is True if it continues the previous step.
 
-    `seconds` is how long the call was under way, waiting included; `at` its end (UTC, ISO 8601).
+    `seconds` is the duration of the call, waiting included; `at` is its end (UTC, ISO 8601).
     """
 
     number: int
@@ -43,9 +44,9 @@ class TranscriptStep:
 
 
 def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterator[TranscriptStep]:
-    """The steps of one sample's lines; `speaks` is the interface of its agent, None for `shell`.
+    """Yield the steps of one sample's lines. `speaks` is the agent's interface, None for `shell`.
 
-    A line that cannot be read is passed over, and so is what goes on from it.
+    A damaged line and the lines that build on it are skipped.
     """
     bodies: dict[int, Json] = {}
     before: Sequence[Message] = ()
@@ -57,12 +58,12 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
             dialogue = _dialogue(body, speaks)
         except (Flaw, NotUnderstood, msgspec.ValidationError, *WRONG_SHAPE):
             continue
-        # Without what a provider sent beside, a message is the same in every request.
+        # The provider's native message may be missing in a later request, so it is not compared.
         messages = [replace(each, native=None) for each in dialogue.messages]
         goes_on = bool(before) and messages[: len(before)] == before
         added = dialogue.messages[len(before) :] if goes_on else dialogue.messages
         if goes_on and added and added[0].role == "assistant":
-            added = added[1:]  # the answer of the step before
+            added = added[1:]  # the answer of the previous step
         before = messages
         yield TranscriptStep(
             number=call.step,
@@ -77,7 +78,7 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
 
 
 def interface_of(run: Mapping[str, Any], agent: str) -> str | None:
-    """The interface that an agent of a run speaks, by its run.json."""
+    """Return the interface of an agent from run.json, or None."""
     try:
         speaks = run["parts"]["formats"][agent]["agent"]["speaks"]
     except (KeyError, TypeError):
@@ -86,7 +87,7 @@ def interface_of(run: Mapping[str, Any], agent: str) -> str | None:
 
 
 def step_as_json(step: TranscriptStep) -> dict[str, Any]:
-    """A step for `astra show --json` and the viewer."""
+    """Return a step as JSON for `astra show --json` and the viewer."""
     answer = step.answer
     return {
         "step": step.number,
@@ -107,7 +108,7 @@ def step_as_json(step: TranscriptStep) -> dict[str, Any]:
 
 
 def step_as_text(step: TranscriptStep) -> str:
-    """A step for people."""
+    """Format a step as text."""
     usage, cost = step.answer.usage, step.answer.cost_usd
     tokens = f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,} tokens"
     lines = [f"step {step.number}: {step.seconds:.1f} s, {tokens}" + (f", ${cost:.4f}" if cost else "")]
@@ -127,9 +128,9 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _dialogue(body: Json, speaks: str | None) -> Dialogue:
-    """The dialogue that a recorded request is; one that was translated is recorded as such."""
+    """Parse a recorded request. A translated request is recorded as a Dialogue already."""
     messages = body.get("messages")
     is_dialogue = isinstance(messages, list) and bool(messages) and "results" in messages[0]
     if speaks in get_args(AgentWire) and not is_dialogue:
-        return INTERFACES[speaks].read(body)  # type: ignore[index]  # as it was just found to be
+        return INTERFACES[speaks].read(body)  # type: ignore[index]  # checked in the line above
     return msgspec.convert(body, Dialogue)

@@ -1,12 +1,12 @@
-"""The container in which an agent works on one sample: what it finds there, commands in it, what it leaves.
+"""The container in which an agent works on one sample.
 
-It runs from the problem's own image and is hardened like the tests' containers. The project's folder holds
-what the problem shows: every file but the hidden ones, version control and hackerrank.yml, so that the
-visible tests run. HOME is that of the tests; what an agent needs there is written before it begins. An
-installed agent is mounted read-only.
+The container runs the problem's image and is hardened like the tests' containers. The project's folder has
+all files that the problem shows: hidden files, version control and hackerrank.yml are left out, the visible
+tests are there. An installed agent brings git, and the folder becomes a repository with one commit. HOME is
+the tests' HOME with the agent's settings. The installed agent is mounted read-only.
 
-Whatever runs in it ends with it. An agent's own process is an exec, which ends by killing all of its user's
-processes; at a limit everything is frozen, looked at and removed.
+The agent's process is an exec. When it ends, all processes of its user are killed. At a limit the container
+is frozen, read and removed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.agents.installing import INSTALLED_AT
+from astra_async.agents.installing import INSTALLED_AT, TOOLS
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import Ran
 from astra_async.asking.prompt import is_secret
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 FOREVER_S = 30 * 86_400.0  # whoever runs the command keeps the time
 _TREE_BYTES = 4 * 1024**3
 _WRITING_S = 60.0
+_COMMIT_S = 60.0
 _CHUNK = 64 * 1024  # characters of one argument: 128 KiB are the most, and a character has up to four bytes
 _AWAKE_S = 60.0
 _KILLED = 137
@@ -75,6 +76,15 @@ status=$?
 kill -KILL -- "-$watch"
 exit "$status"
 """
+# One commit of the project as the agent finds it, the same in every sample.
+_COMMIT = f"""
+command -v git >/dev/null || exit 0
+cd {shlex.quote(PROJECT)} && [ ! -e .git ] || exit 0
+export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z
+git init -q --template= -b main && git config user.name task && git config user.email task@localhost
+git add -A && git -c core.hooksPath=/dev/null commit -q --allow-empty -m "Project as given"
+"""
+_WITH_TOOLS = f'export PATH="$PATH:{TOOLS}"\n'
 _log = logging.getLogger(__name__)
 
 
@@ -197,11 +207,21 @@ class Workplace:
             if await engine.exit_code(process):
                 raise SandboxError(f"The agent's container cannot be made ready: {both_ends(output)}")
 
+    async def commit(self) -> None:
+        """Make the project a git repository with one commit, which agents take for granted."""
+        limits = replace(self.limits, timeout_s=_COMMIT_S)
+        asked = Command(text=_WITH_TOOLS + _COMMIT, user=self.fitness.user, environment=self.environment)
+        ended = await run_command(
+            self.containers.engine, self.container, asked, limits, watched=self.fitness.layered
+        )
+        if ended.exit_code:
+            _log.debug("no git repository in the agent's container: %s", both_ends(ended.output.text()))
+
     async def run(self, command: str, variables: Mapping[str, str]) -> Ended:
-        """Run the agent itself to its end, with whatever it started; time is the caller's to keep."""
+        """Run the agent to its end, with every process that it started. The caller keeps the time limit."""
         limits = replace(self.limits, timeout_s=FOREVER_S)
         asked = Command(
-            text=f"cd {shlex.quote(PROJECT)} && {command}",
+            text=f"{_WITH_TOOLS}cd {shlex.quote(PROJECT)} && {command}",
             user=self.fitness.user,
             environment={**self.environment, **variables},
         )

@@ -1,7 +1,7 @@
-"""The command line: one file for each group of commands, loaded only when it is asked for.
+"""Command line: one module for each group of commands, imported when one of them is called.
 
-Exit codes (docs/formats.md): 0 complete, 1 finished with samples missing or a failed check, 2 wrong usage,
-3 cannot go on, 130 SIGINT, 143 SIGTERM. Errors are one line on stderr; a traceback only with --debug.
+Exit codes (docs/formats.md): 0 complete, 1 finished with missing samples or a failed check, 2 wrong usage,
+3 cannot continue, 130 SIGINT, 143 SIGTERM. An error is one line on stderr; --debug adds the traceback.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ EXIT_USAGE = 2
 EXIT_CANNOT_GO_ON = 3
 _ALIKE = 0.6
 
-# command -> (module, summary): what is not asked for is not imported, so that `--help` is instant.
+# command -> (module, summary). Modules are imported on demand, so that `--help` is fast.
 _COMMANDS = {
-    "demo": ("demo", "Bundled problems with simulated models: no key, no account."),
-    "run": ("run", "A full run; the same command again resumes it."),
-    "status": ("status", "How far a run is, from its files alone."),
-    "batches": ("batches", "What a run has in batches at its providers; ends them."),
-    "view": ("viewer", "Show runs in a browser, also while they grow."),
-    "report": ("report", "Tables, plots and one HTML page from run directories."),
-    "compare": ("report", "Two runs of the same problems, paired."),
-    "export": ("report", "A run for inspect_ai, Parquet, the Hugging Face hub, JUnit."),
-    "plan": ("report", "How many samples or problems a wanted precision takes."),
-    "show": ("show", "One sample: prompt, answer, changes, tests, output."),
-    "label": ("label", "Why failed samples failed, by a judge."),
+    "demo": ("demo", "Run bundled problems with simulated models, without an API key."),
+    "run": ("run", "Run models on problems; the same command resumes."),
+    "status": ("status", "Show the progress of a run from its files."),
+    "batches": ("batches", "List or cancel the batches of a run."),
+    "view": ("viewer", "Show runs in a browser, also during the run."),
+    "report": ("report", "Write tables, plots and an HTML page from run directories."),
+    "compare": ("report", "Compare two runs or two models, paired by problem."),
+    "export": ("report", "Export a run for inspect_ai, Parquet, the Hugging Face hub, JUnit."),
+    "plan": ("report", "Calculate the samples or problems for a target precision."),
+    "show": ("show", "Show one sample: prompt, answer, changes, tests, output."),
+    "label": ("label", "Classify the errors of failed samples with a judge model."),
     "regrade": ("regrade", "Run the tests again on the recorded answers."),
-    "audit": ("auditing", "Find solutions that pass whatever the tests expect."),
-    "validate": ("validate", "Check that problems are fit: reference, untouched, flaky."),
-    "fetch": ("problems", "The paper's problems, or any published set, with hashes."),
-    "problems": ("problems", "What was loaded: Table 1 of the paper."),
+    "audit": ("auditing", "Find solutions that also pass mutated tests."),
+    "validate": ("validate", "Check problems: reference, untouched project, flaky tests."),
+    "fetch": ("problems", "Download the paper's problems or another published set."),
+    "problems": ("problems", "Show the loaded problems and the paper's Table 1."),
     "agents": ("images", "List, install and remove agents."),
     "images": ("images", "Build the images that tests run in."),
-    "clean": ("images", "What astra keeps on this machine; removes what is named."),
-    "simulate": ("demo", "The simulated provider server alone."),
-    "worker": ("joining", "Run tests on this machine for a cluster."),
-    "doctor": ("doctor", "What this machine has and what is missing."),
+    "clean": ("images", "List or remove images, caches and containers of astra."),
+    "simulate": ("demo", "Start the simulated provider server."),
+    "worker": ("joining", "Join a cluster and run its tests on this machine."),
+    "doctor": ("doctor", "Check this machine for missing parts."),
 }
 
 
 class _LazyGroup(click.Group):
-    """Knows its commands by name and imports one only when it is called."""
+    """Group of commands that imports a command only when it is called."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, and a name that is no command meets the nearest one."""
+        """Resolve a command; for an unknown name, suggest the closest one."""
         near = difflib.get_close_matches(args[0], _COMMANDS, n=1, cutoff=_ALIKE) if args else []
         if near and args[0] not in _COMMANDS:
             raise click.UsageError(f"no such command: {args[0]}; did you mean `astra {near[0]}`?", ctx)
@@ -89,13 +89,13 @@ class _LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(package_name="astra_async", message="%(version)s")
 def astra(*, debug: bool) -> None:
-    """Run benchmarks of language models on multi-file projects, and report what they show."""
+    """Run benchmarks of language models on multi-file projects, and report the results."""
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with the code that docs/formats.md fixes."""
+    """Run the command line and exit with a code of docs/formats.md."""
     debug = "--debug" in sys.argv
-    # Nothing here multiplies large matrices: threads of numpy's only wait for each other, one for each core.
+    # The program multiplies no large matrices, so numpy's threads would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     register_secrets_of(os.environ)
     try:
@@ -115,15 +115,15 @@ def main() -> NoReturn:
     except AstraError as error:
         _tell(error, debug=debug)
         sys.exit(exit_code(error))
-    except Exception as error:  # noqa: BLE001 - the outermost boundary: a defect of ours, told in one line
+    except Exception as error:  # noqa: BLE001 - outermost boundary: report a defect in one line
         _tell(error, debug=debug)
-        tell("       this is a defect of astra; `astra --debug ...` shows where. Records are safe.")
+        tell("       this is a defect of astra; `astra --debug ...` shows the traceback. Records are safe.")
         sys.exit(EXIT_CANNOT_GO_ON)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _tell(error: Exception, *, debug: bool) -> None:
-    """One line on stderr, a line for each further mistake, and the traceback if asked for."""
+    """Print an error as one line on stderr, one line for each note, and with --debug the traceback."""
     if debug:
         tell(mask("".join(traceback.format_exception(error))))
     kind = "" if isinstance(error, AstraError) else f"{type(error).__name__}: "
@@ -133,7 +133,7 @@ def _tell(error: Exception, *, debug: bool) -> None:
 
 
 def exit_code(error: AstraError) -> int:
-    """The exit code of an error that ended the program."""
+    """Return the exit code for an error that ended the program."""
     if isinstance(error, UsageError):
         return EXIT_USAGE
     if isinstance(error, EngineUnavailable | StorageError | InvariantError | PoolUnusable):

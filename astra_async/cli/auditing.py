@@ -26,10 +26,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--model", "models", multiple=True, metavar="NAME", help="Only this model; may be repeated.")
-@click.option("--sample", "samples", multiple=True, type=int, metavar="N", help="Only the sample number N.")
-@click.option("--again", is_flag=True, help="Audit solutions that were audited before, too.")
-@click.option("--fail-on-flag", is_flag=True, help="Exit 1 if a solution is flagged.")
+@click.option("--model", "models", multiple=True, metavar="NAME", help="Select a model; may be repeated.")
+@click.option(
+    "--sample",
+    "samples",
+    multiple=True,
+    type=int,
+    metavar="N",
+    help="Select sample number N (from 0); may be repeated.",
+)
+@click.option("--again", is_flag=True, help="Also repeat earlier audits.")
+@click.option("--fail-on-flag", is_flag=True, help="Exit with 1 if a solution is flagged.")
 @config_options("problems", "projects", "column", "only", "image", "retry_images", "sandboxes")
 def audit(
     directory: Path,
@@ -43,8 +50,8 @@ def audit(
 ) -> int:
     """Run the graded solutions of DIRECTORY against mutated tests and write audit.jsonl.
 
-    A solution is flagged if it passes a test both in its original and in its mutated form. Scores do not
-    change. The same command resumes and skips solutions that were audited before.
+    A solution is flagged if it passes both the original and the mutated form of a test. Scores do not
+    change. The same command resumes and skips audited solutions.
     """
     require_run(directory)
     only = given["only"]
@@ -67,7 +74,7 @@ async def audit_directory(
     *,
     again: bool = False,
 ) -> tuple[int, int]:
-    """Audit a run directory and print the result; returns the numbers of flagged and of failed solutions."""
+    """Audit a run directory, print the result, and return the numbers of flagged and of failed solutions."""
     from astra_async.audit.auditor import audit as run_audit
     from astra_async.audit.auditor import not_audited, recorded_solutions
 
@@ -83,7 +90,7 @@ async def audit_directory(
 def _config(directory: Path, given: dict[str, Any], config_file: Path | None) -> RunConfig:
     run = opened_run(directory / "run.json")
     if "call" not in run:
-        raise UsageError(f"{directory} is no run directory: it has no run.json that a run has written")
+        raise UsageError(f"{directory} is not a run directory: run.json is missing")
     recorded = {**run["call"], "only": list(run["problems"])}
     return data_config(given, config_file, recorded=recorded)
 
@@ -95,7 +102,7 @@ def _print(directory: Path, solutions: Sequence[RecordedSolution], tally: AuditT
     for reason, count in sorted(tally.errors.items()):
         tell(f"not audited: {count} ({reason})")
     if errors:
-        say(f"the same command audits the {errors} that are left: astra audit {directory}")
+        say(f"{errors} solutions could not be audited; try again with: astra audit {directory}")
     if flagged:
         say(f"flagged: {flagged} of {len(solutions)} solutions; the evidence: astra report {directory} --all")
     return flagged, errors

@@ -1,4 +1,4 @@
-"""`astra batches`: what a run directory has with its providers, and how to end it or write it off."""
+"""`astra batches`: list, cancel or give up the batches of a run."""
 
 from __future__ import annotations
 
@@ -31,10 +31,14 @@ _SHARED = ("extra_headers", "extra_body")  # masked in the record
 @click.option(
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of the run."
 )
-@click.option("--cancel", is_flag=True, help="End them; what is finished can still be collected.")
-@click.option("--forget", metavar="ID", help="Write off a batch that its provider no longer knows.")
+@click.option("--cancel", is_flag=True, help="Cancel open batches; finished requests are still collected.")
+@click.option(
+    "--forget",
+    metavar="ID",
+    help="Give up a batch that the provider no longer knows; its requests are sent again.",
+)
 def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: str | None) -> int:
-    """List a run's batches: state, counts, age, cost, as their providers say it now."""
+    """List the batches of a run: state, counts, age and cost, as the providers report them now."""
     require_run(directory)
     run = read_run(directory / "run.json")
     intents = read_intents(directory)
@@ -51,12 +55,12 @@ def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: 
     for line in trouble:
         tell(line)
     if any(each.is_open for each in intents.values()):
-        say("next: the `astra run` command of this directory, once more, collects what has ended")
+        say("next: run the `astra run` command of this directory again to collect finished batches")
     return 1 if trouble else 0
 
 
 def _models(run: Mapping[str, Any], config_file: Path | None) -> tuple[dict[str, ModelSettings], S3Settings]:
-    """Their settings, from the file where there is one: what is secret stands in no record."""
+    """Return the models' settings, from the file if given, because records contain no secrets."""
     names = {item.name for item in fields(ModelSettings)} - set(_SHARED)
     recorded = {
         model["name"]: ModelSettings(
@@ -80,7 +84,7 @@ async def _ask(
     *,
     cancel: bool,
 ) -> list[str]:
-    """Bring each up to what its provider says; returns what could not be asked."""
+    """Update each batch from its provider; return a line for each failure."""
     from astra_async.asking.batches.interfaces import open_interface
     from astra_async.asking.providers.connection import open_session
 
@@ -89,7 +93,7 @@ async def _ask(
     async with open_session(os.environ) as session:
         for intent in intents:
             if not intent.batch_id:
-                trouble.append(f"{intent.token}: its id is not known; the `astra run` command looks for it")
+                trouble.append(f"{intent.token}: id unknown; the `astra run` command searches for the batch")
                 continue
             try:
                 if intent.model not in interfaces:
@@ -100,7 +104,7 @@ async def _ask(
                 hint = (
                     "" if isinstance(error, ProviderError) else f"; `astra batches {directory} --config FILE`"
                 )
-                trouble.append(f"{intent.batch_id}: as recorded, for it cannot be asked: {error}{hint}")
+                trouble.append(f"{intent.batch_id}: recorded state, because polling failed: {error}{hint}")
     return trouble
 
 
@@ -108,7 +112,7 @@ async def _asked(interface: BatchInterface, intent: Intent, *, cancel: bool) -> 
     standing = await interface.look(intent.batch_id)
     if cancel and not standing.has_ended:
         await interface.cancel(intent.batch_id)
-        say(f"{intent.batch_id}: told to end; what is finished is collected by the `astra run` command")
+        say(f"{intent.batch_id}: cancelled; the `astra run` command collects finished requests")
         standing = await interface.look(intent.batch_id)
     return standing
 
@@ -150,7 +154,7 @@ def _usd(value: float | None) -> str:
 
 
 def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: str) -> int:
-    """Write one off, by its id or its intent's."""
+    """Give up one batch, by the id of the batch or of its intent."""
     from astra_async.running.held import lock_directory
 
     wanted = [each for each in intents.values() if name in {each.token, each.batch_id} and each.is_open]
@@ -163,5 +167,5 @@ def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: s
         log.close()
     finally:
         os.close(descriptor)
-    say(f"{name}: written off; the `astra run` command asks its {len(wanted[0].requests)} requests again")
+    say(f"{name}: given up; the `astra run` command sends its {len(wanted[0].requests)} requests again")
     return 0

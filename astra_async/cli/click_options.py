@@ -1,4 +1,4 @@
-"""Click options made from what `astra_async.options` declares; click only hands on what was typed."""
+"""Click options from the declarations in `astra_async.options`; click passes the typed text unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def config_options(*names: str) -> Callable[[Command], Command]:
-    """The named options of `Options` (all without a name), and --config."""
+    """Return a decorator that adds --config and the named options of `Options` (default: all)."""
     chosen = [option for option in options().values() if not names or option.name in names]
 
     def decorate(command: Command) -> Command:
@@ -29,14 +29,14 @@ def config_options(*names: str) -> Callable[[Command], Command]:
             "config_file",
             type=click.Path(path_type=Path, dir_okay=False),
             envvar="ASTRA_CONFIG",
-            help="TOML file with the same options and tables for models, S3 and sandbox.",
+            help="TOML file with options, and tables for models, agents, S3 and sandbox.",
         )(command)
 
     return decorate
 
 
 def declared_option(option: Declared, flag: str = "") -> Callable[[Command], Command]:
-    """One click option of a declaration; its value is what was typed, None (or nothing) if it was not."""
+    """Return a click option for a declaration; its value is the typed text, or None (empty for a list)."""
     flag = flag or flag_of(option.name)
     if option.plain is bool:
         return click.option(flag, option.name, is_flag=True, default=None, help=option.about.help)

@@ -1,7 +1,7 @@
-"""All printing: consoles for people, JSON for programs, and the one way of foreign text to a terminal.
+"""Output: consoles for people, JSON for programs, and masking of control characters.
 
-Answers, test output, names of files and of tests, providers' messages come from others. What a terminal would
-obey in them (colours, titles, links, a cleared screen, reordered text) is shown as a sign or left out.
+Answers, test output, names of files and tests, and messages of providers are foreign text. Terminal codes in
+such text (colors, titles, links, a cleared screen, reordered text) are shown as symbols or removed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Command = TypeVar("Command", bound=Callable[..., Any])
 
 _STANDARD_OUTPUT = Path("-")
-_PLAIN_WIDTH = 140  # in a file or a log nobody's terminal sets a limit
+_PLAIN_WIDTH = 140  # width without a terminal, for files and logs
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SIGNS: dict[int, str] = {
@@ -36,33 +36,33 @@ _ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if code >= 0x7F}  # noqa: 
 
 
 def harmless(text: str) -> str:
-    """The text without what a terminal obeys; line breaks and tabs stay, colours are left out."""
+    """Return the text without terminal codes; line breaks and tabs are kept, colors are removed."""
     return _COLOUR.sub("", text).replace("\r\n", "\n").translate(_SIGNS)
 
 
 def say(text: object, *, err: bool = False, bold: bool = False) -> None:
-    """Print one text, wherever it comes from."""
+    """Print a text, which may be foreign, on standard output."""
     plain = harmless(str(text))
     click.echo(click.style(plain, bold=True) if bold else plain, err=err)
 
 
 def tell(text: object) -> None:
-    """One line for the person who waits, on standard error."""
+    """Print one line for the user on standard error."""
     say(text, err=True)
 
 
 def tell_record(line: bytes) -> None:
-    """One line of JSON on standard error, for programs; what a terminal would obey is escaped."""
+    """Print one line of JSON on standard error; terminal codes are escaped."""
     click.echo(line.decode().translate(_ESCAPES), err=True)
 
 
 def is_terminal() -> bool:
-    """Whether somebody watches standard error."""
+    """Return True if standard error is a terminal."""
     return sys.stderr.isatty()
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """A console as wide as the terminal, or wide enough; whatever is printed on it is made harmless."""
+    """Return a console of the terminal's width that removes terminal codes from all text."""
     from rich.console import Console
 
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
@@ -73,7 +73,7 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def json_option(what: str, default: Path | None = None) -> Callable[[Command], Command]:
-    """The option `--json`, passed on as `json_path`; `what` completes its help."""
+    """Return the option `--json` (parameter `json_path`); `what` is the beginning of its help."""
     place = f" [default: {default}]" if default else ""
     return click.option(
         "--json",
@@ -81,17 +81,17 @@ def json_option(what: str, default: Path | None = None) -> Callable[[Command], C
         type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
         metavar="FILE",
         default=default,
-        help=f"{what}; `-` is standard output; text for people then goes to standard error{place}.",
+        help=f"{what}. With `-`, JSON is on standard output and text on standard error{place}.",
     )
 
 
 def takes_standard_output(json_path: Path | None) -> bool:
-    """Whether standard output is the programs', and people have to read standard error."""
+    """Return True if standard output is reserved for JSON."""
     return json_path == _STANDARD_OUTPUT
 
 
 def write_json(json_path: Path | None, value: object) -> None:
-    """Write the value, made harmless and indented; nothing without a path. Raises StorageError."""
+    """Write the value as indented JSON without terminal codes, if there is a path. Raises StorageError."""
     if json_path is None:
         return
     import orjson
@@ -111,7 +111,7 @@ def write_json(json_path: Path | None, value: object) -> None:
 
 
 def _harmless_hook() -> Any:
-    """A hook of rich's that lets its own control codes through and no others."""
+    """Hook for rich that keeps rich's control codes and removes all others."""
     from rich.console import ConsoleOptions, RenderHook
     from rich.segment import Segment
 

@@ -1,4 +1,4 @@
-"""`astra demo`: a small run with simulated models; `astra simulate`: the simulated provider server alone."""
+"""`astra demo`: a small run with simulated models. `astra simulate`: the simulated server."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _FLAGS = {
     "fault_kinds": "--fault",
     "denied": "--deny",
     "batch_faults": "--batch-fault",
-}  # what may be repeated is named in the singular
+}  # flags that may be repeated are singular
 _NO_FLAG = {"faults"}  # --fault-rate 0
 
 
 def _simulation_options(command: Any) -> Any:
-    """A flag for each setting of the server, made from its declaration."""
+    """Add a flag for each setting of the server."""
     for item in reversed(declared(SimulationSettings)):
         if item.name not in _NO_FLAG:
             command = declared_option(item, _FLAGS.get(item.name, ""))(command)
@@ -53,8 +53,8 @@ def _simulation_options(command: Any) -> Any:
 def simulate(*, port: int, denied: tuple[str, ...], **given: Any) -> None:
     """Serve the simulated models over HTTP until stopped, in the wire formats of all providers.
 
-    Answers and faults are a function of the sample's name and the attempt: the same flags bring the same
-    faults again. The table [simulation] of a TOML file has the same settings for `astra run`.
+    Answers and faults depend only on the sample, the attempt and the flags, so they are reproducible. The
+    table [simulation] of a TOML file has the same settings for `astra run`.
     """
     known = {item.name: item for item in declared(SimulationSettings)}
     settings = {}
@@ -102,16 +102,16 @@ PROBLEMS = ("product-api", "company-form", "library-api")
 @click.command()
 @click.option("--out", default="astra-demo", metavar="DIR", help="Run directory [default: astra-demo].")
 @click.option("--samples", default="4", metavar="K", help="Samples of each problem [default: 4].")
-@click.option("--limit", metavar="N", help="Only the first N problems.")
-@click.option("--full", is_flag=True, help="All bundled problems and five simulated models.")
-@click.option("--providers", is_flag=True, help="Every provider's wire format instead of one.")
-@click.option("--agents", is_flag=True, help="The agent `shell` beside single answers.")
-@click.option("--format", default="xml", metavar="[xml|json|both]", help="Answer format.")
-@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
-@click.option("--view", is_flag=True, help="Start `astra view` beside the run; its address is printed.")
+@click.option("--limit", metavar="N", help="Select the first N problems.")
+@click.option("--full", is_flag=True, help="Run all bundled problems with five simulated models.")
+@click.option("--providers", is_flag=True, help="Use the wire formats of all providers.")
+@click.option("--agents", is_flag=True, help="Add the agent `shell` to the single answers.")
+@click.option("--format", default="xml", metavar="[xml|json|both]", help="Answer format [default: xml].")
+@click.option("--log-json", is_flag=True, help="Print progress as JSON lines on stderr.")
+@click.option("--view", is_flag=True, help="Start `astra view` for this run and print its address.")
 def demo(*, full: bool, providers: bool, agents: bool, log_json: bool, view: bool, **given: Any) -> int:
-    """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
-    say("The models of this demo are simulated: they show how the program works, and rank nothing.")
+    """Run bundled problems with simulated models, over HTTP and in containers, without an API key."""
+    say("The models of this demo are simulated. Their figures say nothing about real models.")
     models = PROVIDER_MODELS if providers else FULL_MODELS if full else MODELS
     given["agent"] = ("none", "shell") if agents else ()
     config = replace(
@@ -123,7 +123,7 @@ def demo(*, full: bool, providers: bool, agents: bool, log_json: bool, view: boo
 
 
 def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
-    """Write labels.csv, unless it is there: bundled faulty solutions, known by hash, have error classes."""
+    """Write labels.csv, if it does not exist, with the error classes of bundled faulty solutions."""
     if (out / "labels.csv").exists():
         return
     classes = {key: label for item in prepared.values() for key, label in _known_mistakes(item)}
@@ -136,7 +136,7 @@ def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
 
 
 def _known_mistakes(prepared: Prepared) -> Iterator[tuple[tuple[str, str], str]]:
-    """((problem, hash of the integrated solution), error class) of each bundled faulty solution."""
+    """Yield ((problem, hash of the integrated solution), error class) for each bundled faulty solution."""
     from astra_async.bundled import load_answers
 
     answers = load_answers(prepared.problem.id)

@@ -1,7 +1,7 @@
-"""The live display: on a terminal it redraws itself; elsewhere a line a minute, or JSON with `--log-json`.
+"""Live display: redrawn on a terminal; elsewhere one line a minute, or JSON with `--log-json`.
 
-Every number is whole at any width: columns that do not fit are left out, a model's name or a message is what
-gives way. After a resize it is drawn anew: how a terminal re-wraps what stood there is its own affair.
+Numbers are never cut: columns that do not fit are omitted, and only model names and messages are shortened.
+After a resize the display is drawn again, because terminals wrap old lines differently.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 Style = Literal["live", "lines", "json"]
 _REDRAW_S = 0.5
-_FIRST_LINES_S = (5.0, 15.0)  # what is being done before there is a verdict is told soon
+_FIRST_LINES_S = (5.0, 15.0)  # the first lines are early, because they show the preparation
 _LINE_S = 60.0
-_LINE_MODELS = 3  # models that a plain line names
+_LINE_MODELS = 3  # maximum number of models in a plain line
 _MINUTE_S, _HOUR_S = 60, 3600
-_LEAST_NAME = 24  # characters of a model's name that outrank a number
+_LEAST_NAME = 24  # minimum width of a model's name, in characters
 _LEAST_STATE = 24
 _KEPT_MESSAGES = 50
 _LEAST_BAR = 10
-# Which numbers give way first on a narrow terminal; samples and score always stay.
-_LIVE = ("calls", "429")  # what a run that has ended does not have
+# Columns to omit on a narrow terminal, first ones first; samples and score are always shown.
+_LIVE = ("calls", "429")  # columns only for a running run
 _OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost")
 
 
@@ -44,7 +44,7 @@ def _terminal() -> Console:
 
 
 class Display:
-    """Shows a run on standard error to whoever started it, and what is said meanwhile above it."""
+    """Display of a run on standard error, with messages above it."""
 
     def __init__(self, style: Style, terminal: Callable[[], Console] = _terminal) -> None:
         self._style = style
@@ -53,11 +53,11 @@ class Display:
 
     @cached_property
     def _console(self) -> Console:
-        """The terminal; where there is none, its library is not loaded."""
+        """Return the console; rich is not imported without a terminal."""
         return self._terminal()
 
     def say(self, text: str) -> None:
-        """One line for the person who waits."""
+        """Print one line above the display."""
         if self._style == "live":
             self._messages.append(text)
             self._console.print(text, soft_wrap=True)
@@ -65,7 +65,7 @@ class Display:
             tell(text)
 
     async def show(self, view: Callable[[], View]) -> None:
-        """Show the view until cancelled, and once more then."""
+        """Show the view until cancelled, then a last time."""
         if self._style == "live":
             await self._live(view)
         else:
@@ -86,7 +86,7 @@ class Display:
             live.stop()
 
     def _anew(self, live: Live, view: View) -> Live:
-        """Clear what the terminal made of the old screen, and say again what was said."""
+        """Clear the screen and print earlier messages again."""
         live.stop()
         self._console.clear()
         for text in self._messages:
@@ -110,16 +110,16 @@ class Display:
 
 @dataclass(frozen=True)
 class Screen:
-    """A view for the console's width and height; `live` ones have what only a running program has."""
+    """Renderable of a view for the console's size; with `live`, it includes values of a running process."""
 
     view: View
     live: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The bar, what happens, the models and what they wait for; never wider or higher than the room."""
+        """Yield the bar, current actions, and models with wait reasons, within the available size."""
         from rich.text import Text
 
-        width = max(1, options.max_width - 1)  # the last column makes some terminals wrap
+        width = max(1, options.max_width - 1)  # some terminals wrap after the last column
         view = self.view
         head = [_bar(view, width), *_packed(list(_facts(view, live=self.live)), width), *view.doing]
         tail = [f"last: {view.last}"] if view.last else []
@@ -131,7 +131,7 @@ class Screen:
 
 
 def line(view: View) -> str:
-    """The view in one line of plain text."""
+    """Return the view as one line of plain text."""
     return "; ".join(
         filter(
             None,
@@ -150,7 +150,7 @@ def line(view: View) -> str:
 
 
 def _scores(rows: Sequence[ModelView]) -> str:
-    """Each model's score; of many the range, for the tables come at the end."""
+    """Return each model's score; for many models only the range."""
     known = sorted((row for row in rows if row.mean_score is not None), key=lambda row: row.mean_score or 0.0)
     if len(rows) > _LINE_MODELS and known:
         ends = (known[0], known[-1])
@@ -163,7 +163,7 @@ def _scores(rows: Sequence[ModelView]) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as a person would say them: `45 s`, `3 min 05 s`, `2 h 07 min`; `?` for None."""
+    """Format seconds: `45 s`, `3 min 05 s`, `2 h 07 min`; `?` for None."""
     if seconds is None:
         return "?"
     whole = round(seconds)
@@ -214,7 +214,7 @@ def _facts(view: View, *, live: bool) -> Iterator[str]:
 def _turns(view: View) -> str:
     under_way = f", {view.turns_under_way} under way" if view.turns_under_way else ""
     missing = f", {view.turns_missing} missing" if view.turns_missing else ""
-    return f"{view.turns_final} further turns{under_way}{missing}"
+    return f"{view.turns_final} follow-up turns{under_way}{missing}"
 
 
 def _counts(view: View) -> Iterator[str]:
@@ -228,7 +228,7 @@ def _counts(view: View) -> Iterator[str]:
 
 
 def _packed(parts: Sequence[str], width: int) -> list[str]:
-    """The parts in as few lines as they fit into, none of them broken."""
+    """Fill lines with the parts; no part is broken."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + 3 + len(part) <= width:
@@ -239,7 +239,7 @@ def _packed(parts: Sequence[str], width: int) -> list[str]:
 
 
 def _models(rows: Sequence[ModelView], width: int, room: int, *, live: bool) -> list[str]:
-    """A table of models and formats: as many columns as the width allows, as many rows as the height does."""
+    """Return a table of models and formats that fits into the width and height."""
     cells = [_cells(row) for row in rows]
     names = [name for name in cells[0] if name != "model" and (live or name not in _LIVE)] if cells else []
     widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in names}
@@ -285,7 +285,7 @@ def _cells(row: ModelView) -> dict[str, str]:
 
 
 def _calls(row: ModelView) -> str:
-    if not row.concurrency:  # nothing is called: batches tell of themselves
+    if not row.concurrency:  # no requests are in flight: batches have their own lines
         return "-"
     return f"{row.in_flight}/{row.concurrency}" + (f" +{row.waiting}" if row.waiting else "")
 
@@ -301,5 +301,5 @@ def _thousands(count: int) -> str:
 
 
 def dollars(value: float) -> str:
-    """Cents, and two digits of what is less than ten of them."""
+    """Format dollars with cents; amounts below ten cents have two significant digits."""
     return f"${value:.2f}" if value >= 0.1 or not value else f"${value:.2g}"  # noqa: PLR2004 - ten cents

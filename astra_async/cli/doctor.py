@@ -1,4 +1,4 @@
-"""`astra doctor`: what this machine has, what is missing, and how to get it."""
+"""`astra doctor`: check of this machine, with remedies."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _REACH_S = 5.0
 class _Finding:
     subject: str
     state: str
-    good: bool | None  # None: a fact, neither good nor bad
+    good: bool | None  # None: information without a judgment
     remedy: str = ""
 
 
 @click.command()
-@click.option("--cluster", metavar="ADDRESS", help="Look at the nodes of this cluster instead.")
+@click.option("--cluster", metavar="ADDRESS", help="Check the nodes of this cluster instead of this machine.")
 def doctor(*, cluster: str | None) -> int:
-    """Say in one screen what is missing here, and how to get it; exit 1 if something is."""
+    """Check this machine, print missing parts and remedies; exit with 1 if a part is missing."""
     findings = asyncio.run(_nodes(cluster) if cluster else _examine())
     for finding in findings:
         mark = {True: "ok", False: "MISSING", None: "-"}[finding.good]
@@ -58,14 +58,14 @@ def _machine() -> Iterator[_Finding]:
     memory = pages * page_bytes
     enough = memory >= _WANTED_MEMORY_BYTES
     yield _Finding(
-        "memory", f"{memory / 1e9:.1f} GB", enough, "each container may use 4 GB: use --sandboxes 1"
+        "memory", f"{memory / 1e9:.1f} GB", enough, "each container may use 4 GB: add --sandboxes 1"
     )
     place = cache_root()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free
     state = f"{free / 1e9:.0f} GB free at {place}"
-    yield _Finding("disk", state, free >= _WANTED_DISK_BYTES, "images take 1 to 2 GB each: make room")
+    yield _Finding("disk", state, free >= _WANTED_DISK_BYTES, "images need 1 to 2 GB each: free disk space")
 
 
 async def _nodes(address: str) -> list[_Finding]:
@@ -76,7 +76,7 @@ async def _nodes(address: str) -> list[_Finding]:
         _Finding(f"node {name}", line, good=not trouble, remedy=trouble)
         for name, line, trouble in await survey(address)
     ]
-    return found or [_Finding("nodes", "none has joined", good=False, remedy=f"astra worker {address}")]
+    return found or [_Finding("nodes", "no node has joined", good=False, remedy=f"astra worker {address}")]
 
 
 async def _docker() -> list[_Finding]:
@@ -94,15 +94,13 @@ async def _docker() -> list[_Finding]:
             ]
             for name, folder in image_sets().items():
                 there = await engine.image(image_tag(folder)) is not None
-                state = "built" if there else "built when first needed, or by `astra images build`"
+                state = "built" if there else "not built; a run or `astra images build` builds it"
                 found.append(_Finding(f"image set {name}", state, good=True if there else None))
             return found
     except SandboxError as error:
         remedy = "run scripts/engine as root, or on Debian: apt-get install docker.io"
         if named := os.environ.get("DOCKER_HOST"):
-            remedy = (
-                f"DOCKER_HOST={public_text(named)} is asked, and no other engine: correct it, or unset it"
-            )
+            remedy = f"only DOCKER_HOST={public_text(named)} is used: correct it, or unset it"
         return [_Finding("Docker Engine", str(error), good=False, remedy=remedy)]
 
 

@@ -1,4 +1,4 @@
-"""`astra run --dry-run`: the checks of a run, and what it would take; it calls and makes nothing."""
+"""`astra run --dry-run`: check a run and estimate its requests and cost; sends and builds nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from astra_async.running.problem_set import cache_root, chosen_problems, ready_p
 from astra_async.running.progress import answered_keys
 from astra_async.types import is_agent
 
-# SDs of two models' differences between problems, and of one model within a problem.
+# Assumed SDs: of two models' differences between problems, and of one model within a problem.
 _TYPICAL_SDS = ((0.05, 0.15), (0.15, 0.2), (0.25, 0.3))
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:
-    """Print the plan; returns the exit code. Images matter only to tests."""
+    """Print the plan and return the exit code. Images are needed only for tests."""
     from rich.table import Table
 
     _check_as_a_run_does(config, generate_only=generate_only)
@@ -64,13 +64,13 @@ def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:
     console.print(
         f"{len(prepared)} problems x {config.samples} samples x {len(answers)} formats."
         f" Tokens are estimates: {' or '.join(map(str, rates))} bytes each; answers as long as the reference,"
-        f" else {ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
-        f" {TYPICAL_LATENCY_S:.0f} s each, as many at once as allowed and within the limits that are set.",
+        f" else {ANSWER_CHARACTERS} characters; without reasoning. The time is for requests only, at"
+        f" {TYPICAL_LATENCY_S:.0f} s each, within the configured limits.",
     )
     if config.turns:
         say(
-            f"Up to {config.turns} further turns of each sample: as many only if no answer passes all tests"
-            " before, each with all that was said until then and the longest feedback there can be."
+            f"Up to {config.turns} follow-up turns of each sample. The figures assume that no answer passes"
+            " all tests, with the whole conversation and the longest feedback."
         )
     for sentence in (
         *_sizes(config, prepared),
@@ -92,7 +92,7 @@ async def _ready(config: RunConfig) -> tuple[dict[str, Prepared], dict[str, Astr
 
 
 async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bool:
-    """Which images are there and which a run would make or pull; whether none is known to be impossible."""
+    """Print existing and missing images; return False if an image cannot be built."""
     from astra_async.images.failed_images import FailedImages
     from astra_async.images.resolve import recipes
     from astra_async.testing.sandbox.engine import Engine
@@ -103,22 +103,22 @@ async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bo
     try:
         async with await Engine.open() as engine:
             absent = [recipe for recipe in wanted if not await engine.image(recipe.name)]
-        say(f"Images: {len(wanted) - len(absent)} of {len(wanted)} are there.")
+        say(f"Images: {len(wanted) - len(absent)} of {len(wanted)} exist.")
     except EngineUnavailable as error:
-        say(f"Images: it is not known which are there: {error}")
+        say(f"Images: cannot be listed: {error}")
     for recipe in absent:
         if known := recipe.recorded_failure(failures):
             tell(known)
             impossible = {**impossible, recipe.name: known}
         else:
-            say(f"{recipe.name} for {recipe}: to be {'made' if recipe.tags else 'pulled'}")
+            say(f"{recipe.name} for {recipe}: will be {'built' if recipe.tags else 'pulled'}")
     for line in told_once((name, str(reason)) for name, reason in impossible.items() if name in prepared):
         tell(line)
     return not impossible
 
 
 def _sizes(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:
-    """The largest prompt, and for each model how many prompts and longest answers its context cannot hold."""
+    """Yield the sizes of prompts, and for each model the prompts that may exceed its context."""
     finest = min(map(bytes_per_token, config.models))
     tokens = {
         name: max(prompt_tokens(prompt, finest) for prompt in item.prompts.values())
@@ -140,7 +140,7 @@ def _sizes(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]
 
 
 def _recorded(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:
-    """How much of the plan the run directory holds already."""
+    """Yield the number of planned answers that the run directory already has."""
     names = {model.name for model in config.models}
     held = sum(
         key.model in names
@@ -150,11 +150,11 @@ def _recorded(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[s
         for key in answered_keys(config.out)
     )
     if held:
-        yield f"{held:,} of these answers are in {config.out} already and not asked for again."
+        yield f"{config.out} already has {held:,} of these answers; they are not requested again."
 
 
 def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[Forecast]) -> Iterator[str]:
-    """The schedule of --until, and what it costs to stop after each look."""
+    """Yield the schedule of --until, and the cost if all models stop after each look."""
     if config.until is None:
         return
     from astra_async.report.deciding import too_few
@@ -173,8 +173,8 @@ def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[
             f" {' / '.join(narrow)} points at little, typical and large spreads{money}."
         )
     yield (
-        "A round is looked at when all its samples have verdicts. For the paper's numbers at"
-        f" k = {config.samples} leave --until out: models that stop early have another k and another"
+        "A look is made when all samples of its round have verdicts. For the paper's figures at"
+        f" k = {config.samples} remove --until: models that stop early have another k and another"
         " median SD."
     )
     families = {name: {"family": each.problem.family} for name, each in prepared.items()}
@@ -183,21 +183,21 @@ def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[
 
 
 def _agents(config: RunConfig, problems: int) -> Iterator[str]:
-    """What agents may take at most; what they will is not known."""
+    """Yield the limits of agents; their real requests cannot be estimated."""
     if config.agents:
         limits, models = config.agent_limits, len(config.models)
         samples = problems * config.samples * models * len(config.agents)
         dollars = f" and {_usd(limits.usd)} each, {_usd(samples * limits.usd)} in all" if limits.usd else ""
         yield (
-            f"{', '.join(agent.name for agent in config.agents)}: {samples:,} samples, not in the table. What"
-            f" an agent's calls take is not known before; at most {limits.steps} calls, {limits.minutes:g}"
-            f" minutes of its own{dollars}. --samples 1 shows what one takes, and a larger --samples goes on"
+            f"{', '.join(agent.name for agent in config.agents)}: {samples:,} samples, not in the table. The"
+            f" requests of an agent are not known yet; at most {limits.steps} calls, {limits.minutes:g}"
+            f" own minutes{dollars}. Run --samples 1 to measure one; a larger --samples continues that run"
             " from there."
         )
 
 
 def _check_as_a_run_does(config: RunConfig, *, generate_only: bool) -> None:
-    """Refuse what a run would refuse; only a key may still be missing, which is told."""
+    """Make the checks of a run; a missing API key gives only a note."""
     check_agents(config, generate_only=generate_only)
     try:
         check_models(config)
@@ -206,26 +206,26 @@ def _check_as_a_run_does(config: RunConfig, *, generate_only: bool) -> None:
         names |= {model.api_key_env for model in config.models if model.api_key_env}
         missing = {name: "unset" for name in names if not os.environ.get(name, "").strip()}
         check_models(config, environ={**os.environ, **missing})
-        tell(f"note: {error}; without it the run is refused")
+        tell(f"note: {error}; a run needs it")
 
 
 def _say_budget(config: RunConfig, found: Sequence[Forecast]) -> None:
     if config.budget_usd is None:
         return
     total = sum(each.cost_usd or 0.0 for each in found)
-    verdict = "holds it" if total <= config.budget_usd else "would stop it on the way"
+    verdict = "covers it" if total <= config.budget_usd else "would stop the run early"
     say(f"{_usd(total)} in all without a cache; the budget of {_usd(config.budget_usd)} {verdict}.")
 
 
 def _batches(config: RunConfig) -> Iterator[str]:
-    """Which models are asked by batches, and at which price."""
+    """Yield the models with batches and their prices."""
     for share, text in (
-        (0.5, "half the price is counted"),
-        (1.0, "no lower price is confirmed, the full one is counted"),
+        (0.5, "half the price"),
+        (1.0, "full price, because no lower price is confirmed"),
     ):
         names = [each.name for each in config.models if each.batch and batch_share(each) == share]
         if names:
-            yield f"In batches, within a day each: {', '.join(names)}; {text}."
+            yield f"In batches, each within a day: {', '.join(names)}; {text}."
 
 
 def _cells(found: Forecast) -> tuple[str, ...]:

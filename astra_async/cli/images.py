@@ -40,30 +40,30 @@ if TYPE_CHECKING:
 
 @click.group()
 def agents() -> None:
-    """The agents that can be run, and what is installed of them."""
+    """List, install and remove agents."""
 
 
 @agents.command("list")
 def list_() -> int:
-    """Every agent that is known by name: its version, what it speaks, and whether it is installed."""
+    """List all known agents: version, interface, installed version."""
     here = asyncio.run(_installed())
     _show_installed(here or ())
     if here is not None:
-        say(f"next: astra agents install NAME..., or astra run --agent {SHELL.name}, which is always there")
+        say(f"next: astra agents install NAME..., or astra run --agent {SHELL.name}, which is built in")
     return 0
 
 
 @agents.command("install")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def install_(names: tuple[str, ...]) -> int:
-    """Install agents, or `all`, from their registries into volumes of the Docker Engine; minutes each."""
+    """Install agents (or `all`) into volumes of the Docker Engine; each takes minutes."""
     return asyncio.run(_install(list(KNOWN) if names == ("all",) else list(dict.fromkeys(names))))
 
 
 @agents.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove(names: tuple[str, ...]) -> int:
-    """Remove agents that are installed, whatever their version."""
+    """Remove all installed versions of agents."""
     return asyncio.run(_remove(set(names)))
 
 
@@ -74,7 +74,7 @@ async def _installed() -> list[Installed] | None:
         async with await Engine.open() as engine:
             return await installed(engine)
     except EngineUnavailable as error:
-        tell(f"what is installed is not shown: {error}")
+        tell(f"installed agents cannot be listed: {error}")
         return None
 
 
@@ -99,7 +99,7 @@ async def _install(names: Sequence[str]) -> int:
 
     for name in names:
         if name not in KNOWN:
-            raise UsageError(f"{name}: no agent that can be installed; there are {', '.join(KNOWN)}")
+            raise UsageError(f"{name}: unknown agent; known agents: {', '.join(KNOWN)}")
     failed = []
     async with await Engine.open() as engine:
         for name in names:
@@ -112,7 +112,7 @@ async def _install(names: Sequence[str]) -> int:
                 tell(f"{name}: {error}")
                 failed.append(name)
     if failed:
-        tell(f"next: correct what is said above, then astra agents install {' '.join(failed)}")
+        tell(f"next: correct the errors above, then run: astra agents install {' '.join(failed)}")
         return 1
     say(f"next: astra run --agent {names[0]} ...")
     return 0
@@ -127,7 +127,7 @@ async def _remove(names: set[str]) -> int:
             tell(f"{name}: not installed")
         stayed = [each for each in found if not await engine.remove_volume(each.volume)]
     for each in stayed:
-        tell(f"{each.name} {each.version} stays: a container uses it")
+        tell(f"{each.name} {each.version} is kept: a container uses it")
     for each in found:
         if each not in stayed:
             say(f"removed {each.name} {each.version}")
@@ -139,16 +139,20 @@ _UNITS_S = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 
 @click.command()
-@click.option("--images", is_flag=True, help="Remove images; the next run makes or pulls what it needs.")
+@click.option("--images", is_flag=True, help="Remove images; the next run builds or pulls them again.")
 @click.option("--agents", is_flag=True, help="Remove installed agents.")
-@click.option("--caches", is_flag=True, help="Remove fetched projects, learned tests, kept outputs.")
-@click.option("--containers", is_flag=True, help="Remove containers that dead processes left.")
-@click.option("--older-than", metavar="AGE", help="Only what is older, such as 12h, 30d or 8w.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--caches", is_flag=True, help="Remove fetched projects, learned tests and stored outputs.")
+@click.option("--containers", is_flag=True, help="Remove containers of dead processes.")
+@click.option(
+    "--older-than",
+    metavar="AGE",
+    help="Select only older items: hours, days or weeks, such as 12h, 30d or 8w.",
+)
+@click.option("--yes", is_flag=True, help="Skip the question.")
 def clean(*, older_than: str | None, yes: bool, **named: bool) -> int:
-    """Show what astra keeps on this machine, and remove what is named.
+    """List images, caches and containers of astra on this machine, and remove the named kinds.
 
-    Only what astra has made itself, and nothing that a run under way uses. Run directories are yours.
+    Only items made by astra are removed, and never items of a running command or run directories.
     """
     least_s = _age_s(older_than)
     return asyncio.run(_clean({kind for kind in KINDS if named[kind]}, least_s, yes=yes))
@@ -162,7 +166,7 @@ async def _clean(kinds: set[str], least_s: float, *, yes: bool) -> int:
         _show(found, folder)
         if not kinds:
             named = " ".join(f"--{kind}" for kind in KINDS)
-            say(f"next: astra clean {named} [--older-than 30d] removes what is named")
+            say(f"next: astra clean {named} [--older-than 30d] removes these kinds")
             return 0
         chosen = [each for each in found if each.kind in kinds and time.time() - each.at >= least_s]
         removable = [each for each in chosen if not each.used_by]
@@ -190,7 +194,7 @@ async def _engine(stack: AsyncExitStack) -> Engine | None:
     try:
         return await stack.enter_async_context(await Engine.open())
     except EngineUnavailable as error:
-        tell(f"images, agents and containers are not shown: {error}")
+        tell(f"images, agents and containers cannot be listed: {error}")
         return None
 
 
@@ -208,7 +212,7 @@ def _show(found: Sequence[StoredItem], folder: Path) -> None:
         newest = max(mine, key=lambda each: each.at)
         table.add_row("cache", f"{folder}/{name} ({len(mine)} files)", _size(mine), _age(newest), "")
     open_console().print(table)
-    say("The size of an image counts layers that it shares with others.")
+    say("The size of an image includes layers shared with other images.")
 
 
 def _counted(things: Sequence[StoredItem]) -> str:
@@ -245,12 +249,12 @@ def images() -> None:
 @images.command()
 @config_options("problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images")
 def build(*, config_file: Path | None, **given: Any) -> int:
-    """Make every image that the problems need and that is not there yet; exit 1 if one cannot be made."""
+    """Build all missing images of the problems; exit with 1 if a build fails."""
     return 0 if asyncio.run(_build(data_config(given, config_file))) else 1
 
 
 async def _build(config: RunConfig) -> bool:
-    """Whether every problem has its image now; what fails is told when it happens."""
+    """Build the images, print failures at once, and return True if every problem has its image."""
     from astra_async.testing.sandbox.engine import Engine
 
     prepared, unready = await ready_problems(config, await chosen_problems(config, tell), tell)

@@ -1,4 +1,4 @@
-"""`astra worker`: joins a cluster, so that this machine runs tests for a head somewhere else."""
+"""`astra worker`: join a cluster, so that this machine runs tests for a head."""
 
 from __future__ import annotations
 
@@ -23,17 +23,23 @@ if TYPE_CHECKING:
     "--sandboxes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Containers at once; by cores and memory if not set.",
+    help="Maximum number of containers at once. Default: by cores and memory.",
 )
-@click.option("--name", metavar="NAME", help="What records call this machine [default: its host name].")
-@click.option("--host", metavar="ADDRESS", help="Own address, where it has several.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Own port [default: any].")
+@click.option("--name", metavar="NAME", help="Name of this machine in records [default: its host name].")
+@click.option("--host", metavar="ADDRESS", help="Address of this machine to use, if there are several.")
 @click.option(
-    "--contact-address", metavar="ADDRESS", help="Where others reach it (tcp://HOST:PORT), behind NAT."
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port of this worker [default: any free port]."
 )
-@click.option("--tls-ca-file", type=click.Path(exists=True, dir_okay=False), help="As for dask worker.")
-@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False), help="As for dask worker.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="As for dask worker.")
+@click.option(
+    "--contact-address", metavar="ADDRESS", help="Address for other machines, behind NAT (tcp://HOST:PORT)."
+)
+@click.option(
+    "--tls-ca-file", type=click.Path(exists=True, dir_okay=False), help="Certificate authority (PEM)."
+)
+@click.option(
+    "--tls-cert", type=click.Path(exists=True, dir_okay=False), help="Certificate of this worker (PEM)."
+)
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="Key of the certificate (PEM).")
 def worker(
     *,
     scheduler: str,
@@ -45,12 +51,10 @@ def worker(
 ) -> int:
     """Join the Dask cluster of SCHEDULER (tcp://HOST:PORT) and run tests on this machine's Docker Engine.
 
-    Joins again when the scheduler was lost. A signal ends it; other nodes then run its tests.
+    The worker connects again after the scheduler was lost. After a signal, other nodes run its tests.
     """
     if scheduler.startswith("local:") or not is_cluster(scheduler):
-        raise ConfigError(
-            f"{scheduler}: the address of a scheduler is expected, tcp://HOST:PORT or tls://HOST:PORT"
-        )
+        raise ConfigError(f"{scheduler}: write the scheduler's address as tcp://HOST:PORT or tls://HOST:PORT")
     check_installed()
     import uvloop
     from distributed.security import Security
@@ -66,7 +70,7 @@ async def _serve(scheduler: str, sandboxes: int | None, own: Mapping[str, Any]) 
     from astra_async.testing.sandbox.engine import Engine
 
     async with await Engine.open():
-        pass  # without one there is nothing to join with
+        pass  # a worker is useless without an engine
     stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     stopper = Stopper(on_first=lambda: stopped.set_result(None))
     with stopper.installed():

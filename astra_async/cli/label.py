@@ -1,4 +1,4 @@
-"""`astra label`: why failed samples failed, in the paper's four classes, by a judge."""
+"""`astra label`: classify the errors of failed samples into the paper's four classes with a judge."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--judge", metavar="SPEC", help="Judge: provider/model, or a name in [[models]].")
 @click.option(
-    "--judge", metavar="SPEC", help="The model that judges: provider/model, or a name of [[models]]."
-)
-@click.option(
-    "--draw", type=click.IntRange(1), metavar="N", help="Name N samples by chance, to label by hand."
+    "--draw",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Print N random failed samples as CSV, to label by hand.",
 )
 @config_options("base_url", "max_in_flight", "budget_usd")
 def label(
     directory: Path, *, judge: str | None, draw: int | None, config_file: Path | None, **given: Any
 ) -> int:
-    """Ask a model why failed samples failed; its labels stand beside those by hand, which it never changes.
+    """Classify the errors of failed samples with a judge model; labels by hand are never changed.
 
-    The same command again goes on: every judgement is paid for once. The report compares judge and people.
+    The same command resumes, and every judgment is paid for once. The report compares judge and people.
     """
     if draw is not None:
         return _draw(directory, draw)
@@ -58,7 +59,7 @@ async def _label(config: RunConfig) -> int:
         async with open_judging(config, tell) as (judging, pool):
             stopper.drains(pool.stop)
             already = judging.tally.judged
-            tell(f"{judging.tally.planned} failed samples, {already} of them judged before")
+            tell(f"{judging.tally.planned} failed samples, {already} of them already judged")
             await judging.run(pool, tell)
     _tell(judging.tally, already)
     _print_tables(config.out)
@@ -69,11 +70,11 @@ async def _label(config: RunConfig) -> int:
 
 def _tell(tally: JudgingTally, already: int) -> None:
     cost = "" if tally.cost_usd is None else f", {tally.cost_usd:.4f} USD"
-    tell(f"{tally.judged - already} judged now{cost}; {tally.judged - tally.labelled} answers do not count")
+    tell(f"{tally.judged - already} judged now{cost}; {tally.judged - tally.labelled} replies are invalid")
     for trouble, count in list(tally.troubles.items())[:5]:
         tell(f"{count}: {trouble}")
     if tally.judged < tally.planned:
-        tell(f"{tally.planned - tally.judged} samples are not judged yet; the same command goes on")
+        tell(f"{tally.planned - tally.judged} samples are not judged yet; run the same command again")
 
 
 def _print_tables(directory: Path) -> None:
@@ -95,7 +96,5 @@ def _draw(directory: Path, count: int) -> int:
     drawn_by = str(read_run(directory / "run.json")["run_id"])
     rows = [each.key._asdict() | {"source": HAND} for each in drawn(samples, count, drawn_by)]
     say(csv_of((*COLUMNS, "source"), rows).removesuffix("\n"))
-    tell(
-        f"{min(count, len(samples))} of {len(samples)} failed samples; add classes, put them into labels.csv"
-    )
+    tell(f"{min(count, len(samples))} of {len(samples)} failed samples; add classes, copy to labels.csv")
     return 0

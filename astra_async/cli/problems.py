@@ -1,4 +1,4 @@
-"""`astra problems`: what was loaded, and Table 1 of it; `astra fetch`: a published set, pinned by hashes."""
+"""`astra problems`: show the loaded problems and Table 1. `astra fetch`: download and pin a published set."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _HASH_SHOWN = 12
 
 @click.command()
 @config_options("problems", "projects", "column", "skills", "only", "skill", "limit")
-@json_option("Where the same goes for programs")
+@json_option("Write the result as JSON to this file")
 def problems(*, config_file: Path | None, json_path: Path | None, **given: Any) -> int:
-    """Show the problems that were loaded, how columns were read, and the paper's Table 1 of them."""
+    """Show the loaded problems, the field of each column, and the paper's Table 1."""
     return asyncio.run(show_problems(data_config(given, config_file), json_path))
 
 
 async def show_problems(config: RunConfig, json_path: Path | None = None) -> int:
-    """Print the problems of a configuration, write them as JSON if asked; 1 if one cannot be used."""
+    """Print the problems and write the JSON file; return 1 if a problem cannot be used."""
     found = await load_problem_set(config)
     chosen = select(found.problems, only=config.only, skill=config.skill, limit=config.limit)
     ready, failed = await ready_problems(config, chosen, tell)
@@ -84,7 +84,7 @@ def _print(
     if doubtful := [item.problem.id for item in ready.values() if item.reference is None]:
         console.print(
             f"T is provisional for {len(doubtful)} of {len(ready)} problems ({some(doubtful)}) until a run"
-            " confirms it; give a reference"
+            " confirms it; add a reference"
         )
     for error in failed.values():
         console.print(str(error), style="red", soft_wrap=True)
@@ -99,7 +99,7 @@ def _record(
     ready: Mapping[str, Prepared],
     failed: Mapping[str, AstraError],
 ) -> dict[str, Any]:
-    """What `--json` writes (docs/formats.md)."""
+    """Return the content of `--json` (docs/formats.md)."""
     from astra_async.report.problem_tables import table_1
     from astra_async.report.table import described
 
@@ -151,7 +151,7 @@ def _row(item: Prepared) -> tuple[str, ...]:
 
 
 def _facts(item: Prepared) -> ProblemInfo:
-    """The problem's row of Table 1, as a report reads it from run.json."""
+    """Return the problem's values for Table 1, in the form of run.json."""
     from astra_async.report.run_settings import problem_info
 
     about = problem_description(item)
@@ -161,16 +161,20 @@ def _facts(item: Prepared) -> ProblemInfo:
 @click.command()
 @click.argument("source")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder; named as the set if not given."
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder to write. Default: the name of the set.",
 )
-@click.option("--update", is_flag=True, help="Take what the source holds now, in place of what is pinned.")
+@click.option(
+    "--update", is_flag=True, help="Fetch the current state of the source and replace the pinned state."
+)
 @config_options("projects", "column", "skills")
 def fetch(source: str, *, out: Path | None, update: bool, config_file: Path | None, **given: Any) -> int:
     """Fetch a set of problems into a folder: CSV, archives, and a lock file with revision and hashes.
 
     SOURCE is astra-v1 (the paper's questions), hf:OWNER/NAME[@REVISION][/FILE.csv], or the address of a CSV.
-    The same command again goes on where it stopped, and needs no network once all is there; then
-    `--problems DIR` runs it.
+    The same command resumes, and needs no network when the set is complete. Then use `--problems DIR`.
     """
     from astra_async.problems.fetch.hub import hub_of
 
@@ -178,19 +182,19 @@ def fetch(source: str, *, out: Path | None, update: bool, config_file: Path | No
     found = parse_source(source, hub_of(os.environ).endpoint)
     if found is None:
         raise UsageError(
-            f"{source}: neither astra-v1 nor hf:OWNER/NAME nor https://...; a CSV of this machine needs no"
-            " fetching, name it with --problems"
+            f"{source}: write astra-v1, hf:OWNER/NAME or https://...; for a CSV on this machine use"
+            " --problems without fetching"
         )
     folder = out or Path(short_name(source, found))
     try:
         collected = asyncio.run(_collect(config, found, folder, update=update))
     except KeyboardInterrupt:
-        tell(f"stopped; what came is in {folder}, and the same command goes on")
+        tell(f"stopped; fetched files are in {folder}; run the same command again to continue")
         raise
     _say_collected(collected, folder, source)
     shown = replace(config, problems=str(folder), projects=None, columns={}, skills=None)
     code = asyncio.run(show_problems(shown))
-    say(f"{folder}: --problems {folder} runs it")
+    say(f"next: astra run --problems {folder} ...")
     return 1 if collected.failed else code
 
 
@@ -207,7 +211,7 @@ def _say_collected(collected: Collected, folder: Path, source: str) -> None:
         tell(f"astra: {error}")
     if collected.failed:
         files = len({each.problem_id for each in collected.failed})
-        tell(f"{files} problems are incomplete; `astra fetch {source} --out {folder}` tries again")
+        tell(f"{files} problems are incomplete; try again with: astra fetch {source} --out {folder}")
     if collected.changed:
         tell(f"changed since the last fetch: {', '.join(collected.changed)}")
     if collected.newer:

@@ -1,4 +1,4 @@
-"""`astra regrade`: the tests again, on recorded answers, without a model call."""
+"""`astra regrade`: run the tests again on recorded answers, without requests to models."""
 
 from __future__ import annotations
 
@@ -41,40 +41,45 @@ Graded = tuple[int, int, str | None]
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
-@click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Default: DIRECTORY-regrade-N.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="NEW",
+    help="New run directory. Default: DIRECTORY-regrade-N.",
+)
 @config_options(
     *("problems", "projects", "column", "skills", "only", "skill", "image", "retry_images", "sandboxes"),
     *("reuse_identical", "strict_tests", "keep_output", "cluster"),
 )
-@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
+@click.option("--log-json", is_flag=True, help="Print progress as JSON lines on stderr.")
 def regrade(
     directory: Path, *, out: Path | None, config_file: Path | None, log_json: bool, **given: Any
 ) -> int:
-    """Grade the recorded answers of DIRECTORY again, into a new directory, and show what changed.
+    """Grade the recorded answers of DIRECTORY again into a new directory, and show changed verdicts.
 
-    Options that are not given are those of the run itself. The same command again resumes.
+    Other options keep the values of the run. The same command resumes.
     """
     run = opened_run(directory / "run.json")
     if "call" not in run:
-        raise UsageError(f"{directory} is no run directory: it has no run.json that a run has written")
+        raise UsageError(f"{directory} is not a run directory: run.json is missing")
     config = _config(run, given, config_file)
     new = out or _own_name(directory, run, config)
     config = replace(config, out=new)
     if brought := _found(directory, new, run):
-        tell(f"{new}: {brought} answers that {directory} has got since it was begun are graded, too")
+        tell(f"{new}: also grading {brought} answers that {directory} has received later")
     code = start(config, log_json=log_json)
-    say(f"{new}: the answers of {directory}, which stays as it is, graded again")
+    say(f"{new}: the answers of {directory} are graded again; {directory} is not changed")
     for line in _changes(_verdicts(directory), _verdicts(new)):
         say(line)
     return code
 
 
 def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None) -> RunConfig:
-    recorded = {**run["call"], "only": list(run["problems"])}  # the CSV may hold more than the run
+    recorded = {**run["call"], "only": list(run["problems"])}  # the CSV may have more problems than the run
     config = data_config(given, config_file, recorded=recorded)
     for flag, recorded_as in (("--projects", config.projects or ""), ("--problems", config.problems)):
         if MASK in recorded_as:
-            raise UsageError(f"{recorded_as} was recorded without its secrets: give {flag} again")
+            raise UsageError(f"{recorded_as} was recorded without its secrets: add {flag}")
     names = {item.name for item in fields(ModelSettings)}
     models = [
         ModelSettings(**{name: value for name, value in model.items() if name in names})
@@ -95,10 +100,10 @@ def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None
 
 
 def _found(directory: Path, new: Path, run: dict[str, Any]) -> int:
-    """Begin the new directory with the parent's answers, or bring those that the parent has got since.
+    """Create the new directory with the parent's answers, or add answers that the parent received later.
 
-    Returns how many these are. Invariant: where its run.json is, the answers are there that the parent had
-    then, as a whole; run.json is written last.
+    Return the number of added answers. Invariant: run.json is written last, so a directory with run.json has
+    all answers that the parent had at that time.
     """
     try:
         make_private(new)
@@ -106,7 +111,7 @@ def _found(directory: Path, new: Path, run: dict[str, Any]) -> int:
             owned.callback(os.close, lock_directory(new))
             if (new / "run.json").exists():
                 if opened_run(new / "run.json").get("parent") != _parent(directory, run):
-                    raise UsageError(f"{new} is another run's directory; choose another --out")
+                    raise UsageError(f"{new} belongs to another run; choose another --out")
                 return _bring_new_answers(directory, new)
             refuse_foreign_problems(new)
             _copy_answers(directory, new)
@@ -127,9 +132,9 @@ def _copy_answers(directory: Path, new: Path) -> None:
 
 
 def _bring_new_answers(directory: Path, new: Path) -> int:
-    """Append the answers that are new in the parent; every line is whole, and one that is there stays."""
+    """Append the parent's new answers as complete lines; existing lines are not changed."""
     if (directory / CALLS_NAME).exists():
-        shutil.copyfile(directory / CALLS_NAME, new / CALLS_NAME)  # no regrade adds to it
+        shutil.copyfile(directory / CALLS_NAME, new / CALLS_NAME)  # a regrade makes no model calls
     if (directory / "prompts").is_dir():
         shutil.copytree(directory / "prompts", new / "prompts", dirs_exist_ok=True)
     brought = 0
@@ -150,22 +155,26 @@ def _parent(directory: Path, run: dict[str, Any]) -> dict[str, str]:
 
 
 def _own_name(directory: Path, run: dict[str, Any], config: RunConfig) -> Path:
-    """The directory that an earlier call of this very regrade left unfinished, else one that is not there."""
+    """Return the unfinished directory of an equal earlier command, else a new name."""
     plain = directory.resolve()
     names = (plain.with_name(f"{plain.name}-regrade-{number}") for number in count(1))
     return next(path for path in names if not path.exists() or _is_unfinished(path, directory, run, config))
 
 
 def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: RunConfig) -> bool:
-    """Whether answers in it have no verdict yet; one that is finished stays as it is."""
+    """Return True if some answers have no verdict yet."""
     if owner_of(path) is not None or not path.is_dir():
         return False
     if not (path / "run.json").exists():
-        return {each.name for each in path.iterdir()} <= {".lock", *PARENT_FILES}  # killed while it was begun
+        return {each.name for each in path.iterdir()} <= {
+            ".lock",
+            *PARENT_FILES,
+        }  # killed during its creation
     begun = opened_run(path / "run.json")
     if (
         begun.get("parent") != _parent(directory, run)
-        or recorded_call(config) | begun.get("call", {}) != recorded_call(config)  # an older one says less
+        or recorded_call(config) | begun.get("call", {})
+        != recorded_call(config)  # older versions record fewer settings
     ):
         return False
     final = _verdicts(path).keys()

@@ -1,4 +1,4 @@
-"""`astra report`, `compare`, `plan` and `export`: what recorded lines show, and to whom, without Docker."""
+"""`astra report`, `compare`, `plan` and `export`: evaluate recorded lines, without Docker."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ _TARGETS = ("inspect", "parquet", "hf", "eee", "junit", "atif")
 @click.command()
 @click.argument("directories", type=_RUN, nargs=-1, required=True)
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="Default: report/ in the first."
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write. Default: report/ in the run directory; for several, in the current folder.",
 )
-@click.option("--all", "everything", is_flag=True, help="Print every table, not the leaderboard only.")
-@click.option("--png", "pictures", is_flag=True, help="Every plot also as a PNG picture.")
-def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool, pictures: bool) -> None:
-    """Write tables, plots and one HTML page from one or several run directories; print what they show."""
-    write_and_print(directories, out or directories[0] / "report", everything=everything, pictures=pictures)
+@click.option("--all", "everything", is_flag=True, help="Print every table instead of the leaderboard.")
+@click.option("--png", "pictures", is_flag=True, help="Also write every plot as PNG.")
+@json_option("Write report.json also to this file")
+def report(directories: tuple[Path, ...], *, out: Path | None, json_path: Path | None, **how: bool) -> None:
+    """Write tables, plots and an HTML page from run directories; print the conclusions."""
+    default = directories[0] / "report" if len(directories) == 1 else Path("report")
+    write_and_print(directories, out or default, json_path=json_path, **how)
 
 
 @click.command()
@@ -39,11 +43,11 @@ def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool,
     "--models",
     nargs=2,
     metavar="A B",
-    help="Compare these two, MODEL or 'MODEL (FORMAT)': of one run, or one of each run.",
+    help="Models to compare, MODEL or 'MODEL (FORMAT)': two of one run, or one of each run.",
 )
-@json_option("Where the tables go with all digits")
+@json_option("Write the tables with all digits as JSON to this file")
 def compare(directories: tuple[Path, ...], *, models: tuple[str, str] | None, json_path: Path | None) -> None:
-    """Compare two runs of the same problems, or two models of one: what is better, and how sure that is."""
+    """Compare two runs on the same problems, or two models of one run, with tests and intervals."""
     from astra_async.report.compare import compare_runs
     from astra_async.report.text import print_findings
 
@@ -62,7 +66,7 @@ def _sides(directories: Sequence[Path], models: tuple[str, str] | None) -> tuple
         require_run(directories[0])
         run = read_run(directories[0] / "run.json")
         raise UsageError(
-            f"{directories[0]} alone: name another run, or two of its models with --models A B"
+            f"only {directories[0]} is given: add another run, or two models with --models A B"
             f" (it has {', '.join(model['name'] for model in run.get('models', [])) or 'none'})"
         )
     one, other = models or (None, None)
@@ -71,10 +75,16 @@ def _sides(directories: Sequence[Path], models: tuple[str, str] | None) -> tuple
 
 @click.command()
 @click.argument("directory", type=_RUN)
-@click.option("--target-se", type=float, required=True, metavar="POINTS", help="Standard error wanted.")
-@json_option("Where the tables go with all digits")
+@click.option(
+    "--target-se",
+    type=float,
+    required=True,
+    metavar="POINTS",
+    help="Target standard error of the mean score, in points.",
+)
+@json_option("Write the tables with all digits as JSON to this file")
 def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
-    """Say from a pilot run how many samples or problems a precise mean score takes."""
+    """Calculate from a pilot run the samples or problems for a target standard error."""
     from astra_async.report.precision import plan_run
     from astra_async.report.text import print_findings
 
@@ -85,43 +95,50 @@ def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
 
 
 def write_and_print(
-    directories: Sequence[Path], out: Path, *, everything: bool = False, pictures: bool = False
+    directories: Sequence[Path],
+    out: Path,
+    *,
+    json_path: Path | None = None,
+    everything: bool = False,
+    pictures: bool = False,
 ) -> None:
-    """Write the report and print its conclusions and leaderboard (or all tables), the page's path last."""
+    """Write the report; print its conclusions, its leaderboard or all tables, and the page's path."""
     from astra_async.report.tables import build_report
     from astra_async.report.text import print_report
-    from astra_async.report.write import write_built
+    from astra_async.report.write import report_record, write_built
 
-    console = open_console()
+    is_json = takes_standard_output(json_path)
     built = build_report(directories)
-    print_report(built, console, everything=everything)
+    print_report(built, open_console(stderr=is_json), everything=everything)
     index = write_built(built, out, pictures=pictures)
+    write_json(json_path, report_record(built))
+    tell_text = tell if is_json else say
     if not everything:
-        say(f"Every table: astra report {' '.join(map(str, directories))} --all, or the page")
-    say(index)
+        tell_text(f"Every table: astra report {' '.join(map(str, directories))} --all, or the page")
+    tell_text(str(index))
 
 
 @click.command()
 @click.argument("directories", type=_RUN, nargs=-1, required=True)
-@click.option("--to", "target", type=click.Choice(_TARGETS), required=True, help="The format.")
-@click.option("--out", type=click.Path(path_type=Path), help="File or folder; DIR/export/ if not given.")
+@click.option("--to", "target", type=click.Choice(_TARGETS), required=True, help="Format of the export.")
+@click.option("--out", type=click.Path(path_type=Path), help="File or folder to write. Default: DIR/export/.")
 @click.option(
     "--with-answers",
     is_flag=True,
-    help="Answers too, and for inspect prompts and agents' steps (not in junit).",
+    help="Include answers; for inspect also prompts and steps of agents (not for junit).",
 )
 @click.option(
     "--min-pass",
     type=click.FloatRange(0, 1),
     default=1.0,
-    help="junit: share of a problem's samples that have to pass all tests.",
+    help="junit: required share of samples that pass all tests, from 0 to 1.",
 )
 def export(
     directories: tuple[Path, ...], *, target: str, out: Path | None, with_answers: bool, min_pass: float
 ) -> None:
-    """Write one or several runs for inspect_ai, pandas, the hub, every_eval_ever or continuous integration.
+    """Export runs for inspect_ai, pandas, the hub, every_eval_ever or continuous integration.
 
-    Missing samples are absent, null or errors there, never 0.
+    Missing samples are omitted, null or errors, never 0.
     """
     from astra_async.report.load import load_run
 
@@ -134,9 +151,9 @@ def export(
     _export(runs, target, place, with_answers=with_answers, min_pass=min_pass)
     missing = sum(len(run.missing) for run in runs)
     if missing:
-        tell(f"{missing} planned samples have no result and are not in it as 0")
+        tell(f"{missing} planned samples have no result and are not exported as 0")
     if not with_answers and target not in {"junit", "atif"}:
-        tell("prompts and answers are not in it; --with-answers puts them in")
+        tell("prompts and answers are not exported; add --with-answers to include them")
     say(str(place))
 
 
@@ -150,7 +167,7 @@ def _export(runs: tuple[Run, ...], target: str, place: Path, *, with_answers: bo
             from astra_async.export.atif import write_atif
 
             if not write_atif(runs, place):
-                raise UsageError("no sample of an agent is there: --to atif is for runs with --agent")
+                raise UsageError("the run has no samples of agents: --to atif needs a run with --agent")
         case "inspect":
             from astra_async.export.inspect_log import write_inspect
 

@@ -1,4 +1,4 @@
-"""`astra run`, and how it is driven: display, signals, report, exit code."""
+"""`astra run`: options, display, signals, report and exit code."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import is_terminal, tell
 from astra_async.cli.display import Display
+from astra_async.cli.env_file import read_env_file
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
@@ -50,38 +51,51 @@ _EXIT_CODES: Mapping[RunEnd, int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """How this call of `run` goes about its configuration."""
+    """Configuration and options of one invocation of `run`."""
 
     config: RunConfig
     display: Display
     generate_only: bool = False
     before_report: BeforeReport | None = None
     view: bool = False
+    port: int | None = None
     audit: bool = False
 
     def say(self, text: str) -> None:
-        """One line for the person who waits."""
-        with contextlib.suppress(OSError):  # a terminal that has just gone is no reason to lose a run
+        """Print one line above the display."""
+        with contextlib.suppress(OSError):  # a closed terminal must not end a run
             self.display.say(text)
 
 
 @click.command()
 @config_options()
-@click.option("--dry-run", is_flag=True, help="Only plan: calls, prompt sizes, cost, time.")
-@click.option("--generate-only", is_flag=True, help="Record answers without testing them (no Docker).")
-@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
-@click.option("--audit", is_flag=True, help="After grading, audit the solutions: see `astra audit`.")
-@click.option("--view", is_flag=True, help="Start `astra view` beside the run; its address is printed.")
-def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
-    """Ask models for K solutions of every problem, test each, and report.
+@click.option("--dry-run", is_flag=True, help="Print requests, prompt sizes, cost and time; send nothing.")
+@click.option("--generate-only", is_flag=True, help="Record answers without testing them; needs no Docker.")
+@click.option("--log-json", is_flag=True, help="Print progress as JSON lines on stderr.")
+@click.option("--audit", is_flag=True, help="Audit the solutions after grading, like `astra audit`.")
+@click.option("--view", is_flag=True, help="Start `astra view` for this run and print its address.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Port of --view; first free from 7575 if not set.",
+)
+@click.option("--no-env-file", is_flag=True, help="Do not read API keys from `.env` in the current folder.")
+def run(*, config_file: Path | None, dry_run: bool, no_env_file: bool, **given: Any) -> int:
+    """Request K solutions of every problem from each model, test them, and report.
 
-    The same command again resumes where the last one stopped.
+    The same command resumes an interrupted run.
     """
-    flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view", "audit")}
+    flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view", "port", "audit")}
     if dry_run and not given["out"]:
         given["out"] = "dry-run"
+    keys = "" if no_env_file else read_env_file(os.environ)
     config = load_config(given, config_file, environ=os.environ)
-    for line in (*config.addresses, *(f"warning: {warning}" for warning in config.warnings)):
+    for line in (
+        *([keys] if keys else []),
+        *config.addresses,
+        *(f"warning: {warning}" for warning in config.warnings),
+    ):
         tell(line)
     if dry_run:
         from astra_async.cli.dryrun import dry_run as plan_only
@@ -90,16 +104,17 @@ def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
     return start(config, **flags)
 
 
-def start(
+def start(  # noqa: PLR0913 - the flags of the command
     config: RunConfig,
     *,
     log_json: bool = False,
     generate_only: bool = False,
     before_report: BeforeReport | None = None,
     view: bool = False,
+    port: int | None = None,
     audit: bool = False,
 ) -> int:
-    """Run a configuration to its end on a uvloop; returns the exit code."""
+    """Run a configuration on a uvloop and return the exit code."""
     import uvloop
 
     config = replace(config, command=("astra", *sys.argv[1:]))
@@ -110,17 +125,19 @@ def start(
         generate_only=generate_only,
         before_report=before_report,
         view=view,
+        port=port,
         audit=audit,
     )
     return uvloop.run(execute(call))
 
 
 async def execute(call: Invocation) -> int:
-    """Run the plan under display and signals, report; returns the exit code."""
+    """Run the plan with display and signal handling, report, and return the exit code."""
     ours: list[RunDirectory] = []
     stopper = Stopper(on_late=lambda: _leave(call, ours, stopper))
-    with stopper.installed(), viewer_beside(call.config.out, call.say) if call.view else nullcontext():
-        code = await _bring_about(call, stopper, ours)
+    viewer = viewer_beside(call.config.out, call.say, call.port) if call.view else nullcontext()
+    with stopper.installed(), viewer:
+        code = await _open_and_drive(call, stopper, ours)
     if call.audit and not call.generate_only and stopper.received is None and code <= EXIT_INCOMPLETE:
         from astra_async.cli.auditing import audit_directory
 
@@ -134,8 +151,8 @@ async def execute(call: Invocation) -> int:
     return code
 
 
-async def _bring_about(call: Invocation, stopper: Stopper, ours: list[RunDirectory]) -> int:
-    """Open, drive and close; the exit code. A signal before anything is asked ends it without a run."""
+async def _open_and_drive(call: Invocation, stopper: Stopper, ours: list[RunDirectory]) -> int:
+    """Open, drive and close a run; return the exit code. A signal before the first request ends it."""
     from astra_async.running.opening import open_run
 
     opening = open_run(call.config, generate_only=call.generate_only, say=call.say, on_directory=ours.append)
@@ -148,12 +165,12 @@ async def _bring_about(call: Invocation, stopper: Stopper, ours: list[RunDirecto
     except asyncio.CancelledError:
         if stopper.received is None:
             raise
-        call.say(f"stopped before anything was asked; it begins with: {typed(call.config.command)}")
+        call.say(f"stopped before the first request; start again with: {typed(call.config.command)}")
         return 128 + stopper.received
 
 
 async def _drive(call: Invocation, opened: OpenRun, stopper: Stopper) -> int:
-    """Run the samples under the live display and the signals; returns the exit code."""
+    """Run the samples with live display and signal handling; return the exit code."""
     from astra_async.running.opening import drive
 
     runner = opened.runner
@@ -170,26 +187,26 @@ async def _drive(call: Invocation, opened: OpenRun, stopper: Stopper) -> int:
     finally:
         stopper.is_closing()
         showing.cancel()
-        with contextlib.suppress(asyncio.CancelledError, OSError):  # a terminal that is gone ends no run
+        with contextlib.suppress(asyncio.CancelledError, OSError):  # a closed terminal must not end a run
             await showing
     _say_what_is_missing(call, runner)
     for told in _doubtful_tests(runner):
         call.say(told)
     stopped = stopper.received is not None
-    call.say(_how_it_stands(call, runner, stopped=stopped))
+    call.say(_summary(call, runner, stopped=stopped))
     for command in that_go_on(
         runner.directory.run,
         missing_cells(runner.metrics, runner.directory.run),
         answered=call.generate_only and outcome == "complete",
     ):
-        call.say(f"it goes on with: {command}")
+        call.say(f"continue with: {command}")
     if stopped and stopper.at_once:
-        call.say(f"until then: astra report {call.config.out}")
+        call.say(f"report so far: astra report {call.config.out}")
     return 128 + (stopper.received or 0) if stopped else _EXIT_CODES[outcome]
 
 
 def _doubtful_tests(runner: Runner) -> Iterator[str]:
-    """Say whose expected tests no complete run confirms, and whose are contradicted by a sample."""
+    """Yield a warning for problems with provisional or contradicted expected tests."""
     grading = runner.setup.grading
     if grading is None:
         return
@@ -207,17 +224,17 @@ def _doubtful_tests(runner: Runner) -> Iterator[str]:
             )
 
 
-def _how_it_stands(call: Invocation, runner: Runner, *, stopped: bool) -> str:
+def _summary(call: Invocation, runner: Runner, *, stopped: bool) -> str:
     tally = runner.tally
     if call.generate_only:
-        stands = f"{tally.answered} of {tally.planned} answers are recorded, and not tested"
+        text = f"{tally.answered} of {tally.planned} answers are recorded but not tested"
     else:
-        stands = f"{tally.final} of {tally.planned} samples are final"
-    return f"{'stopped: ' if stopped else ''}{stands}; nothing is asked for or tested twice"
+        text = f"{tally.final} of {tally.planned} samples are final"
+    return f"{'stopped: ' if stopped else ''}{text}; nothing will be requested or tested twice"
 
 
 def _leave(call: Invocation, ours: Sequence[RunDirectory], stopper: Stopper) -> None:
-    """End this process now, whatever it waits for; nothing that was recorded is lost by that."""
+    """End this process at once; recorded data is not lost."""
     for directory in ours:
         with contextlib.suppress(AstraError):
             directory.rescue()
@@ -225,7 +242,7 @@ def _leave(call: Invocation, ours: Sequence[RunDirectory], stopper: Stopper) -> 
             from astra_async.testing.sandbox.sweep import remove_later
 
             remove_later(directory.run_id, os.environ)
-            call.say("stopped, not waiting any longer; a process of its own removes what is left in Docker")
+            call.say("stopped without waiting; a separate process removes the remaining containers")
     os._exit(128 + (stopper.received or 0))
 
 
@@ -237,22 +254,22 @@ def _drain(call: Invocation, opened: OpenRun) -> None:
     for line in _left_behind(call, opened):
         call.say(line)
     call.say(
-        f"stopping: {calls} calls and {running} containers come to their end first"
+        f"stopping: waiting for {calls} requests and {running} containers"
         f" (tests take at most {call.config.limits.timeout_s:.0f} s); {tally.final} of {tally.planned}"
-        " samples are final; once more stops at once"
+        " samples are final; a second signal stops at once"
     )
 
 
 def _left_behind(call: Invocation, opened: OpenRun) -> Iterator[str]:
-    """What goes on at the providers, and how to come back to it."""
+    """Yield a line about batches that continue at the providers."""
     batches = [each for pool in opened.pools.values() for each in pool.state.batches]
     if batches:
         requests = sum(each.requests for each in batches)
-        named = ", ".join(each.id or "one whose id is not known yet" for each in batches)
+        named = ", ".join(each.id or "id not known yet" for each in batches)
         count = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
         yield (
             f"left with the provider: {count} of {requests:,} requests ({named}); the same command collects;"
-            f" `astra batches {call.config.out}` lists, and with --cancel ends"
+            f" `astra batches {call.config.out}` lists them, and --cancel cancels them"
         )
 
 
@@ -266,7 +283,7 @@ def _say_what_is_missing(call: Invocation, runner: Runner) -> None:
 
 
 def _reasons(counted: Mapping[Reason, int]) -> list[tuple[str, int]]:
-    """Why something is missing, most of it first; a cause that several problems share is told once."""
+    """Return (reason, count) by decreasing count; problems with the same cause share one reason."""
     sharing: dict[str, list[Reason]] = {}
     for reason in counted:
         sharing.setdefault(reason.cause, []).append(reason)

@@ -1,4 +1,4 @@
-"""`astra show`: one sample as it is recorded, what matters most first."""
+"""`astra show`: one recorded sample, beginning with the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _FILES = (*RESULTS, *ANSWERS, "outputs", "events", "calls")
 Record = dict[str, Any]
 _PARTS = ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
-_BADNESS = {"error": 1, "missing": 2, "skipped": 3, "passed": 4}  # failed, and whatever is unknown: 0
+_BADNESS = {"error": 1, "missing": 2, "skipped": 3, "passed": 4}  # failed and unknown outcomes: 0
 
 
 @click.command()
@@ -36,10 +36,18 @@ _BADNESS = {"error": 1, "missing": 2, "skipped": 3, "passed": 4}  # failed, and 
 @click.argument("model")
 @click.argument("problem")
 @click.argument("sample", type=int)
-@click.option("--format", "fmt", help="Answer format or agent, if there are several.", metavar="NAME")
-@click.option("--part", type=click.Choice(_PARTS), multiple=True, help="Only this part; may be repeated.")
-@click.option("--turn", type=click.IntRange(min=0), default=0, help="A further turn of it.", metavar="T")
-@json_option("Where all that is recorded of the sample goes, for programs")
+@click.option(
+    "--format", "fmt", help="Answer format or agent; needed if the run has several.", metavar="NAME"
+)
+@click.option("--part", type=click.Choice(_PARTS), multiple=True, help="Part to print; may be repeated.")
+@click.option(
+    "--turn",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Follow-up turn to show (from 1); 0 is the first answer.",
+    metavar="T",
+)
+@json_option("Write the whole record of the sample as JSON to this file")
 def show(  # noqa: PLR0913 - a flag each
     directory: Path,
     model: str,
@@ -51,7 +59,7 @@ def show(  # noqa: PLR0913 - a flag each
     turn: int,
     json_path: Path | None,
 ) -> None:
-    """Show one sample: its tests with their messages and output, what it changed, its answer, the prompt."""
+    """Show one sample: tests with messages, output, changes, answer and prompt."""
     require_run(directory)
     formats = (fmt,) if fmt else read_run(directory / "run.json").get("formats") or ANSWER_FORMATS
     keys = [SampleKey(model, name, problem, sample) for name in formats]
@@ -69,7 +77,7 @@ def show(  # noqa: PLR0913 - a flag each
 
 
 def _in_parts(texts: Texts, replay: _Replay | None) -> dict[str, Iterator[tuple[str, str]]]:
-    """Titles and texts of each part, in the order of reading."""
+    """Return titles and texts of each part, in order of output."""
     return {
         "result": _result(texts.result),
         "output": _output(texts),
@@ -106,7 +114,7 @@ def _as_json(directory: Path, key: SampleKey, texts: Texts, replay: _Replay | No
 
 
 def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> tuple[SampleKey, Texts]:
-    """What a run has of one sample, or of one further turn of it."""
+    """Return the records of one sample or of one of its turns."""
     lines = {name: list(_lines(directory / f"{name}.jsonl", keys)) for name in _FILES}
     found = read_texts(directory, lines, turn, lambda text: tell(f"warning: {text}"))
     if turn:
@@ -114,13 +122,13 @@ def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> tuple[SampleK
     shown = found.answer or found.result or next(iter(found.events), None)
     if shown is None:
         raise UsageError(
-            f"{directory} holds nothing of {keys[0].at(turn)}; `astra report {directory}` lists what it has"
+            f"{directory} has no record of {keys[0].at(turn)}; `astra report {directory}` lists its samples"
         )
     return read_key(shown), found
 
 
 def _lines(path: Path, keys: list[SampleKey]) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Turn and place of the lines of these samples."""
+    """Return (turn, byte range) for each line of these samples."""
     for _, offset, line in scan(path):
         with suppress(Flaw):
             record = read_named(line)
@@ -131,7 +139,7 @@ def _lines(path: Path, keys: list[SampleKey]) -> Iterator[tuple[int, tuple[int, 
 
 def _result(record: Record | None) -> Iterator[tuple[str, str]]:
     if not record:
-        yield "result", "none yet: the answer has not been graded"
+        yield "result", "not graded yet"
         return
     outcome = record["failure"] or "all tests passed"
     lines = [record["note"]] if record["note"] else []
@@ -154,7 +162,7 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
 
 
 def _output(texts: Texts) -> Iterator[tuple[str, str]]:
-    """What the tests printed: as much as is kept of it."""
+    """Yield the stored part of the tests' output."""
     result, kept = texts.result, texts.output
     if result is None or result["status"] == "no_solution":
         return
@@ -165,14 +173,14 @@ def _output(texts: Texts) -> Iterator[tuple[str, str]]:
 
 
 def _reason(name: str) -> str:
-    """Why a change was not applied, by the name that is recorded and in words."""
+    """Return the recorded reason why a change was not applied, with its explanation."""
     from astra_async.overlay import REFUSALS
 
     return f"{name} ({REFUSALS[name]})" if name in REFUSALS else name
 
 
 def _replay(texts: Texts) -> _Replay | None:
-    """The files of the answer over those of earlier turns, and as diffs what was applied of them."""
+    """Yield the diffs of the applied files, including files of earlier turns."""
     if texts.answer is None or (texts.result and texts.result["status"] == "no_solution"):
         return None
     from astra_async.answers import parse_solution
@@ -183,7 +191,7 @@ def _replay(texts: Texts) -> _Replay | None:
             parse_solution(answer["text"], answer["format"], answer["finish_reason"])
             for answer in (*texts.standing, texts.answer)
         ]
-    except ValueError as error:  # the record of what an agent left is damaged
+    except ValueError as error:  # the record of an agent's files is damaged
         tell(f"warning: {error}")
         return None
     solutions = (each for each in read if isinstance(each, Solution))
@@ -192,12 +200,12 @@ def _replay(texts: Texts) -> _Replay | None:
 
 
 def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[str, str]]:
-    """What was applied, then what was dropped."""
+    """Yield the applied changes, then the dropped ones."""
     if replay is None:
         return
     files, found = replay
     for file in found.files:
-        state = (" (new)" if file.kind == "new" else "") + (" (not all of it)" if file.cut else "")
+        state = (" (new)" if file.kind == "new" else "") + (" (cut)" if file.cut else "")
         yield f"{file.path}{state}", file.unified or "only line ends differ"
     if found.note:
         yield "about these changes", found.note
@@ -235,9 +243,9 @@ def _answer(record: Record | None) -> Iterator[tuple[str, str]]:
 
 
 def _feedback(record: Record | None) -> Iterator[tuple[str, str]]:
-    """What a further turn answers."""
+    """Yield the feedback before a turn."""
     if record and "feedback" in record:
-        yield f"feedback {record['feedback_sha256'][:12]}, which this turn answers", record["feedback"]
+        yield f"feedback {record['feedback_sha256'][:12]} before this turn", record["feedback"]
 
 
 def _prompt(record: Record | None, prompt: str | None) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""SIGINT, SIGTERM and SIGHUP (the terminal is gone): once drains, twice stops at once.
+"""Handling of SIGINT, SIGTERM and SIGHUP (closed terminal): the first drains, the second stops at once.
 
-Stopping at once has a deadline. What has not ended by then (an engine that answers slowly or never, a thread
-that reads a huge archive) is not waited for: a process that ends so loses nothing that it has recorded.
+Stopping at once has a deadline. The program does not wait for slower work (an engine that does not answer, a
+thread that reads a huge archive). Recorded data is not lost.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-AT_ONCE_S = 1.7  # of the two seconds that are promised; the rest is for the process to end
+AT_ONCE_S = 1.7  # seconds; the promise is two seconds, including the end of the process
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopper:
-    """Counts the signals of this process while installed.
+    """Signal handler of this process while installed.
 
     Attributes:
         received: number of the first signal, or None; 128 + it is the exit code.
-        at_once: the work was broken off, and nothing that can be done later is to be begun.
+        at_once: True after the second signal; start no work that can be done later.
     """
 
     def __init__(
         self, on_first: Callable[[], None] | None = None, *, on_late: Callable[[], None] | None = None
     ) -> None:
-        """`on_first` begins to drain (None: there is nothing to drain); `on_late` ends the process."""
+        """`on_first` starts draining (None: nothing to drain); `on_late` ends the process."""
         self.received: int | None = None
         self.at_once = False
         self._on_first = on_first
@@ -42,7 +42,7 @@ class Stopper:
     def installed(self) -> Iterator[Stopper]:
         """Handle the signals within this block; the second one cancels the task that entered it."""
         loop = asyncio.get_running_loop()
-        # What was ignored when the process began stays so: that is what `nohup` is for.
+        # Signals that were ignored at the start stay ignored, because `nohup` relies on this.
         numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         for number in numbers:
             loop.add_signal_handler(number, self._handle, number)
@@ -51,15 +51,15 @@ class Stopper:
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
-                if self.at_once:  # a third one has nothing left to hurry, and would hide the exit code
+                if self.at_once:  # a third signal has no effect, because it would hide the exit code
                     signal.signal(number, signal.SIG_IGN)
 
     def drains(self, on_first: Callable[[], None]) -> None:
-        """From now on there is something to drain: the first signal cancels nothing."""
+        """Set the drain callback; from now on the first signal cancels nothing."""
         self._on_first = on_first
 
     def is_closing(self) -> None:
-        """From now on the task only tidies up: it is never cancelled, and has `AT_ONCE_S` if hurried."""
+        """Mark the start of cleaning up: signals no longer cancel the task; the second sets a deadline."""
         self._on_first = lambda: None
         self._task = None
 
@@ -82,7 +82,7 @@ class Stopper:
 
 
 def _let_go(terminals: Sequence[int]) -> None:
-    """Where the terminal has gone, what is written to it goes nowhere, instead of failing in mid-drain."""
+    """Redirect output to /dev/null after the terminal was closed, so that draining does not fail."""
     for descriptor in terminals:
         if not os.isatty(descriptor):
             nowhere = os.open(os.devnull, os.O_RDWR)

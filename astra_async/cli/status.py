@@ -1,14 +1,15 @@
-"""`astra status`: how a run stands, from its files alone."""
+"""`astra status`: progress of a run from its files."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.console import open_console, say
+from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.cli.display import Screen
 from astra_async.report.answer_warnings import warnings_of_run
 from astra_async.running.description import that_go_on
@@ -25,27 +26,34 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
-def status(directory: Path) -> None:
-    """Show how far a run is, whether it is running, finished or was killed; changes nothing."""
+@json_option("Write state, counts and missing samples as JSON to this file")
+def status(directory: Path, *, json_path: Path | None) -> None:
+    """Show progress, state and missing samples of a run; changes nothing."""
     require_run(directory)
     owner = owner_of(directory)
     view, missing = view_of_directory(directory)
     run = read_run(directory / "run.json")
     missing = missing or _of_a_next_round(run)
-    say(f"{directory}: {_state(owner, missing)}")
-    open_console().print(Screen(view, live=owner is not None))
-    for warning in (*missing_answers(directory), *warnings_of_run(directory)):
-        say(f"warning: {warning}")
-    if owner is None:
-        for line in _next_steps(directory, run, view, missing):
-            say(line)
+    warnings = (*missing_answers(directory), *warnings_of_run(directory))
+    steps = _next_steps(directory, run, view, missing) if owner is None else []
+    record = {"schema": 1, "directory": str(directory), "state": _state(owner, missing), "process": owner}
+    record |= {"progress": asdict(view), "missing": sorted(missing), "warnings": warnings, "next": steps}
+    write_json(json_path, record)
+    tell_text = tell if takes_standard_output(json_path) else say
+    tell_text(f"{directory}: {_state(owner, missing)}")
+    console = open_console(stderr=takes_standard_output(json_path))
+    console.print(Screen(view, live=owner is not None))
+    for warning in warnings:
+        tell_text(f"warning: {warning}")
+    for line in steps:
+        tell_text(line)
 
 
 def _of_a_next_round(run: Mapping[str, Any]) -> set[Cell]:
-    """What a run with `--until` may ask for yet although all that is planned is there."""
+    """Return the samples that a run with `--until` may still request after its planned rounds."""
     if "planned" not in (record := run.get("deciding") or {}):
         return set()
-    from astra_async.report.deciding import goes_on  # numpy, which no other run needs
+    from astra_async.report.deciding import goes_on  # imports numpy, which other runs do not need
 
     formats = run["formats"]
     return set(product(record["planned"], formats, run["problems"])) if goes_on(record, formats) else set()
@@ -62,7 +70,9 @@ def _next_steps(directory: Path, run: Mapping[str, Any], view: View, missing: se
         return [f"next: astra report {directory}"]
     all_answered = view.answered == view.planned > view.final
     commands = that_go_on(run, missing, answered=all_answered)
-    what = "tests the recorded answers" if all_answered else "goes on where it stopped"
-    if not commands:  # begun from Python, or by an earlier version
-        return [f"next: what began this run, once more, {what}"]
-    return [f"next: {command}" for command in commands] + [f"      {what}; nothing is asked for twice"]
+    what = "tests the recorded answers" if all_answered else "continues the run"
+    if not commands:  # started from Python, or by an earlier version
+        return [f"next: start this run again from the same program; it {what}"]
+    return [f"next: {command}" for command in commands] + [
+        f"      {what}; no recorded answer is requested again"
+    ]

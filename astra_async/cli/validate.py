@@ -1,4 +1,4 @@
-"""`astra validate`: is every problem fit to measure a model?"""
+"""`astra validate`: check that problems are fit for measuring models."""
 
 from __future__ import annotations
 
@@ -38,10 +38,16 @@ if TYPE_CHECKING:
 @config_options(
     "problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images", "sandboxes"
 )
-@click.option("--repeat", type=click.IntRange(1), default=1, metavar="M", help="Repetitions for flakiness.")
-@json_option("Where the details go", Path("validation.json"))
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    metavar="M",
+    help="Runs of each test suite, to find flaky tests [default: 1].",
+)
+@json_option("Write the details as JSON to this file", Path("validation.json"))
 def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
-    """Run each problem's untouched project, its reference and known faulty answers; exit 1 on any unfit."""
+    """Test each problem with its untouched project, reference and faulty answers; exit with 1 if unfit."""
     config = data_config(given, config_file)
     covered: dict[str, int] = {}
     found = asyncio.run(_validate(config, repeat, covered))
@@ -57,7 +63,7 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
 
 
 async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> list[Validation]:
-    """Check all problems; `covered` gets the number of tests of each on which an audit can rest."""
+    """Check all problems; `covered` receives the number of auditable tests of each problem."""
     from astra_async.audit.auditor import Auditor
     from astra_async.images.failed_images import FailedImages
     from astra_async.testing.expected import Expectations
@@ -115,7 +121,7 @@ async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> 
 async def _check(
     validator: Validator, prepared: Prepared, images: ProblemImages, faulty: Sequence[Candidate]
 ) -> Validation:
-    """One problem once its image is there, while others are being made. Raises EngineUnavailable."""
+    """Check one problem when its image exists, while other images are built. Raises EngineUnavailable."""
     from astra_async.testing.validation import Validation
 
     try:
@@ -131,7 +137,7 @@ async def _size_bytes(engine: Engine, image: str) -> int | None:
 
 
 def _faulty(config: RunConfig, problem_id: str) -> Sequence[Candidate]:
-    """The bundled problems' faulty answers, whose exact scores are known."""
+    """Return the faulty answers of the bundled problems with their known scores."""
     from astra_async.bundled import load_answers
     from astra_async.testing.validation import Candidate
     from astra_async.types import Solution

@@ -1,4 +1,4 @@
-"""`astra view`: run directories in a browser, while they grow or afterwards; and what `run --view` starts."""
+"""`astra view`: show run directories in a browser. Also the viewer of `run --view`."""
 
 from __future__ import annotations
 
@@ -24,27 +24,29 @@ if TYPE_CHECKING:
 
     from astra_async.view.serving import Viewer
 
-_GRACE_S = 5.0  # that the viewer of a run stays after the run and its last page
-_LONGEST_S = 1800.0  # that pages left open can keep it
-_START_S = 20.0  # that a run which is over waits for its viewer's address
-_NICENESS = 5  # the run comes first
+_GRACE_S = 5.0  # seconds that a run's viewer stays after the run and its last page
+_LONGEST_S = 1800.0  # maximum seconds that open pages keep the viewer after the run
+_START_S = 20.0  # seconds that a finished run waits for its viewer's address
+_NICENESS = 5  # the run has priority
 
 
 @click.command()
 @click.argument("directories", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
-@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="[default: free, from 7575]")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", help="Port [default: first free port from 7575]."
+)
 @click.option(
     "--host",
     default="127.0.0.1",
     metavar="H",
     show_default=True,
-    help="Address to listen on; others than loopback need a token.",
+    help="Address to listen on; an address other than loopback needs a token.",
 )
-@click.option("--token", "asks", is_flag=True, help="Ask for a token on this machine too.")
+@click.option("--token", "asks", is_flag=True, help="Require a token also on this machine.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
-@click.option("--with-run", is_flag=True, hidden=True, help="Of a run that holds standard input.")
+@click.option("--with-run", is_flag=True, hidden=True, help="End after the run that owns standard input.")
 def view(directories: tuple[Path, ...], *, host: str, port: int | None, asks: bool, **flags: bool) -> None:
-    """Show runs in a browser: progress, every sample, what happens now. Reads only; Ctrl-C stops it."""
+    """Show runs in a browser: progress, all samples, current state. Only reads; Ctrl-C stops the viewer."""
     from astra_async.view.access import Access, is_loopback
     from astra_async.view.serving import Viewer
 
@@ -75,7 +77,7 @@ async def _serve(viewer: Viewer, host: str, port: int | None, *, opens: bool, wi
 
 
 async def _run_is_over(viewer: Viewer, stopped: asyncio.Event) -> None:
-    """Wait for the end of standard input, which the run holds, and then until nobody looks any more."""
+    """Wait for the end of standard input, which the run owns, then for the last page to close."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(0, lambda: None if os.read(0, 64) else ended.set())
     waiting = [asyncio.create_task(event.wait()) for event in (ended, stopped)]
@@ -92,13 +94,16 @@ async def _run_is_over(viewer: Viewer, stopped: asyncio.Event) -> None:
 
 
 @contextmanager
-def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Iterator[None]:
-    """A viewer of the directory as a process of its own, which ends some time after this one.
+def viewer_beside(
+    directory: Path, tell_address: Callable[[str], None], port: int | None = None
+) -> Iterator[None]:
+    """Start a viewer of the directory as a separate process, which ends some time after this process.
 
-    Whatever becomes of it, the run goes on: it shares nothing with the viewer but a pipe that nobody reads.
+    A failure of the viewer does not affect the run: they share only a pipe without a reader.
     """
     loop = asyncio.get_running_loop()
-    arguments = ("view", "--with-run", "--", str(directory.absolute()))
+    at_port = () if port is None else ("--port", str(port))
+    arguments = ("view", "--with-run", *at_port, "--", str(directory.absolute()))
     try:
         process = subprocess.Popen(
             [sys.executable, "-I", "-m", "astra_async", *arguments],
@@ -106,10 +111,10 @@ def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Itera
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
-            start_new_session=True,  # Ctrl-C is for the run
+            start_new_session=True,  # Ctrl-C must reach only the run
         )
     except OSError as error:
-        tell_address(f"no viewer could be started: {error}")
+        tell_address(f"the viewer cannot be started: {error}")
         yield
         return
     output = process.stdout
@@ -119,17 +124,19 @@ def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Itera
     def read() -> None:
         loop.remove_reader(reading)
         line = os.read(reading, 4096).decode(errors="replace").strip().partition("\n")[0]
-        tell_address(f"view: {line}" if line.startswith("http") else f"no viewer: {line or 'it ended'}")
+        tell_address(
+            f"view: {line}" if line.startswith("http") else f"no viewer: {line or 'its process ended'}"
+        )
 
     loop.add_reader(reading, read)
     try:
         yield
-        # A run may be over before the viewer has begun: who asked for it is told its address all the same.
+        # The address is printed even if the run ends before the viewer has started.
         if loop.remove_reader(reading) and select([reading], (), (), _START_S)[0]:
             read()
     finally:
         loop.remove_reader(reading)
 
 
-# What a program needs to start and nothing more: no key reaches the viewer.
+# Variables that a program needs to start; API keys must not reach the viewer.
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "BROWSER", "DISPLAY", "SYSTEMROOT")

@@ -66,7 +66,13 @@ def write_tables(out: Path, report: Report) -> None:
     (out / "tables").mkdir(exist_ok=True)
     for table in report.data().values():
         write_table(out / table.file, table)
-    record = {
+    content = orjson.dumps(report_record(report), option=orjson.OPT_APPEND_NEWLINE)
+    (out / "report.json").write_bytes(content)
+
+
+def report_record(report: Report) -> dict[str, Any]:
+    """Return the content of report.json."""
+    return {
         "schema": 1,
         "complete": report.complete,
         "simulated": report.simulated,
@@ -74,7 +80,6 @@ def write_tables(out: Path, report: Report) -> None:
         "warnings": report.warnings,
         "tables": {name: described(table) for name, table in report.data().items()},
     }
-    (out / "report.json").write_bytes(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def write_table(path: Path, table: Table) -> None:

@@ -1,15 +1,15 @@
-"""The values that travel through the program, all frozen, and the Protocols of its edges.
+"""Frozen values that the packages exchange, and the Protocols of the edges.
 
-A sample's way: Problem -> Project -> Prompt -> Completion -> Solution -> Integrated -> Execution
--> TestReport -> Verdict -> Result. Units stand in the names (`_s` seconds, `_bytes` bytes, `_usd`
-US dollars); paths inside a project are relative, with `/`, and never begin with `./`.
+Order of the values of one sample: Problem -> Project -> Prompt -> Completion -> Solution -> Integrated
+-> Execution -> TestReport -> Verdict -> Result. Names have units (`_s` seconds, `_bytes` bytes, `_usd` US
+dollars). Paths inside a project are relative, with `/`, and never begin with `./`.
 
     samples    Problem, Project, Prompt, SampleKey
     calls      Completion, Provider
     agents     Dialogue, AgentSettings, AgentWork
     results    Solution, Integrated, TestReport, Verdict, Result
     sandbox    Job, Execution, Sandbox
-    settings   Setting: how whatever can be set is declared and checked
+    settings   Setting: declaration and check of settings
 """
 
 from astra_async.types.agents import (

@@ -1,11 +1,11 @@
-"""Agents: what one says to a model and hears, and what became of its work on a problem.
+"""Values of agents: settings, conversations with a model, and the record of an agent's work.
 
-An agent stands in a sample's key where the answer's format does. What it leaves in the project is its answer.
+In a sample key the agent's name replaces the answer format. The files that an agent leaves are its answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoever checks a setting
+from collections.abc import Mapping  # noqa: TC003 - evaluated at run time to check settings
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -13,9 +13,9 @@ from annotated_types import MinLen, Predicate
 
 from astra_async.types.declarations import Setting, is_agent_name
 
-# The interfaces that agents speak to their model: chat completions, Responses, Messages, generateContent.
+# Interface between an agent and its model: chat completions, Responses, Messages, generateContent.
 AgentWire = Literal["chat", "responses", "messages", "gemini"]
-# Why an agent's work came to its end: by itself, with an error of its own, or at one of its limits.
+# Reason for the end of an agent's work: a normal end, an error of the agent, or one of its limits.
 AGENT_MINUTES = 30.0
 AgentEnd = Literal["done", "crashed", "time", "steps", "cost", "context"]
 
@@ -40,7 +40,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a call came to."""
+    """Result of a tool call."""
 
     call: ToolCall
     text: str
@@ -51,8 +51,8 @@ class ToolResult:
 class Message:
     """One message of a dialogue.
 
-    `calls` are an assistant's, `results` a user's. `native` is an assistant's message as its provider sent it
-    (signatures, thinking blocks), to be sent back untouched where the same interface reads it.
+    Only an assistant has `calls`, only a user has `results`. `native` is the assistant's message in the
+    provider's form (signatures, thinking blocks). It is sent back unchanged over the same interface.
     """
 
     role: Literal["user", "assistant"]
@@ -64,7 +64,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """All that a model is asked with, in no provider's words: each wire format writes it in its own."""
+    """Request of an agent in neutral form; each wire format translates it."""
 
     system: str = ""
     tools: tuple[Tool, ...] = ()
@@ -74,9 +74,9 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeBody:
-    """A request that agent and provider speak alike: sent on as it is, but for the model's name.
+    """Request of an agent in the provider's own interface; only the model's name is changed.
 
-    `headers` are those of the agent's that the provider is to see (`anthropic-beta`, `anthropic-version`).
+    `headers` are the agent's headers for the provider (`anthropic-beta`, `anthropic-version`).
     """
 
     fields: Mapping[str, Any]
@@ -85,32 +85,38 @@ class NativeBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """One agent as a run knows it (`[[agents]]` in TOML, or one of those that are known by name).
+    """Settings of one agent: a table `[[agents]]` in TOML, or an agent of the catalog.
 
-    `command` is run by bash in the project's folder, as the tests' user. In it and in `variables` and `files`
-    (path below HOME -> text) these stand for what a sample has: {prompt}, {prompt_file}, {model}, {base_url},
-    {token}. `speaks` is the interface that it calls its model by; the agent `shell`, which works in this
-    process, needs none. `volume` is the engine's volume that it was installed into, mounted read-only at
-    /opt/agent, none where the problem's image has the agent; `sha256` is of what is in it.
+    In `command`, `variables` and `files` these placeholders are replaced for each sample: {prompt},
+    {prompt_file}, {model}, {base_url}, {token}.
+
+    Attributes:
+        speaks: interface between agent and model. The agent `shell` runs in this process and needs none.
+        command: run by bash in the project's folder, as the tests' user.
+        files: path below HOME to text.
+        volume: volume of the engine with the installed agent; empty if the problem's image has the agent.
+        sha256: hash of the volume's content.
     """
 
-    name: Annotated[str, Predicate(is_agent_name), Setting("What --agent and every record call it.")]
-    version: Annotated[str, Setting("What every record says of it.")] = ""
-    speaks: Annotated[AgentWire | None, Setting("Interface that it calls its model by.")] = None
-    command: Annotated[str, MinLen(1), Setting("What bash runs in the project's folder.")] = ""
-    variables: Annotated[Mapping[str, str], Setting("Variables of its environment.")] = field(
+    name: Annotated[
+        str, Predicate(is_agent_name), Setting("Name of the agent in --agent and in all records.")
+    ]
+    version: Annotated[str, Setting("Version of the agent, for all records.")] = ""
+    speaks: Annotated[AgentWire | None, Setting("Interface between the agent and its model.")] = None
+    command: Annotated[str, MinLen(1), Setting("Command that bash runs in the project's folder.")] = ""
+    variables: Annotated[Mapping[str, str], Setting("Environment variables of the agent.")] = field(
         default_factory=dict
     )
-    files: Annotated[Mapping[str, str], Setting("Files below its HOME, path to text.")] = field(
+    files: Annotated[Mapping[str, str], Setting("Files below the agent's HOME, path to text.")] = field(
         default_factory=dict
     )
-    volume: Annotated[str, Setting("Docker volume that is mounted at /opt/agent, read-only.")] = ""
+    volume: Annotated[str, Setting("Docker volume to mount read-only at /opt/agent.")] = ""
     sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
-    """What one sample's work may take; None: no limit. `minutes` leave out the time of model calls."""
+    """Limits of an agent for one sample; None means no limit. `minutes` exclude model calls."""
 
     minutes: float = AGENT_MINUTES
     steps: int | None = 250
@@ -119,14 +125,18 @@ class AgentLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentWork:
-    """What an agent did for one sample: recorded with its answer and its final line.
+    """Record of an agent's work on one sample, stored with its answer and its final line.
 
-    `steps` counts model calls that were answered, `replayed` those of them that came from the record of a
-    call that was killed; `repeated_usd` is what was paid twice because a replay went another way.
-    `model_s` is time in which a model call was under way, `own_s` the rest. `translated`: agent and model
-    speak different interfaces. `removed` names what was taken out of requests (`web_search`), `left_out` what
-    lay in the project in the end and is no part of the answer, with the reason. `output_tail` is the
-    end of what a crashed agent printed.
+    Attributes:
+        steps: number of answered model calls.
+        replayed: number of these calls that were replayed from the record of a killed process.
+        repeated_usd: cost of recorded calls that a replay did not use.
+        model_s: seconds during model calls.
+        own_s: all other seconds.
+        translated: True if agent and model use different interfaces.
+        removed: names of the parts removed from requests (`web_search`).
+        left_out: files in the project that are not part of the answer, with the reason.
+        output_tail: end of the output of a crashed agent.
     """
 
     agent: str

@@ -1,8 +1,8 @@
-"""Model calls: what is sent and how, what comes back, and the Protocol of a provider."""
+"""Requests to models, their responses, the settings of a model, and the Protocol of a provider."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoever checks a setting
+from collections.abc import Mapping  # noqa: TC003 - evaluated at run time to check settings
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
@@ -16,92 +16,104 @@ if TYPE_CHECKING:
     from astra_async.types.samples import AnswerKey
     from astra_async.usage import Usage
 
-# `other`: the provider's reason has no known meaning, or it says that the output is broken.
+# `other`: the provider's reason is unknown, or means that the output is damaged.
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded", "other"]
 Role = Literal["user", "assistant"]
 Thinking = Literal["adaptive", "off"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
-DEFAULT_MAX_TOKENS = 32_768  # where the model allows it
-# Ends of a generation that failed at its provider, beside `malformed...` of Gemini and Bedrock: Gemini's
-# (the first three) and vLLM's.
+DEFAULT_MAX_TOKENS = 32_768  # if the model allows it
+# Reasons of a generation that failed at the provider, in addition to `malformed...` (Gemini, Bedrock). The
+# first three are Gemini's, the last one is vLLM's.
 _BROKEN = frozenset({"unexpected_tool_call", "too_many_tool_calls", "image_recitation", "repetition"})
 Asked = partial(Setting, asked=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """One model of a run: what is sent, where, and the limits of its pool (`[[models]]` in TOML).
+    """Settings of one model: requests, server and limits of its pool (`[[models]]` in TOML).
 
-    `name` is what every record calls it. None (or nothing in it) means: not set, leave it out of the request.
-    Prices are US dollars per million tokens; limits are per minute. docs/models.md says what each becomes in
-    each wire format.
+    None or an empty value means not set: the field is omitted from the request. Prices are US dollars per
+    million tokens. Limits are per minute. docs/models.md shows the field of each wire format.
 
-    `thinking_budget` is in tokens. `max_tokens_field` names the field of chat completions that carries
-    `max_tokens`. `extra_headers` (values may quote `${VARIABLE}`) and `extra_body` (laid over the body, table
-    by table) are open: what they hold is sent as it is.
+    `extra_headers` and `extra_body` accept any keys and are sent unchanged, except that `${VARIABLE}` is
+    replaced. `extra_body` is merged into the body, table by table.
     """
 
-    name: Annotated[str, MinLen(1), Setting("What every record calls it; the spec if not set.")]
-    spec: Annotated[str, MinLen(1), Asked("provider/model, such as openai/gpt-4o.")]
+    name: Annotated[str, MinLen(1), Setting("Name of the model in all records. Default: the spec.")]
+    spec: Annotated[str, MinLen(1), Asked("Provider and model, such as openai/gpt-4o.")]
     provider: str
     model: str
-    base_url: Annotated[Address, Setting("Address of its server.")] = None
-    api_key_env: Annotated[Word, Setting("Variable that holds its API key.")] = None
-    endpoint: Annotated[Word, Setting("Azure: the resource's address.")] = None
-    api_version: Annotated[Word, Asked("Azure, Anthropic, Gemini: the interface's version.")] = None
+    base_url: Annotated[Address, Setting("Address of the server.")] = None
+    api_key_env: Annotated[Word, Setting("Environment variable with the API key.")] = None
+    endpoint: Annotated[Word, Setting("Azure: address of the resource.")] = None
+    api_version: Annotated[Word, Asked("Azure, Anthropic, Gemini: version of the interface.")] = None
     temperature: Annotated[float | None, Ge(0), Asked("Sampling temperature.")] = None
     max_tokens: Annotated[
-        Whole, Asked("Longest answer; the model's own maximum, 32,768 at most, if not set.")
+        Whole, Asked("Maximum length of an answer in tokens. Default: the model's maximum, at most 32,768.")
     ] = None
-    reasoning_effort: Annotated[Word, Asked("As the provider spells it: low, medium, high ...")] = None
-    thinking: Annotated[Thinking | None, Asked("Claude, Gemini, Nova: left to the model, or off.")] = None
-    thinking_budget: Annotated[int | None, Ge(0), Asked("Claude, Gemini: tokens for thinking.")] = None
-    system_prompt: Annotated[str | None, Asked("Sent as the system's message.")] = None
-    top_p: Annotated[float | None, Interval(ge=0, le=1), Asked("Share of likely tokens to sample from.")] = (
-        None
-    )
-    top_k: Annotated[Whole, Asked("Count of likely tokens to sample from.")] = None
+    reasoning_effort: Annotated[
+        Word, Asked("Reasoning effort in the provider's spelling: low, medium, high ...")
+    ] = None
+    thinking: Annotated[
+        Thinking | None, Asked("Claude, Gemini, Nova: thinking is chosen by the model (adaptive), or off.")
+    ] = None
+    thinking_budget: Annotated[
+        int | None, Ge(0), Asked("Claude, Gemini: maximum number of tokens for thinking.")
+    ] = None
+    system_prompt: Annotated[str | None, Asked("Text of the system message.")] = None
+    top_p: Annotated[
+        float | None,
+        Interval(ge=0, le=1),
+        Asked("Sample from the most likely tokens with this total probability."),
+    ] = None
+    top_k: Annotated[Whole, Asked("Sample from this number of most likely tokens.")] = None
     stop: Annotated[tuple[str, ...], Asked("Texts that end an answer.")] = ()
-    service_tier: Annotated[Word, Asked("As the provider spells it: flex, priority ...")] = None
-    organization: Annotated[Word, Asked("OpenAI: who is charged.")] = None
+    service_tier: Annotated[Word, Asked("Service tier in the provider's spelling: flex, priority ...")] = None
+    organization: Annotated[Word, Asked("OpenAI: organization that is charged.")] = None
     project: Annotated[Word, Asked("OpenAI: project that is charged.")] = None
     max_tokens_field: Annotated[
-        MaxTokensField | None, Asked("Field of chat completions that carries max_tokens.")
+        MaxTokensField | None, Asked("Name of the field for max_tokens in chat completions.")
     ] = None
     extra_headers: Annotated[
-        Mapping[str, str], Asked("Headers, sent as they are; `${VARIABLE}` is replaced.")
+        Mapping[str, str], Asked("Additional headers; `${VARIABLE}` in a value is replaced.")
     ] = field(default_factory=dict)
-    extra_body: Annotated[Mapping[str, Any], Asked("Laid over the request's body, table by table.")] = field(
-        default_factory=dict
+    extra_body: Annotated[Mapping[str, Any], Asked("Additional fields, merged into the request's body.")] = (
+        field(default_factory=dict)
     )
-    context_length: Annotated[Whole, Setting("Tokens of prompt and answer together.")] = None
-    requests_per_minute: Annotated[Positive, Setting("Most requests a minute.")] = None
-    input_tokens_per_minute: Annotated[Positive, Setting("Most input tokens a minute.")] = None
-    output_tokens_per_minute: Annotated[Positive, Setting("Most output tokens a minute.")] = None
-    max_in_flight: Annotated[int, Ge(1), Setting("Most calls at once.")] = 256
-    timeout_s: Annotated[float, Gt(0), Setting("Longest silence of one call, in seconds.")] = 600.0
-    batch: Annotated[bool, Setting("Send its calls as batches: half the price, within a day.")] = False
+    context_length: Annotated[Whole, Setting("Context window of the model: tokens of prompt and answer.")] = (
+        None
+    )
+    requests_per_minute: Annotated[Positive, Setting("Maximum number of requests per minute.")] = None
+    input_tokens_per_minute: Annotated[Positive, Setting("Maximum number of input tokens per minute.")] = None
+    output_tokens_per_minute: Annotated[Positive, Setting("Maximum number of output tokens per minute.")] = (
+        None
+    )
+    max_in_flight: Annotated[int, Ge(1), Setting("Maximum number of requests in flight.")] = 256
+    timeout_s: Annotated[float, Gt(0), Setting("Maximum time without data from the server, in seconds.")] = (
+        600.0
+    )
+    batch: Annotated[bool, Setting("Send requests as batches: half the price, up to a day.")] = False
     batch_enqueued_tokens: Annotated[
-        Whole, Setting("Most input tokens in batches at once; learned from refusals if not set.")
+        Whole, Setting("Maximum input tokens in open batches. Default: learned from refusals.")
     ] = None
     batch_settled_s: Annotated[
-        float, Gt(0), Setting("Seconds of looking, then a batch that is not found was never created.")
+        float, Gt(0), Setting("Seconds to search for a batch before it counts as never created.")
     ] = 60.0
-    batch_s3: Annotated[Word, Setting("Bedrock: s3://bucket/prefix for what goes in and comes out.")] = None
-    batch_role: Annotated[Word, Setting("Bedrock: ARN of the role that reads and writes there.")] = None
-    price_input: Annotated[Price, Setting("USD per million tokens.")] = None
+    batch_s3: Annotated[Word, Setting("Bedrock: s3://bucket/prefix for the files of batches.")] = None
+    batch_role: Annotated[Word, Setting("Bedrock: ARN of the role that reads and writes these files.")] = None
+    price_input: Annotated[Price, Setting("Price of input, in USD per million tokens.")] = None
     price_cached_input: Annotated[
-        Price, Setting("USD per million tokens read from the provider's cache.")
+        Price, Setting("Price of input from the provider's cache, in USD per million tokens.")
     ] = None
     price_cache_write: Annotated[
-        Price, Setting("USD per million tokens written to the provider's cache.")
+        Price, Setting("Price of writing to the provider's cache, in USD per million tokens.")
     ] = None
-    price_output: Annotated[Price, Setting("USD per million tokens.")] = None
+    price_output: Annotated[Price, Setting("Price of output, in USD per million tokens.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """An earlier answer of a conversation, and what was said to it; `sha256` covers everything up to here."""
+    """Earlier answer of a conversation and its feedback; `sha256` covers the conversation up to here."""
 
     answer: str
     feedback: str
@@ -110,14 +122,18 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One conversation to open, or to go on with: `earlier` holds what was said since the prompt.
+    """Request for one answer: the prompt and the earlier exchanges of the conversation.
 
-    `cache` asks for prompt-cache markers: a reuse of the prompt is expected soon. `goes_on`: so is one of the
-    whole conversation, by the sample's next turn.
+    An agent's call has a `dialogue` or a `native` body instead of a prompt.
 
-    An agent's call has a `dialogue` or a `native` body in place of a prompt; `prompt_sha256` is then that of
-    all of it, `before_sha256` that of the agent's call before, `input_bytes` its size, of which `fresh_bytes`
-    were not in the call before; `max_tokens` is what the agent asks for, else the settings'.
+    Attributes:
+        prompt_sha256: hash of the prompt, or of an agent's whole call.
+        cache: set a cache marker on the prompt, because another request will use it soon.
+        goes_on: set a cache marker at the end, because the sample's next turn will use the conversation.
+        before_sha256: hash of the agent's previous call.
+        input_bytes: size of an agent's call.
+        fresh_bytes: bytes of `input_bytes` that the previous call did not have.
+        max_tokens: limit that the agent requests; None: the limit of the settings.
     """
 
     key: AnswerKey
@@ -137,22 +153,22 @@ class ModelRequest:
 
     @property
     def by_agent(self) -> bool:
-        """Whether an agent asks: its answer is kept with its calls, as the provider sent it."""
+        """Return True for a request of an agent, whose answer keeps tool calls and the native form."""
         return self.dialogue is not None or self.native is not None
 
     @property
     def task(self) -> str:
-        """What it is about: an agent's many bodies are about one problem, as one prompt is."""
+        """Return the prompt's hash, or for an agent the problem: many bodies belong to one problem."""
         return self.key.problem_id if self.by_agent else self.prompt_sha256
 
     @property
     def goes_alone(self) -> bool:
-        """Whether it is a conversation that no other sample has: it waits for no other to warm a cache."""
+        """Return True if no other sample shares the conversation, so no request warms its cache."""
         return bool(self.earlier) or self.by_agent
 
     @property
     def messages(self) -> tuple[tuple[Role, str], ...]:
-        """Who said what, from the prompt to what is to be answered now."""
+        """Return (role, text) of all messages, from the prompt to the latest feedback."""
         messages: list[tuple[Role, str]] = [("user", self.prompt)]
         for each in self.earlier:
             messages += [("assistant", each.answer), ("user", each.feedback)]
@@ -160,12 +176,12 @@ class ModelRequest:
 
     @property
     def sha256(self) -> str:
-        """A hash of the whole input: the prompt's for a first answer."""
+        """Return the hash of the whole input (for a first answer: the prompt's hash)."""
         return self.earlier[-1].sha256 if self.earlier else self.prompt_sha256
 
     @property
     def begun_sha256(self) -> str:
-        """The hash of what an earlier request left in the prompt cache: the conversation one turn ago."""
+        """Return the hash of the cached beginning: the conversation one turn earlier."""
         if self.by_agent:
             return self.before_sha256
         return self.earlier[-2].sha256 if len(self.earlier) > 1 else self.prompt_sha256
@@ -173,19 +189,23 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One finished answer, whatever it says. `latency_s` and `ttft_s` are the final attempt's.
+    """One complete answer.
 
-    `via` is "batch" for one that came out of a batch: it has neither of these times. `attempts` and
-    `cost_usd` cover all attempts; `cost_usd` is None when no price is known. `cost_estimated` says that the
-    provider left out tokens of an attempt, which were then estimated, or that no price is known for
-    `unpriced_tier`, the service tier that served the request. `priced_usd` is the final attempt's cost by own
-    or listed prices if the provider reports a cost. `disbelieved_input_tokens` is the reported count; it is
-    recorded if `usage` leaves it out because it cannot be true. `repairs` names what was repaired before
-    recording (`surrogate`). `native_finish_reason` is the provider's own word for the end, empty if it gave
-    none. `reasoning` is kept of an answer without text: what arrived instead, up to 65,536 characters.
-
-    Of an agent's call `calls` are those of tools, and `native` is the answer as an object of the interface
-    that it came by: what a request without streaming would have got.
+    Attributes:
+        native_finish_reason: the provider's word for the end; empty if the provider sent none.
+        reasoning: for an answer without text, the text that arrived instead (at most 65,536 characters).
+        ttft_s: seconds to the first token of the final attempt; None for a batch.
+        latency_s: seconds to the last byte of the final attempt; None for a batch.
+        attempts: number of all attempts.
+        cost_usd: cost of all attempts; None if no price is known.
+        cost_estimated: True if the provider omitted tokens, or no price is known for `unpriced_tier`.
+        disbelieved_input_tokens: impossible reported count, which `usage` omits.
+        unpriced_tier: service tier that served the request, if its price is unknown.
+        priced_usd: cost of the final attempt by known prices, if the provider reports a cost.
+        repairs: repairs before recording (`surrogate`).
+        via: "batch" for an answer from a batch.
+        calls: tool calls of an agent's response.
+        native: an agent's response in the provider's interface, as without streaming.
     """
 
     text: str
@@ -204,24 +224,24 @@ class Completion:
     priced_usd: float | None = None
     repairs: tuple[str, ...] = ()
     via: Literal["batch"] | None = None
-    agent: AgentWork | None = None  # of what an agent left: all of its calls together
+    agent: AgentWork | None = None  # only for the answer of an agent: all its calls together
     calls: tuple[ToolCall, ...] = ()
     native: Any = None
 
     @property
     def is_broken(self) -> bool:
-        """Whether the provider says that its own generation failed: such a request is repeated once."""
+        """Return True if the generation failed at the provider; such a request is repeated once."""
         reason = self.native_finish_reason.lower()
         return self.finish_reason == "other" and (reason.startswith("malformed") or reason in _BROKEN)
 
 
-# A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.
+# A window of one minute refills within this time. Longer windows (hour, day) are ignored.
 LONGEST_RESET_S = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateWindow:
-    """One dimension of a provider's announced limit; `reset_s` is seconds from the response."""
+    """Announced limit of one dimension; `reset_s` is in seconds from the response."""
 
     limit: float | None = None
     remaining: float | None = None
@@ -230,7 +250,7 @@ class RateWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """What the headers of one response announced, per-minute windows only."""
+    """Limits in the headers of one response, only windows of one minute."""
 
     requests: RateWindow | None = None
     tokens: RateWindow | None = None
@@ -239,29 +259,29 @@ class RateLimits:
 
 
 class CallWatch(Protocol):
-    """What a provider tells its pool while an attempt runs."""
+    """Callbacks from a provider to its pool during an attempt."""
 
     def limits(self, limits: RateLimits) -> None:
-        """Rate-limit headers of this attempt's response, also of an error response."""
+        """Receive the rate-limit headers of the response, also of an error response."""
 
     def first_token(self) -> None:
-        """The answer has begun to stream: a prompt cache is readable from now on."""
+        """Signal the first token; from now on the prompt cache can be read."""
 
     def streamed(self, characters: int) -> None:
-        """So many more characters of the answer have arrived."""
+        """Add the number of characters that have arrived."""
 
 
 class Provider(Protocol):
-    """One wire format, bound to one model: turns a request into a Completion, or raises ProviderError.
+    """One wire format for one model: returns a Completion for a request, or raises ProviderError.
 
-    One call is one attempt: retries belong to the pool. Cancellation closes the connection.
+    One call is one attempt; the pool retries. Cancellation closes the connection.
     """
 
     charges_max_tokens: bool  # the provider counts max_tokens against its limits at admission
     cached_input_is_exempt: bool  # cached reads do not count against input limits
 
     async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
-        """Stream one answer to its terminal marker."""
+        """Stream one answer to its end mark."""
         ...
 
     async def close(self) -> None:

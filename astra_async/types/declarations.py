@@ -1,9 +1,9 @@
-"""How a setting is declared and checked: as an annotated field of a frozen dataclass.
+"""Declaration and check of settings: annotated fields of frozen dataclasses.
 
-    samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
+    samples: Annotated[int, Ge(1), Setting("Number of independent samples of each problem.", "K")] = 32
 
-Everything comes from it: its type and range are checked wherever the value was written; flags, help and the
-tables of `docs/formats.md` are made from the same field. A field without a `Setting` is nobody's to set.
+The declaration checks type and range of a value from any source. Flags, help and the tables of
+`docs/formats.md` are made from the same field. Users cannot set a field without a `Setting`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ _NOUNS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What people read of a field: `help` says what it is, `metavar` names its value in the help.
+    """Description of a setting for users.
 
-    `asked` marks what a model is asked with, and belongs to the fingerprint of a run. `short` is the
-    letter of an option that has no long flag.
+    Attributes:
+        help: meaning of the setting.
+        metavar: name of the value in the help.
+        asked: True if the setting changes requests to a model; it is then part of the run's fingerprint.
+        short: letter of an option without a long flag.
     """
 
     help: str
@@ -58,7 +61,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """One declared field: `kind` is its type without None, with the ranges; `default` None means unset."""
+    """One declared setting: `kind` is its type without None, with ranges; `default` None means unset."""
 
     name: str
     kind: Any
@@ -67,33 +70,33 @@ class Declared:
 
     @property
     def plain(self) -> Any:
-        """The type without ranges."""
+        """Return the type without ranges."""
         return _bare(self.kind)
 
     @property
     def several(self) -> bool:
-        """Whether it is a list."""
+        """Return True for a list."""
         return get_origin(self.plain) is tuple
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a table of keys of the user's own."""
+        """Return True for a table with arbitrary keys."""
         return get_origin(self.plain) in (dict, Mapping)
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words it may be, or none where it is no choice."""
+        """Return the permitted words of a choice; empty for other types."""
         kind = get_args(self.plain)[0] if self.several else self.plain
         return get_args(kind) if get_origin(kind) is Literal else ()
 
     @property
     def rule(self) -> str:
-        """What its value has to be, as a noun: `a whole number of 1 or more`."""
+        """Return the permitted values as a noun phrase, such as `a whole number of 1 or more`."""
         return _phrase(self.kind)
 
 
 def declared(table: type) -> tuple[Declared, ...]:
-    """The settings of a dataclass, in its order."""
+    """Return the settings of a dataclass in order."""
     hints = get_type_hints(table, include_extras=True)
     found = []
     for item in fields(table):
@@ -106,9 +109,9 @@ def declared(table: type) -> tuple[Declared, ...]:
 
 
 def checked_table(table: type, values: object, where: str) -> dict[str, Any]:
-    """Keys and values of a TOML table, as they are given; `where` names file and table.
+    """Return the checked keys and values of a TOML table; `where` names file and table.
 
-    Raises ConfigError: no table, a key that is none of the settings, or a value that breaks its rule.
+    Raises ConfigError: `values` is not a table, a key is unknown, or a value is invalid.
     """
     known = {item.name: item for item in declared(table)}
     if not isinstance(values, Mapping):
@@ -122,10 +125,10 @@ def checked_table(table: type, values: object, where: str) -> dict[str, Any]:
 
 
 def checked_value(item: Declared, value: object, where: str) -> Any:
-    """The value as the declaration wants it; `where` is place, name and value as they were written.
+    """Return the checked value in the declared type; `where` has the place, name and value for messages.
 
-    A text for something that is no text (from a flag, a variable) is parsed; other values keep their type.
-    Raises ConfigError, as do the following.
+    A `Text` (from a flag or variable) is parsed; all other values must have the declared type.
+    Raises ConfigError.
     """
     if isinstance(value, list):
         value = tuple(value)
@@ -134,25 +137,25 @@ def checked_value(item: Declared, value: object, where: str) -> Any:
         spelled = _spelled(item.plain, str(value)) if is_text else value
         if _fits(item.kind, found := msgspec.convert(spelled, item.plain, strict=not is_text)):
             return found
-    # Not why: such a message may repeat a part of the value, in which no secret is recognised.
+    # The message omits msgspec's reason, because it may repeat a part of the value with an unmasked secret.
     raise ConfigError(f"{where}: {item.rule} is expected")
 
 
 def _spelled(kind: Any, text: str) -> Any:
-    """A text as msgspec reads it, which knows true, false, 1 and 0 and plain digits."""
+    """Return a text in msgspec's spelling: true, false, 1, 0, plain digits."""
     if kind is bool:
         return _SPELLED.get(text.lower(), text)
     return text.strip().replace("_", "") if kind in (int, float) else text
 
 
 class Text(str):
-    """A value as it was typed, which spells whatever the setting is: `3`, `0.5`, `true`."""
+    """Typed value of a setting of any type: `3`, `0.5`, `true`."""
 
     __slots__ = ()
 
 
 def refuse_unknown(name: str, known: Iterable[str], where: str) -> None:
-    """Raise ConfigError for a name that is none of the known ones, with the closest of them."""
+    """Raise ConfigError for an unknown name; the message has the closest known name."""
     names = list(known)
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1)
@@ -183,11 +186,11 @@ def is_cluster(text: str) -> bool:
 
 
 def is_agent_name(text: str) -> bool:
-    """A name of small letters, digits, dots and hyphens that is no answer format, not none and not both."""
+    """A name of lower-case letters, digits, dots and hyphens; not xml, json, none or both."""
     return re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", text) is not None and text not in _NO_AGENTS
 
 
-# What many settings are; None: not set.
+# Types of many settings; None: not set.
 Word = Annotated[str | None, MinLen(1)]
 Address = Annotated[str | None, Predicate(is_http_url)]
 Whole = Annotated[int | None, Ge(1)]
@@ -196,7 +199,7 @@ Price = Annotated[float | None, Ge(0)]
 
 
 def shown(value: object) -> str:
-    """A value as a message may repeat it: what stands before an @ or after a ? may be a secret."""
+    """Return a value for a message, without possible secrets before an @ or after a ?."""
     text = value if isinstance(value, str) else repr(value)
     if "@" in text or "://" in text:
         text = public_text(text)
@@ -204,7 +207,7 @@ def shown(value: object) -> str:
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Whether a value of the right type keeps the ranges of its declaration, and those within it."""
+    """Return True if a value of the right type is within the declared ranges, also in lists and tables."""
     if isinstance(value, float) and not math.isfinite(value):
         return False
     if not all(_BOUNDS[name](value, bound) for name, bound in _bounds(hint).items()):
@@ -227,7 +230,7 @@ def _without_none(hint: Any) -> Any:
     bare = _bare(hint)
     if get_origin(bare) in (Union, UnionType):
         kept = tuple(part for part in get_args(bare) if part is not NoneType)
-        bare = kept[0] if len(kept) == 1 else Union[kept]  # noqa: UP007 - made of what is there
+        bare = kept[0] if len(kept) == 1 else Union[kept]  # noqa: UP007 - built at run time
     rules = tuple(part for part in _metadata(hint) if not isinstance(part, Setting))
     return Annotated[(bare, *rules)] if rules else bare
 
@@ -249,7 +252,7 @@ def _phrase(hint: Any) -> str:
 
 
 def _bounds(hint: Any) -> dict[str, Any]:
-    """What a declaration asks of a value beside its type."""
+    """Return the declared bounds of a value."""
     pairs = ((name, getattr(part, name, None)) for part in _metadata(hint) for name in _BOUNDS)
     return {name: bound for name, bound in pairs if bound is not None}
 

@@ -62,8 +62,8 @@ class PoolState:
     """State of one pool. Tokens and cost cover all attempts and include estimates of unreported tokens.
 
     Attributes:
-        held_by: what the first request in the queue waits for, None if nothing waits.
-        dead: why no request can succeed, None if requests can.
+        held_by: reason why the first request in the queue waits; None if no request waits.
+        dead: reason why the model is disabled, else None.
         limit: the concurrency limit.
         send_rate: requests per second learned from rejections, None while unknown.
     """

@@ -1,8 +1,8 @@
-"""What is believed of a run directory's files: the same for whoever reads them.
+"""Validation of the records in a run directory, for all readers.
 
-A record is believed when its fields are of their types and agree with each other. People edit these files,
-editors put a byte order mark before them, newer versions write what this one does not know: whatever is not
-believed is named with its place, and never counted.
+A record is valid if its fields have the right types and agree with each other. Invalid records can exist
+because people edit these files and newer versions write other fields. An invalid record is named with its
+place and never counted.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _FINISHES = frozenset(get_args(FinishReason))
 _ROUNDING = 1e-9
 
 
-_REMEMBERED = 256  # texts of tests: most lines repeat one
+_REMEMBERED = 256  # parsed lists of tests; most lines repeat an earlier list
 
 
 class _Line(Result, frozen=True, kw_only=True, gc=False):
-    """A final line whose tests are still text, which `tests_of` reads."""
+    """Final line with unparsed tests, which `tests_of` parses."""
 
     tests: msgspec.Raw = msgspec.Raw(b"[]")  # type: ignore[assignment]
 
@@ -52,7 +52,7 @@ _TESTS = msgspec.json.Decoder(tuple[NamedOutcome, ...])
 
 
 class Outcomes(NamedTuple):
-    """What became of a sample's tests: bit i of `passed` is the i-th; `checksum` is of all outcomes."""
+    """Outcomes of a sample's tests: bit i of `passed` is test i; `checksum` covers all outcomes."""
 
     names: tuple[str, ...]
     passed: int
@@ -60,17 +60,17 @@ class Outcomes(NamedTuple):
 
 
 class Flaw(ValueError):  # noqa: N818 - a property of a record
-    """Why a record is not believed."""
+    """Reason why a record is invalid."""
 
 
 def read_record(line: bytes) -> dict[str, Any]:
-    """The object in one line, whether or not an editor put a byte order mark before it. Raises Flaw."""
+    """Parse the object in one line; a byte order mark is ignored. Raises Flaw."""
     line = line.removeprefix(_BYTE_ORDER_MARK)
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
         try:
-            # lone surrogates and numbers beyond a float, which orjson refuses
+            # lone surrogates and numbers outside the range of a float, which orjson refuses
             record = json.loads(line, parse_float=_finite, parse_constant=lambda _: None)
         except ValueError as error:
             raise Flaw("not readable as JSON") from error
@@ -80,12 +80,12 @@ def read_record(line: bytes) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float | None:
-    """A number of a record; None, which is not recorded, for what is no finite one."""
+    """Parse a number of a record; return None for an infinite one."""
     return number if math.isfinite(number := float(text)) else None
 
 
 def read_line(line: bytes) -> dict[str, Any]:
-    """The record in a line, as whoever reads results reads it: texts that UTF-8 can carry. Raises Flaw."""
+    """Parse the record in a line, and replace texts that UTF-8 cannot encode. Raises Flaw."""
     record = read_record(line)
     if b"\\ud" in line or b"\\uD" in line:
         record = read_record(without_surrogates(json.dumps(record, ensure_ascii=False)).encode())
@@ -93,27 +93,27 @@ def read_line(line: bytes) -> dict[str, Any]:
 
 
 def is_format(value: object) -> bool:
-    """Whether it names an answer format or an agent."""
+    """Return True for the name of an answer format or an agent."""
     return type(value) is str and (value in ANSWER_FORMATS or is_agent_name(value))
 
 
 def read_key(record: Mapping[str, Any]) -> SampleKey:
-    """The sample that a record is about. Raises Flaw."""
+    """Return the sample key of a record. Raises Flaw."""
     model, problem_id, sample = record.get("model"), record.get("problem_id"), record.get("sample")
     fmt: Any = record.get("format")
     if type(model) is not str or type(problem_id) is not str or not is_format(fmt):
-        raise Flaw("it names no sample (model, format, problem_id, sample)")
+        raise Flaw("the sample key is incomplete (model, format, problem_id, sample)")
     if type(sample) is not int or sample < 0:
         raise Flaw(f"sample is {shown_value(sample)}, not a number from 0")
     return SampleKey(model, fmt, problem_id, sample)
 
 
 def read_head(line: bytes, before: bytes) -> dict[str, Any]:
-    """The fields of a line that stand before one of its fields, so that a long text is not parsed.
+    """Parse only the fields before a given field of a line, so that a long text is not parsed.
 
-    The whole record where that field is not there, or no key stands before it. Raises Flaw.
+    Return the whole record if the line does not have this field or has no key before it. Raises Flaw.
     """
-    # Invariant: within a JSON text every quote is escaped, so that `,"name":` is never part of one.
+    # Invariant: quotes inside a JSON string are escaped, so a string never contains `,"name":`.
     end = line.find(b',"%b":' % before)
     if end > 0:
         try:
@@ -126,7 +126,7 @@ def read_head(line: bytes, before: bytes) -> dict[str, Any]:
 
 
 class _Named(msgspec.Struct, gc=False):
-    """Fields of any record that say whom it is of and what it cost."""
+    """Fields of any record for its key and its cost."""
 
     model: Any = None
     format: Any = None
@@ -143,7 +143,7 @@ _NAMED = msgspec.json.Decoder(_Named)
 
 
 def read_named(line: bytes) -> dict[str, Any]:
-    """Whom a record is of and what it cost; its texts are passed over. Raises Flaw."""
+    """Parse the key and the cost of a record without its texts. Raises Flaw."""
     try:
         return msgspec.structs.asdict(_NAMED.decode(line))
     except msgspec.MsgspecError:
@@ -151,7 +151,7 @@ def read_named(line: bytes) -> dict[str, Any]:
 
 
 def read_turn_key(record: Mapping[str, Any]) -> TurnKey:
-    """The turn of a sample that a line of turns.jsonl or turn_results.jsonl is about. Raises Flaw."""
+    """Return the key of a line of turns.jsonl or turn_results.jsonl. Raises Flaw."""
     turn = record.get("turn")
     if type(turn) is not int or turn < 1:
         raise Flaw(f"turn is {shown_value(turn)}, not a number from 1")
@@ -159,7 +159,7 @@ def read_turn_key(record: Mapping[str, Any]) -> TurnKey:
 
 
 def check_schema(record: Mapping[str, Any], where: str) -> None:
-    """Refuse what another version wrote in another way. Raises ConflictError."""
+    """Refuse a record with another schema. Raises ConflictError."""
     if record.get("schema") != SCHEMA:
         raise ConflictError(
             f"{where}: schema {shown_value(record.get('schema'))}, this version reads {SCHEMA};"
@@ -168,10 +168,9 @@ def check_schema(record: Mapping[str, Any], where: str) -> None:
 
 
 def read_result(line: bytes, path: Path, number: int) -> tuple[Result, Outcomes]:
-    """A final line that is believed, and what became of its tests, with which its verdict agrees.
+    """Parse and validate a final line: its verdict must agree with its tests.
 
-    It is the line of that number in a file. Raises Flaw, and ConflictError for one that another version wrote
-    in another way.
+    `path` and `number` are the place of the line. Raises Flaw, and ConflictError for another schema.
     """
     try:
         if not line.isascii():
@@ -180,7 +179,7 @@ def read_result(line: bytes, path: Path, number: int) -> tuple[Result, Outcomes]
         tests, outcomes = _read_tests(bytes(result.tests))
         msgspec.structs.force_setattr(result, "tests", tests)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        # Rare: what an editor or another version wrote, read by the parser that says what is wrong with it.
+        # Rare: a line of an editor or of another version. This slower parser names the error.
         record = read_line(line)
         read_key(record)
         check_schema(record, f"{path} line {number}")
@@ -193,7 +192,7 @@ def read_result(line: bytes, path: Path, number: int) -> tuple[Result, Outcomes]
 
 
 def read_tests(line: bytes) -> tuple[NamedOutcome, ...]:
-    """The tests of a final line that is believed. Raises Flaw."""
+    """Parse the tests of a valid final line. Raises Flaw."""
     try:
         return tests_of(_ONLY_TESTS.decode(line).tests)
     except msgspec.MsgspecError:
@@ -201,7 +200,7 @@ def read_tests(line: bytes) -> tuple[NamedOutcome, ...]:
 
 
 def tests_of(text: msgspec.Raw) -> tuple[NamedOutcome, ...]:
-    """The tests in a part of a final line. Raises msgspec.MsgspecError."""
+    """Parse the tests from the unparsed field of a final line. Raises msgspec.MsgspecError."""
     return _read_tests(bytes(text))[0]
 
 
@@ -221,7 +220,7 @@ def _outcomes(tests: Sequence[NamedOutcome]) -> Outcomes:
 
 
 def check_result(record: Mapping[str, Any]) -> Result:
-    """Whether a final line agrees with itself: its verdict with its own tests. Raises Flaw."""
+    """Validate a final line: its verdict must agree with its tests. Raises Flaw."""
     try:
         result = msgspec.convert(record, Result)
     except msgspec.ValidationError as error:
@@ -252,15 +251,15 @@ def _check_verdict(result: Result, outcomes: Outcomes) -> None:
 
 
 def check_answer(record: Mapping[str, Any]) -> None:
-    """Whether a line of completions.jsonl holds an answer. Raises Flaw."""
+    """Check that a line of completions.jsonl has an answer. Raises Flaw."""
     if type(record.get("text")) is not str:
-        raise Flaw("it holds no text")
+        raise Flaw("the text is missing")
     if record.get("finish_reason") not in _FINISHES:
         raise Flaw(f"finish_reason is {shown_value(record.get('finish_reason'))}")
 
 
 def is_output_of(output: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Whether a line of outputs.jsonl is of this final line, and not of a grading that was broken off."""
+    """Return True if a line of outputs.jsonl belongs to this final line."""
     try:
         same = read_key(output) == read_key(result) and output.get("turn") == result.get("turn")
     except Flaw:
@@ -270,16 +269,16 @@ def is_output_of(output: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
 
 
 def check_turn(record: Mapping[str, Any]) -> None:
-    """Whether a line of turns.jsonl holds an answer and what was said before it. Raises Flaw."""
+    """Check that a line of turns.jsonl has an answer and the feedback before it. Raises Flaw."""
     check_answer(record)
     if type(record.get("feedback")) is not str:
-        raise Flaw("it holds no feedback")
+        raise Flaw("the feedback is missing")
 
 
 def shown_value(value: Any) -> str:
-    """A value of a record, short enough for a message."""
+    """Return a value of a record, shortened for a message."""
     text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - one line, whatever it holds
+    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - one line of a message
 
 
 def counting(first: bytes, second: bytes) -> bytes | None:
@@ -289,9 +288,9 @@ def counting(first: bytes, second: bytes) -> bytes | None:
 
 
 def repeated(path: Path, numbers: tuple[int, int], lines: tuple[bytes, bytes]) -> str:
-    """What is said of a second line of one key that holds the same record, however it is spaced.
+    """Return the warning about a second line with an equal record for the same key.
 
-    Raises ConflictError where it holds another one.
+    Raises ConflictError: the records differ.
     """
     first, second = numbers
     if lines[0] != lines[1] and read_record(lines[0]) != read_record(lines[1]):
@@ -303,7 +302,7 @@ def repeated(path: Path, numbers: tuple[int, int], lines: tuple[bytes, bytes]) -
 
 
 class Disbelieved:
-    """Lines of one file that are not counted, each told once, with what becomes of its sample."""
+    """Invalid lines of one file, with one warning each."""
 
     def __init__(self, name: str, read: Callable[[Mapping[str, Any]], AnswerKey] = read_key) -> None:
         self._name = name
@@ -319,7 +318,7 @@ class Disbelieved:
         self.noted.append((number, str(why), key))
 
     def warnings(self, sound: Any) -> list[str]:
-        """A line each; `sound` tells whether a sample has a line that is believed."""
+        """Return one warning for each line. `sound` returns True if a sample has a valid line."""
         told = []
         for number, why, key in self.noted:
             end = f": another line of {key} is"

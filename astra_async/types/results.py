@@ -1,4 +1,4 @@
-"""What an answer gives and changes, what the tests said, the verdict, and the final line of a sample."""
+"""Solutions, changes, test reports, verdicts, and the final line of a sample."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Failure = Literal[
     "build_failure",
     "timeout",
     "out_of_memory",
-    "tampered",  # of older versions only
+    "tampered",  # only in lines of older versions
     "refusal",
     "truncated",
     "context_exceeded",
@@ -31,23 +31,25 @@ Failure = Literal[
 Trouble = Literal["provider_error", "project_error", "sandbox_error"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 
-# No feedback turn follows these failures; None: all tests passed.
+# No follow-up turn is requested after these failures; None: all tests passed.
 _LAST: frozenset[Failure | None] = frozenset({None, "context_exceeded", "tampered"})
-REUSED = "verdict of sample "  # how the note of a result begins whose verdict is another sample's
+REUSED = "verdict of sample "  # beginning of the note of a result with a reused verdict
 
 
 def is_last(failure: Failure | None) -> bool:
-    """Whether a sample whose latest line has this failure goes on no more."""
+    """Return True if no turn follows a line with this failure."""
     return failure in _LAST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The files an answer gives, path to full text, as the model wrote the paths; repairs by name.
+    """Files of an answer: path (as the model wrote it) to full text; repairs by name.
 
-    `exact`: these are an agent's, as they lay in its container, and their paths are meant as they stand. Only
-    then are there `deleted` paths, contents that are no text (`binary`), and the pristine texts of what was
-    changed or deleted (`before`).
+    Attributes:
+        exact: True for the files of an agent, whose paths are used unchanged. The other attributes need it.
+        deleted: deleted paths.
+        binary: contents that are not text.
+        before: untouched texts of the changed and deleted files.
     """
 
     files: Mapping[str, str]
@@ -68,14 +70,14 @@ class Unusable:
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A change that was not applied, and the rule that says so."""
+    """Change that was not applied, and the rule that refused it."""
 
     path: str
     reason: str
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One file that an answer adds or changes, with the lines that a diff would show as added and removed."""
+    """File that an answer changes, with the number of added and removed lines in a diff."""
 
     path: str
     added: int
@@ -83,15 +85,15 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: Literal["new", "changed", "deleted"]
 
 
-Changed = Mapping[str, bytes | None]  # a project's files by path, as an answer leaves them; None: deleted
+Changed = Mapping[str, bytes | None]  # path to content after the answer's changes; None: deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integrated:
-    """What an answer changes in the project: new content by path (None: deleted), and what was dropped.
+    """Applied changes of an answer: new content by path (None: deleted), and dropped changes.
 
-    `lines_written` counts lines that the pristine file does not have: a moved line is none of them, though
-    `changes` counts it as added and removed. `sha256` covers the applied paths and contents.
+    `lines_written` counts lines that the untouched file does not have. `changes` also counts
+    moved lines, as added and removed. `sha256` covers the applied paths and contents.
     """
 
     files: Changed
@@ -105,7 +107,7 @@ class Integrated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestCase:
-    """One reported test case. `is_suite`: it stands for a class or suite, not for a test."""
+    """One reported test case. `is_suite` is True for a class or suite."""
 
     __test__: ClassVar[bool] = False  # not a test for pytest to collect
 
@@ -119,7 +121,7 @@ class TestCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestReport:
-    """All cases of all result files, and what could not be read of them."""
+    """Cases of all result files, and the problems in parsing them."""
 
     __test__: ClassVar[bool] = False
 
@@ -128,10 +130,10 @@ class TestReport:
 
 
 class NamedOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One expected test and what became of it.
+    """Outcome of one expected test.
 
-    `message` is what the report says of one that did not pass: at most 500 characters, line breaks among
-    them, without terminal codes; empty where it says nothing.
+    `message` is the report's text for a test that did not pass: at most 500 characters, with line breaks and
+    without terminal codes. It is empty if the report has no text.
     """
 
     name: str
@@ -141,7 +143,7 @@ class NamedOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_def
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Expected tests that passed, of T; everything else that was reported is `extra_tests`."""
+    """Number of passed tests of T expected tests; all other reported tests are `extra_tests`."""
 
     passed: int
     total: int
@@ -150,10 +152,10 @@ class Verdict:
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One final line of results.jsonl, or of turn_results.jsonl, field for field (docs/formats.md).
+    """Final line of results.jsonl or turn_results.jsonl (docs/formats.md).
 
-    A line of these types is believed (`records.read_result`); the outcomes of tests and an agent's `end`
-    may be words of a newer version.
+    `records.read_result` accepts lines of these types. The outcomes of tests and an agent's `end` may be
+    words of a newer version.
     """
 
     schema: int
@@ -161,7 +163,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     format: Format
     problem_id: str
     sample: Count
-    turn: Annotated[int, msgspec.Meta(ge=1)] | None = None  # recorded of further turns only
+    turn: Annotated[int, msgspec.Meta(ge=1)] | None = None  # only for follow-up turns
     status: Status
     failure: Failure | None
     passed: Count
@@ -191,15 +193,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt_sha256: str = ""
     solution_sha256: str = ""
     image_id: str = ""
-    node: str = ""  # of a cluster, on which the tests ran; empty without one
+    node: str = ""  # node of a cluster on which the tests ran; empty without a cluster
     returned_model: str = ""
     output_tail: str = ""
-    note: str = ""  # one line on why there is no solution or no report
+    note: str = ""  # reason why there is no solution or no report, in one line
     started_at: str = ""
     finished_at: str = ""
-    agent: AgentWork | None = None  # recorded of agents only
+    agent: AgentWork | None = None  # only for agents
 
     @property
     def key(self) -> AnswerKey:
-        """The sample, or the turn of one, that this line is final for."""
+        """Return the key of the sample or turn of this line."""
         return SampleKey(self.model, self.format, self.problem_id, self.sample).at(self.turn or 0)

@@ -1,4 +1,4 @@
-"""What is believed of a run.json, and of the run directory beside it."""
+"""Reading and validation of a run.json and its run directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_run(path: Path) -> dict[str, Any]:
-    """The content of a run.json. Raises FileNotFoundError or ConflictError."""
+    """Read a run.json. Raises FileNotFoundError or ConflictError."""
     try:
         run = read_record(path.read_bytes())
     except FileNotFoundError:
@@ -28,30 +28,30 @@ def read_run(path: Path) -> dict[str, Any]:
 
 
 def require_run(directory: Path) -> None:
-    """Raise UsageError for a directory that no run has written in."""
+    """Raise UsageError for a directory without a run."""
     if not (directory / "run.json").exists():
-        raise UsageError(f"{directory}: no run.json there; give the directory that `astra run --out` wrote")
+        raise UsageError(f"{directory}: no run.json there; name the directory of `astra run --out`")
 
 
 def newer_version(run: Mapping[str, Any], version: str) -> tuple[str, ...]:
-    """A warning if a newer version than this one has written in the directory."""
+    """Return a warning if a newer version has written into the directory."""
     written = run.get("versions", {}).get("astra_async")
     if isinstance(written, str) and _numbers(written) > _numbers(version):
         text = f"run.json: written by astra_async {written}, and this is {version}"
-        return (f"{text}: what is new in it is not read; better use that version",)
+        return (f"{text}: new fields are ignored; use that version",)
     return ()
 
 
 def missing_answers(directory: Path) -> tuple[str, ...]:
-    """A warning if the run directory has results and has lost the file with their answers."""
+    """Return a warning if the run directory has results but not the file with the answers."""
     results, answers = directory / "results.jsonl", directory / "completions.jsonl"
     if answers.exists() or not results.exists() or not results.stat().st_size:
         return ()
-    return (f"{answers}: not there, so answers cannot be shown or graded again; restore it from a copy",)
+    return (f"{answers}: missing, so answers cannot be shown or graded again; restore it from a copy",)
 
 
 def _wrong_fields(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Names and values of the fields that cannot be used."""
+    """Return names and values of the invalid fields."""
     fits = {
         "run_id": isinstance(run.get("run_id"), str),
         "samples": "samples" not in run or (type(run["samples"]) is int and run["samples"] > 0),

@@ -1,4 +1,4 @@
-"""What is to be done: problems, their files and prompts, and the samples asked of them."""
+"""Problems, their files and prompts, and the keys of samples."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from astra_async.types.declarations import Address, Setting, Word
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What an answer is: text in one of ANSWER_FORMATS, or what the agent of this name left in the project.
+# Form of an answer: text in one of ANSWER_FORMATS, or the files of the agent with this name.
 Format = str
 ANSWER_FORMATS: tuple[Format, ...] = ("xml", "json")
 
 
 def is_agent(fmt: Format) -> bool:
-    """Whether samples of this format are an agent's work."""
+    """Return True if samples of this format are the work of an agent."""
     return fmt not in ANSWER_FORMATS
 
 
 class SampleKey(NamedTuple):
-    """Names one sample: a model's `sample`-th independent answer (from 0) to a problem in a format.
+    """Key of one sample: the `sample`-th independent answer (from 0) of a model to a problem in a format.
 
-    A tuple and no dataclass: a resume makes and hashes hundreds of thousands of them.
+    The class is a tuple because a resume creates and hashes hundreds of thousands of keys.
     """
 
     model: str
@@ -33,16 +33,16 @@ class SampleKey(NamedTuple):
 
     @property
     def turn(self) -> int:
-        """0: the sample's first answer, which is all that the paper's metrics are about."""
+        """Return 0: the first answer of the sample, which the paper's metrics use."""
         return 0
 
     @property
     def first(self) -> SampleKey:
-        """The sample itself."""
+        """Return the sample's key."""
         return self
 
     def at(self, turn: int) -> AnswerKey:
-        """The key of a turn: the sample's own for 0."""
+        """Return the key of a turn; for turn 0, the sample's key."""
         return TurnKey(*self, turn) if turn else self
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class SampleKey(NamedTuple):
 
 
 class TurnKey(NamedTuple):
-    """Names one further turn of a sample: its `turn`-th answer (from 1) after feedback."""
+    """Key of one follow-up turn of a sample: its `turn`-th answer (from 1) after feedback."""
 
     model: str
     format: Format
@@ -60,11 +60,11 @@ class TurnKey(NamedTuple):
 
     @property
     def first(self) -> SampleKey:
-        """The sample that it is a turn of."""
+        """Return the key of the turn's sample."""
         return SampleKey(self.model, self.format, self.problem_id, self.sample)
 
     def at(self, turn: int) -> AnswerKey:
-        """The key of another turn of the same sample."""
+        """Return the key of another turn of the same sample."""
         return self.first.at(turn)
 
     def __str__(self) -> str:
@@ -76,9 +76,11 @@ AnswerKey = SampleKey | TurnKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTest:
-    """One test that counts towards T; `weight` is recorded and shown, never used in the score.
+    """One expected test.
 
-    Its name bear `skipped` further tests, which the run that taught it skipped.
+    Attributes:
+        weight: recorded and shown, never used in the score.
+        skipped: number of further tests with this name that were skipped when the tests were learned.
     """
 
     name: str
@@ -88,16 +90,16 @@ class ExpectedTest:
     skipped: int = 0
 
     def record(self) -> dict[str, Any]:
-        """The fields of a file, `skipped` only where there are some."""
+        """Return the fields for a record; `skipped` only if it is not 0."""
         return {key: value for key, value in asdict(self).items() if key != "skipped" or value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One row of the problems CSV, completed from the project's hackerrank.yml where it was silent.
+    """One row of the problems CSV; missing values come from the project's hackerrank.yml.
 
-    `project` and `reference` are locations (folder, .zip, https, s3), absolute once loaded.
-    `tests` is empty when the expected names are to be learned from a run.
+    `project` and `reference` are locations (folder, .zip, https, s3); they are absolute after loading.
+    `tests` is empty if the expected tests are to be learned from a run.
     """
 
     id: str
@@ -119,10 +121,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What hackerrank.yml says, with a warning for everything that was misplaced or broken.
+    """Content of hackerrank.yml, with a warning for each misplaced or invalid part.
 
-    An empty `command` means that the manifest names none; empty `result_files` mean that the
-    command's standard output is scored.
+    An empty `command` means that the manifest has no command. With empty `result_files`, the command's
+    standard output is the test report.
     """
 
     command: str = ""
@@ -135,7 +137,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectFile:
-    """One file of a project. `link` is the target of a symbolic link that stays inside the project."""
+    """One file of a project. `link` is the target of a symbolic link inside the project."""
 
     path: str
     content: bytes = b""
@@ -145,10 +147,10 @@ class ProjectFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A problem's pristine files, sorted by path, and its empty folders.
+    """Untouched files of a problem, sorted by path, and its empty folders.
 
-    `sha256` covers paths, contents, executable bits, links and empty folders, nothing else: the same
-    project has the same hash whether it came from a folder, an archive or S3.
+    `sha256` covers only paths, contents, executable bits, links and empty folders. Therefore a project has
+    the same hash in a folder, in an archive and in S3.
     """
 
     files: tuple[ProjectFile, ...]
@@ -159,20 +161,22 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """The exact text sent, the same to the byte in every sample of (problem, format, version)."""
+    """Exact text of a prompt; all samples of (problem, format, version) have the same bytes."""
 
     text: str
     sha256: str
     files: tuple[str, ...]
-    left_out: tuple[tuple[str, str], ...] = ()  # (path, rule that left it out)
+    left_out: tuple[tuple[str, str], ...] = ()  # (path, rule that omits it)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Settings:
-    """`[s3]` of the configuration file."""
+    """Table `[s3]` of the configuration file."""
 
-    endpoint_url: Annotated[Address, Setting("Server of one's own (MinIO, Ceph); Amazon's if not set.")] = (
-        None
-    )
-    region: Annotated[Word, Setting("If not set: as in the location, or in the environment.")] = None
+    endpoint_url: Annotated[
+        Address, Setting("Address of another S3 server (MinIO, Ceph). Default: Amazon's.")
+    ] = None
+    region: Annotated[
+        Word, Setting("Region of the buckets. Default: from the location or the environment.")
+    ] = None
     anonymous: Annotated[bool, Setting("Send unsigned requests, for public buckets.")] = False

@@ -1,4 +1,4 @@
-"""Containers: what one may use and has to do, what happened in it, and the Protocol that runs it."""
+"""Containers: limits, jobs, results, and the Protocol that runs a job."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ Size = Annotated[int, Gt(0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one container may use (`[sandbox]` in TOML)."""
+    """Limits of one container (`[sandbox]` in TOML)."""
 
-    timeout_s: Annotated[float, Gt(0), Setting("Longest time of a problem's tests, in seconds.")] = 300.0
-    memory_bytes: Annotated[Size, Setting("Memory, and no swap.")] = 4 * 1024**3
-    processes: Annotated[Size, Setting("Processes and threads at once.")] = 512
+    timeout_s: Annotated[float, Gt(0), Setting("Maximum time of a problem's tests, in seconds.")] = 300.0
+    memory_bytes: Annotated[Size, Setting("Maximum memory in bytes, without swap.")] = 4 * 1024**3
+    processes: Annotated[Size, Setting("Maximum number of processes and threads at once.")] = 512
     tmp_bytes: Annotated[
-        Size, Setting("Size of /tmp, and of each other folder that an image leaves to the tests.")
+        Size, Setting("Maximum size of /tmp, and of each other writable folder of the image, in bytes.")
     ] = 256 * 1024**2
-    file_bytes: Annotated[Size, Setting("Largest file.")] = 1024**3
-    disk_bytes: Annotated[Size, Setting("All that is written to the project; it counts as memory.")] = (
+    file_bytes: Annotated[Size, Setting("Maximum size of a file in bytes.")] = 1024**3
+    disk_bytes: Annotated[Size, Setting("Maximum bytes written to the project; they count as memory.")] = (
         2 * 1024**3
     )
-    output_bytes: Annotated[Size, Setting("Kept of the output: half from its head, half from its tail.")] = (
-        1024**2
-    )
-    report_bytes: Annotated[Size, Setting("Largest test report that is read.")] = 16 * 1024**2
+    output_bytes: Annotated[
+        Size, Setting("Bytes of the output to keep: half from its head, half from its tail.")
+    ] = 1024**2
+    report_bytes: Annotated[Size, Setting("Maximum size of a test report in bytes.")] = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One container's work. `archive` is a tar of the whole project, relative to its root.
+    """Work of one container.
 
-    The sandbox rewrites owners to the run's user. `result_files` are paths or globs relative to the
-    project; they are deleted before the command runs and read when nothing of it runs any more. `deleted` are
-    paths that the image may hold and the project shall not.
+    Attributes:
+        archive: tar of the whole project, relative to its root; the sandbox sets the owners.
+        result_files: paths or globs relative to the project. They are deleted before the command runs, and
+            read after all its processes have ended.
+        deleted: paths to remove from the project's folder of the image.
     """
 
     image: str
@@ -57,14 +59,16 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What happened in a healthy container.
+    """Result of a job in a healthy container.
 
-    `output` is head and tail of standard output and error as they came, with a line that says how
-    many bytes were left out between them; `stdout` the same of standard output alone (for TAP).
-    `failed_limit` names a limit other than time and memory that was hit (`disk`), else None. `disk_watched`:
-    somewhere the tests could write more than the kernel bounds, and only its size was watched.
-    `node` is the machine of a cluster, empty without one; `strained` whether its tasks had to wait for a core
-    meanwhile, None where that is judged on this machine.
+    Attributes:
+        output: head and tail of standard output and error in original order; a line between them has the
+            number of omitted bytes.
+        stdout: head and tail of standard output alone (for TAP).
+        failed_limit: reached limit other than time and memory (`disk`), else None.
+        disk_watched: True if the kernel could not limit some writable folder, so only its size was watched.
+        node: machine of a cluster; empty without a cluster.
+        strained: True if tasks on the node had to wait for a core; None if this machine decides.
     """
 
     exit_code: int | None
@@ -84,25 +88,27 @@ class Execution:
 
 
 class Sandbox(Protocol):
-    """Runs one job in a fresh container, or raises SandboxError; nothing of it remains afterwards."""
+    """Runner of jobs in fresh containers; each container is removed afterwards. Raises SandboxError."""
 
     async def image_id(self, image: str) -> str:
-        """The content id (sha256:...) of an image; raises ImageError when it is not there."""
+        """Return the content id (sha256:...) of an image. Raises ImageError: the image does not exist."""
         ...
 
     def expect(self, image: str, limits: Limits) -> None:
-        """An answer for this image is under way: a container may be made ahead. Never blocks."""
+        """Announce a job for this image, so that a container can be created ahead. Never blocks."""
 
     async def run(self, job: Job) -> Execution:
-        """Run the job's command; waits for a free slot first."""
+        """Wait for a free slot, then run the job's command."""
         ...
 
 
 class RunSandbox(Sandbox, Protocol):
-    """The sandbox of a whole run: what shows it, stops it and closes it needs to know this much.
+    """Sandbox of a whole run, with its state and its end.
 
-    `slots` containers at once, and `on_slots` hears when that changes; `running` counts jobs.
-    `alone` gives one of several machines with nothing else of the run on it; None where there is but one.
+    Attributes:
+        alone: returns a sandbox on one of several machines without other jobs of the run; None if there is
+            only one machine.
+        on_slots: called with the new number of slots after a change.
     """
 
     alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None
@@ -110,21 +116,21 @@ class RunSandbox(Sandbox, Protocol):
 
     @property
     def slots(self) -> int:
-        """Containers at once, now."""
+        """Return the current maximum number of containers at once."""
         ...
 
     @property
     def running(self) -> int:
-        """Jobs that have a slot."""
+        """Return the number of jobs with a slot."""
         ...
 
     @property
     def ahead(self) -> int:
-        """Containers that are made and wait for a job, on a cluster those that nodes were told to make."""
+        """Return the number of containers created ahead, or on a cluster requested from nodes."""
         ...
 
     def stop_waiting(self) -> None:
-        """From now on an engine, or a cluster, that is away is not waited for: the run is being stopped."""
+        """Stop waiting for an unavailable engine or cluster, because the run is being stopped."""
 
     async def close(self) -> None:
-        """Remove every container that was made for the run, wherever it is."""
+        """Remove all containers of the run on all machines."""

@@ -127,7 +127,7 @@ def left(done: Completion) -> dict[str, Any]:
 
 
 @docker
-def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(tmp_path: Path) -> None:
+async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(tmp_path: Path) -> None:
     settings = agent(
         "ask; find . -type f >~/found; sort ~/found >found;"
         " printf %s {prompt} >asked; cmp {prompt_file} asked >>odd;"
@@ -137,42 +137,39 @@ def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(
         files={".mine/settings.json": '{"model": "{model}", "key": "{token}", "url": "{base_url}/v1"}\n'},
     )
 
-    async def check() -> None:
-        sample = OneSample(tmp_path)
-        async with at_work(settings, tmp_path) as (_, ask):
-            done = await ask(sample)
-        files = left(done)["files"]
-        assert files["found"].split() == [
-            "./logo.png",
-            "./src/app.js",
-            "./src/same.js",
-            "./tests/visible.js",
-        ]
-        assert files["asked"] == "Do it: 'now' \"$HOME\" `x`"
-        assert files["seen"].splitlines() == [
-            f'{{"model": "toy", "key": "{sample.calls.token}", "url": "http://127.0.0.1:24601/v1"}}',
-            "toy http://127.0.0.1:24601",
-            "/projects/challenge",
-            "1000",
-        ]
-        assert files["src/app.js"] == "new\n"
-        assert left(done)["deleted"] == ["tests/visible.js"]
-        work = done.agent
-        assert work
-        assert (work.agent, work.version, work.end, work.exit_code, work.steps) == ("mine", "7", "done", 0, 1)
-        assert work.left_out == ("a symbolic link: link", "node_modules/: node_modules/x")
-        assert (done.attempts, done.cost_usd) == (1, 0.01)
-
-    asyncio.run(check())
+    sample = OneSample(tmp_path)
+    async with at_work(settings, tmp_path) as (_, ask):
+        done = await ask(sample)
+    files = left(done)["files"]
+    assert files["found"].split() == [
+        "./logo.png",
+        "./src/app.js",
+        "./src/same.js",
+        "./tests/visible.js",
+    ]
+    assert files["asked"] == "Do it: 'now' \"$HOME\" `x`"
+    assert files["seen"].splitlines() == [
+        f'{{"model": "toy", "key": "{sample.calls.token}", "url": "http://127.0.0.1:24601/v1"}}',
+        "toy http://127.0.0.1:24601",
+        "/projects/challenge",
+        "1000",
+    ]
+    assert files["src/app.js"] == "new\n"
+    assert left(done)["deleted"] == ["tests/visible.js"]
+    work = done.agent
+    assert work
+    assert (work.agent, work.version, work.end, work.exit_code, work.steps) == ("mine", "7", "done", 0, 1)
+    assert work.left_out == ("a symbolic link: link", "node_modules/: node_modules/x")
+    assert (done.attempts, done.cost_usd) == (1, 0.01)
 
 
 @docker
-def test_what_the_image_holds_of_hidden_files_and_history_is_gone_before_the_agent_comes(
+async def test_what_the_image_holds_of_hidden_files_and_history_is_gone_before_the_agent_comes(
     tmp_path: Path,
 ) -> None:
     name = f"holding-{secrets.token_hex(4)}"
     folders = "mkdir -p .git/objects/ab tests && echo old >.git/objects/ab/cd && echo x >.git/HEAD"
-    made = f"FROM {asyncio.run(base())}\nWORKDIR /projects/challenge\nRUN {folders}"
+    made = f"FROM {(await base())}\nWORKDIR /projects/challenge\nRUN {folders}"
     made += " && echo secret >tests/hidden.js && echo v >hackerrank.yml && echo kept >kept.txt\n"
     subprocess.run(["docker", "build", "-q", "-t", name, "-"], input=made.encode(), check=True)
 
@@ -184,7 +181,7 @@ def test_what_the_image_holds_of_hidden_files_and_history_is_gone_before_the_age
         assert set(left(done)["files"]["found"].split()) == shown
 
     try:
-        asyncio.run(check())
+        (await check())
     finally:
         subprocess.run(["docker", "rmi", "-f", name], check=True, capture_output=True)
 
@@ -195,60 +192,51 @@ async def base() -> str:
 
 
 @docker
-def test_the_models_time_is_not_the_agents_and_at_its_own_limit_what_lies_there_counts(
+async def test_the_models_time_is_not_the_agents_and_at_its_own_limit_what_lies_there_counts(
     tmp_path: Path,
 ) -> None:
     settings = agent("ask; echo half >half; while :; do echo more >>more; done")
 
-    async def check() -> None:
-        sample = OneSample(tmp_path, think_s=12.0)
-        async with at_work(settings, tmp_path, minutes=2 / 60) as (_, ask):
-            done = await ask(sample)
-        assert done.agent
-        assert done.agent.end == "time"
-        assert done.agent.own_s >= 2
-        assert done.agent.model_s >= 2
-        assert left(done)["files"]["half"] == "half\n"
-
-    asyncio.run(check())
+    sample = OneSample(tmp_path, think_s=12.0)
+    async with at_work(settings, tmp_path, minutes=2 / 60) as (_, ask):
+        done = await ask(sample)
+    assert done.agent
+    assert done.agent.end == "time"
+    assert done.agent.own_s >= 2
+    assert done.agent.model_s >= 2
+    assert left(done)["files"]["half"] == "half\n"
 
 
 @docker
 @pytest.mark.parametrize("end", ["steps", "cost"])
-def test_a_limit_of_its_calls_ends_the_agent_wherever_it_is(tmp_path: Path, end: AgentEnd) -> None:
+async def test_a_limit_of_its_calls_ends_the_agent_wherever_it_is(tmp_path: Path, end: AgentEnd) -> None:
     settings = agent("trap '' TERM HUP; echo first >first; ask; ask >&2; sleep 1000")
     limits = AgentLimits(steps=1) if end == "steps" else AgentLimits(usd=0.01)
 
-    async def check() -> None:
-        async with at_work(settings, tmp_path) as (_, ask):
-            done = await ask(OneSample(tmp_path, limits=limits))
-        assert done.agent
-        assert done.agent.end == end
-        assert left(done)["files"] == {"first": "first\n"}
-
-    asyncio.run(check())
+    async with at_work(settings, tmp_path) as (_, ask):
+        done = await ask(OneSample(tmp_path, limits=limits))
+    assert done.agent
+    assert done.agent.end == end
+    assert left(done)["files"] == {"first": "first\n"}
 
 
 @docker
-def test_an_agent_that_fails_is_graded_and_one_that_never_asked_is_trouble(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with at_work(agent("ask; echo it >it; echo why; exit 7"), tmp_path) as (_, ask):
-            done = await ask(OneSample(tmp_path))
-        assert done.agent
-        assert (done.agent.end, done.agent.exit_code) == ("crashed", 7)
-        assert done.agent.output_tail.endswith(" why")
-        assert left(done)["files"] == {"it": "it\n"}
-        other = tmp_path / "other"
-        other.mkdir()
-        async with at_work(agent("echo no such option >&2; exit 2"), tmp_path) as (_, ask):
-            with pytest.raises(SandboxError, match=r"never called its model.*exit code 2.*no such option"):
-                await ask(OneSample(other))
-
-    asyncio.run(check())
+async def test_an_agent_that_fails_is_graded_and_one_that_never_asked_is_trouble(tmp_path: Path) -> None:
+    async with at_work(agent("ask; echo it >it; echo why; exit 7"), tmp_path) as (_, ask):
+        done = await ask(OneSample(tmp_path))
+    assert done.agent
+    assert (done.agent.end, done.agent.exit_code) == ("crashed", 7)
+    assert done.agent.output_tail.endswith(" why")
+    assert left(done)["files"] == {"it": "it\n"}
+    other = tmp_path / "other"
+    other.mkdir()
+    async with at_work(agent("echo no such option >&2; exit 2"), tmp_path) as (_, ask):
+        with pytest.raises(SandboxError, match=r"never called its model.*exit code 2.*no such option"):
+            await ask(OneSample(other))
 
 
 @docker
-def test_trouble_of_the_model_is_raised_and_a_stop_cuts_the_agent(tmp_path: Path) -> None:
+async def test_trouble_of_the_model_is_raised_and_a_stop_cuts_the_agent(tmp_path: Path) -> None:
     settings = agent("ask; sleep 1000")
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -256,31 +244,25 @@ def test_trouble_of_the_model_is_raised_and_a_stop_cuts_the_agent(tmp_path: Path
     def refuse() -> Completion:
         raise TransientError("no answer")
 
-    async def check() -> None:
-        async with at_work(settings, tmp_path) as (runs, ask):
-            with pytest.raises(TransientError, match="no answer"):
-                await ask(OneSample(tmp_path / "one", answer=refuse))
-            asking = asyncio.create_task(ask(sample := OneSample(tmp_path / "two")))
-            await sample.answered.wait()
-            runs.stop()
-            with pytest.raises(SandboxError, match="being stopped"):
-                await asking
-
-    asyncio.run(check())
+    async with at_work(settings, tmp_path) as (runs, ask):
+        with pytest.raises(TransientError, match="no answer"):
+            await ask(OneSample(tmp_path / "one", answer=refuse))
+        asking = asyncio.create_task(ask(sample := OneSample(tmp_path / "two")))
+        await sample.answered.wait()
+        runs.stop()
+        with pytest.raises(SandboxError, match="being stopped"):
+            await asking
 
 
 @docker
-def test_a_cancelled_sample_leaves_nothing(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
-            asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
-            await sample.answered.wait()
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-            assert await containers_of(runs) == []
-
-    asyncio.run(check())
+async def test_a_cancelled_sample_leaves_nothing(tmp_path: Path) -> None:
+    async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
+        asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
+        await sample.answered.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await containers_of(runs) == []
 
 
 @docker
@@ -297,31 +279,25 @@ def test_a_cancelled_sample_leaves_nothing(tmp_path: Path) -> None:
         ("ask; i=0; while mkdir a 2>/dev/null && cd a; do :; done; echo deep >deep", {"done", "time"}, None),
     ],
 )
-def test_whatever_an_agent_does_there_is_an_answer_and_nothing_is_left(
+async def test_whatever_an_agent_does_there_is_an_answer_and_nothing_is_left(
     tmp_path: Path, command: str, ends: set[str], files: dict[str, str] | None
 ) -> None:
-    async def check() -> None:
-        async with at_work(agent(command), tmp_path, minutes=15 / 60) as (_, ask):
-            done = await ask(OneSample(tmp_path))
-        assert done.agent
-        assert done.agent.end in ends
-        assert files is None or left(done)["files"] == files
-
-    asyncio.run(check())
+    async with at_work(agent(command), tmp_path, minutes=15 / 60) as (_, ask):
+        done = await ask(OneSample(tmp_path))
+    assert done.agent
+    assert done.agent.end in ends
+    assert files is None or left(done)["files"] == files
 
 
 @docker
-def test_a_container_that_is_killed_from_outside_is_trouble(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
-            asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
-            await sample.answered.wait()
-            for each in await containers_of(runs):
-                await runs._containers.engine.remove(each)
-            with pytest.raises(ContainerLost):
-                await asking
-
-    asyncio.run(check())
+async def test_a_container_that_is_killed_from_outside_is_trouble(tmp_path: Path) -> None:
+    async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
+        asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
+        await sample.answered.wait()
+        for each in await containers_of(runs):
+            await runs._containers.engine.remove(each)
+        with pytest.raises(ContainerLost):
+            await asking
 
 
 def in_shell(*commands: str) -> Callable[[int, ModelRequest], Completion]:
@@ -352,17 +328,15 @@ async def run_shell(tmp_path: Path, *commands: str) -> tuple[Completion, list[st
 
 
 @docker
-def test_commands_of_the_agent_that_works_from_here(tmp_path: Path) -> None:
-    done, shown = asyncio.run(
-        run_shell(
-            tmp_path,
-            "echo out; echo err >&2; echo it >it; exit 3",
-            "cat it; pwd; id -u; cat",
-            "(while :; do echo on >>on; sleep .1; done) & echo begun",
-            "for n in {1..30}; do [ -s on ] && break; sleep .1; done; cat on | head -1",
-            "seq 100000",
-            "exit 124",
-        )
+async def test_commands_of_the_agent_that_works_from_here(tmp_path: Path) -> None:
+    done, shown = await run_shell(
+        tmp_path,
+        "echo out; echo err >&2; echo it >it; exit 3",
+        "cat it; pwd; id -u; cat",
+        "(while :; do echo on >>on; sleep .1; done) & echo begun",
+        "for n in {1..30}; do [ -s on ] && break; sleep .1; done; cat on | head -1",
+        "seq 100000",
+        "exit 124",
     )
     assert sorted(shown[0].split()) == ["(exit", "3)", "code", "err", "out"]
     assert shown[1].split() == ["(exit", "code", "0)", "it", "/projects/challenge", "1000"]
@@ -384,31 +358,28 @@ def test_a_command_that_fails_at_once_is_shown_without_the_shells_own_words() ->
 
 
 @docker
-def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Path) -> None:
-    async def check() -> None:
-        gateway = Gateway()
-        async with (
-            _closing(gateway),
-            await AgentRuns.open(
-                f"agents-{secrets.token_hex(4)}",
-                Agents(settings=(), limits=AgentLimits(), container=SMALL),
-                gateway,
-            ) as runs,
-        ):
-            image = await ensure_base(runs._containers.engine, progress=print)
-            async with runs._places.open(image, await problem(image, FILES), volume="") as place:
-                ran = await place.shell("trap '' TERM; echo begun; sleep 1000 | sleep 1000", 2.0)
-                # The first process collects what has died five times a second.
-                after = await place.shell("read -t 2 <> <(:); cat /proc/[0-9]*/comm", 60.0)
-        assert ran.timed_out
-        assert ran.output == "begun\n"
-        assert "sleep" not in after.output
-
-    asyncio.run(check())
+async def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Path) -> None:
+    gateway = Gateway()
+    async with (
+        _closing(gateway),
+        await AgentRuns.open(
+            f"agents-{secrets.token_hex(4)}",
+            Agents(settings=(), limits=AgentLimits(), container=SMALL),
+            gateway,
+        ) as runs,
+    ):
+        image = await ensure_base(runs._containers.engine, progress=print)
+        async with runs._places.open(image, await problem(image, FILES), volume="") as place:
+            ran = await place.shell("trap '' TERM; echo begun; sleep 1000 | sleep 1000", 2.0)
+            # The first process collects what has died five times a second.
+            after = await place.shell("read -t 2 <> <(:); cat /proc/[0-9]*/comm", 60.0)
+    assert ran.timed_out
+    assert ran.output == "begun\n"
+    assert "sleep" not in after.output
 
 
 @docker
-def test_nothing_is_left_of_a_process_that_was_killed(tmp_path: Path) -> None:
+async def test_nothing_is_left_of_a_process_that_was_killed(tmp_path: Path) -> None:
     here = Path(__file__).parent
     script = textwrap.dedent(
         """
@@ -429,21 +400,18 @@ def test_nothing_is_left_of_a_process_that_was_killed(tmp_path: Path) -> None:
         """
     )
 
-    async def check() -> None:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", script, str(tmp_path), str(here), str(here.parent)),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert process.stdout
-        run_id = (await process.stdout.readline()).decode().strip()
-        process.kill()
-        await process.wait()
-        async with at_work(agent("ask"), tmp_path) as (runs, _):
-            left = [claim(each) for each in await runs._containers.engine.containers()]
-            assert run_id
-            assert run_id not in {whose.run for whose in left if whose}
-
-    asyncio.run(check())
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script, str(tmp_path), str(here), str(here.parent)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout
+    run_id = (await process.stdout.readline()).decode().strip()
+    process.kill()
+    await process.wait()
+    async with at_work(agent("ask"), tmp_path) as (runs, _):
+        left = [claim(each) for each in await runs._containers.engine.containers()]
+        assert run_id
+        assert run_id not in {whose.run for whose in left if whose}
 
 
 def test_a_value_that_holds_another_name_stays_as_it_is(tmp_path: Path) -> None:

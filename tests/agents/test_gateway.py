@@ -77,91 +77,71 @@ async def said_to(speaks: str, token: str, session: aiohttp.ClientSession, dialo
 
 
 @every_interface
-def test_an_agent_of_each_interface_works_with_a_model_of_another(tmp_path: Path, speaks: str) -> None:
-    async def run() -> None:
-        pool = Scripted(two_calls)
-        async with behind(tmp_path, pool, spec="bedrock/anthropic.claude") as there:
-            opening = Dialogue(
-                system="Work.", tools=(TOOL,), messages=(Message(role="user", text="Fix it."),)
-            )
-            first = await said_to(speaks, there.calls.token, there.session, opening)
-            assert (first.text, first.finish_reason) == ("I look.", "stop")
-            assert [(one.name, orjson.loads(one.arguments)) for one in first.calls] == [
-                ("shell", {"command": "ls"}),
-                ("shell", {"command": "cat"}),
-            ]
-            assert (first.usage.input_tokens, first.usage.output_tokens) == (100, 10)
-            results = tuple(ToolResult(call=one, text=f"out {one.id}") for one in first.calls)
-            said = (
-                *opening.messages,
-                Message(role="assistant", text=first.text, calls=first.calls, native=first.native),
-                Message(role="user", results=results, text="Go on."),
-            )
-            await said_to(speaks, there.calls.token, there.session, Dialogue(tools=(TOOL,), messages=said))
-            opened, followed = (each.dialogue for each in pool.asked)
-            assert opened is not None
-            assert followed is not None
-            assert (opened.system, [tool.name for tool in opened.tools]) == ("Work.", ["shell"])
-            assert [message.role for message in followed.messages] == ["user", "assistant", "user"]
-            assert [one.name for one in followed.messages[1].calls] == ["shell", "shell"]
-            assert [one.text for one in followed.messages[2].results] == [
-                f"out {one.id}" for one in first.calls
-            ]
-            assert followed.messages[2].text == "Go on."
-            assert there.calls.translated
-            assert there.calls.steps == 2
-
-    asyncio.run(run())
+async def test_an_agent_of_each_interface_works_with_a_model_of_another(tmp_path: Path, speaks: str) -> None:
+    pool = Scripted(two_calls)
+    async with behind(tmp_path, pool, spec="bedrock/anthropic.claude") as there:
+        opening = Dialogue(system="Work.", tools=(TOOL,), messages=(Message(role="user", text="Fix it."),))
+        first = await said_to(speaks, there.calls.token, there.session, opening)
+        assert (first.text, first.finish_reason) == ("I look.", "stop")
+        assert [(one.name, orjson.loads(one.arguments)) for one in first.calls] == [
+            ("shell", {"command": "ls"}),
+            ("shell", {"command": "cat"}),
+        ]
+        assert (first.usage.input_tokens, first.usage.output_tokens) == (100, 10)
+        results = tuple(ToolResult(call=one, text=f"out {one.id}") for one in first.calls)
+        said = (
+            *opening.messages,
+            Message(role="assistant", text=first.text, calls=first.calls, native=first.native),
+            Message(role="user", results=results, text="Go on."),
+        )
+        await said_to(speaks, there.calls.token, there.session, Dialogue(tools=(TOOL,), messages=said))
+        opened, followed = (each.dialogue for each in pool.asked)
+        assert opened is not None
+        assert followed is not None
+        assert (opened.system, [tool.name for tool in opened.tools]) == ("Work.", ["shell"])
+        assert [message.role for message in followed.messages] == ["user", "assistant", "user"]
+        assert [one.name for one in followed.messages[1].calls] == ["shell", "shell"]
+        assert [one.text for one in followed.messages[2].results] == [f"out {one.id}" for one in first.calls]
+        assert followed.messages[2].text == "Go on."
+        assert there.calls.translated
+        assert there.calls.steps == 2
 
 
 @every_interface
-def test_an_answer_without_stream_is_one_object(tmp_path: Path, speaks: str) -> None:
-    async def run() -> None:
-        async with behind(tmp_path, Scripted(two_calls), spec="bedrock/x") as there:
-            reply = await there.session.post(
-                URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers()
-            )
-            assert (reply.status, reply.content_type) == (200, "application/json")
-            assert b"I look." in await reply.read()
-
-    asyncio.run(run())
+async def test_an_answer_without_stream_is_one_object(tmp_path: Path, speaks: str) -> None:
+    async with behind(tmp_path, Scripted(two_calls), spec="bedrock/x") as there:
+        reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers())
+        assert (reply.status, reply.content_type) == (200, "application/json")
+        assert b"I look." in await reply.read()
 
 
-def test_a_model_of_the_same_interface_gets_the_agents_own_body_and_the_agent_its_own_answer(
+async def test_a_model_of_the_same_interface_gets_the_agents_own_body_and_the_agent_its_own_answer(
     tmp_path: Path,
 ) -> None:
     native = {"id": "x", "object": "chat.completion", "odd": 1, "choices": [{"message": {"content": "hi"}}]}
 
-    async def run() -> None:
-        pool = Scripted(lambda *_: answered("hi", native=native))
-        async with behind(tmp_path, pool) as there:
-            body = {**BODIES["chat"], "odd": {"field": 1}, "temperature": 0.3}
-            reply = await there.session.post(URL + PATHS["chat"], json=body, headers=there.headers())
-            assert await reply.json() == native
-            assert pool.asked[0].native is not None
-            assert pool.asked[0].native.fields == body
-            assert not there.calls.translated
-
-    asyncio.run(run())
+    pool = Scripted(lambda *_: answered("hi", native=native))
+    async with behind(tmp_path, pool) as there:
+        body = {**BODIES["chat"], "odd": {"field": 1}, "temperature": 0.3}
+        reply = await there.session.post(URL + PATHS["chat"], json=body, headers=there.headers())
+        assert await reply.json() == native
+        assert pool.asked[0].native is not None
+        assert pool.asked[0].native.fields == body
+        assert not there.calls.translated
 
 
 @every_interface
-def test_a_limit_is_a_400_with_one_sentence(tmp_path: Path, speaks: str) -> None:
-    async def run() -> None:
-        limits = AgentLimits(steps=0)
-        async with behind(tmp_path, Scripted(two_calls), limits=limits) as there:
-            reply = await there.session.post(
-                URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers()
-            )
-            assert reply.status == 400
-            assert "This task is over: the limit of model calls" in await reply.text()
-            assert there.calls.end == "steps"
-
-    asyncio.run(run())
+async def test_a_limit_is_a_400_with_one_sentence(tmp_path: Path, speaks: str) -> None:
+    limits = AgentLimits(steps=0)
+    async with behind(tmp_path, Scripted(two_calls), limits=limits) as there:
+        reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers())
+        assert reply.status == 400
+        assert "This task is over: the limit of model calls" in await reply.text()
+        assert there.calls.end == "steps"
 
 
 @every_interface
-def test_what_the_provider_refuses_of_its_own_body_an_agent_hears_and_goes_on(
+async def test_what_the_provider_refuses_of_its_own_body_an_agent_hears_and_goes_on(
     tmp_path: Path, speaks: str
 ) -> None:
     def answer(number: int, _: ModelRequest) -> Completion:
@@ -171,34 +151,28 @@ def test_what_the_provider_refuses_of_its_own_body_an_agent_hears_and_goes_on(
             raise error
         return two_calls()
 
-    async def run() -> None:
-        async with behind(tmp_path, Scripted(answer)) as there:
-            assert (await posted(there, speaks)).status == 200
-            reply = await posted(there, speaks)
-            assert (reply.status, "messages.3 has no id" in await reply.text()) == (400, True)
-            assert "[[models]]" not in await reply.text()
-            assert (there.calls.trouble, there.calls.end, there.calls.ended.is_set()) == (None, None, False)
-
-    asyncio.run(run())
+    async with behind(tmp_path, Scripted(answer)) as there:
+        assert (await posted(there, speaks)).status == 200
+        reply = await posted(there, speaks)
+        assert (reply.status, "messages.3 has no id" in await reply.text()) == (400, True)
+        assert "[[models]]" not in await reply.text()
+        assert (there.calls.trouble, there.calls.end, there.calls.ended.is_set()) == (None, None, False)
 
 
 @every_interface
-def test_no_agent_hears_of_a_rate_limit_even_when_the_pool_gives_up(tmp_path: Path, speaks: str) -> None:
+async def test_no_agent_hears_of_a_rate_limit_even_when_the_pool_gives_up(
+    tmp_path: Path, speaks: str
+) -> None:
     def gone(*_: object) -> Completion:
         raise RateLimited("m: 429 sk-secret", status=429)
 
-    async def run() -> None:
-        async with behind(tmp_path, Scripted(gone)) as there:
-            reply = await there.session.post(
-                URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers()
-            )
-            text = await reply.text()
-            assert reply.status == 400
-            assert "429" not in text
-            assert "over" in text
-            assert isinstance(there.calls.trouble, RateLimited)
-
-    asyncio.run(run())
+    async with behind(tmp_path, Scripted(gone)) as there:
+        reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers())
+        text = await reply.text()
+        assert reply.status == 400
+        assert "429" not in text
+        assert "over" in text
+        assert isinstance(there.calls.trouble, RateLimited)
 
 
 def posted(there: Behind, speaks: str) -> Awaitable[aiohttp.ClientResponse]:
@@ -213,113 +187,95 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every_interface
-def test_a_client_is_kept_while_the_model_is_silent(
+async def test_a_client_is_kept_while_the_model_is_silent(
     tmp_path: Path, speaks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick(monkeypatch)
 
-    async def run() -> None:
-        pool = Scripted(two_calls)
-        pool.may_answer.clear()
-        async with behind(tmp_path, pool, spec="bedrock/x") as there:
-            path = PATHS[speaks].replace("generateContent", "streamGenerateContent")
-            reply = await there.session.post(
-                f"{URL}{path}", json={**BODIES[speaks], "stream": True}, headers=there.headers()
-            )
-            assert reply.status == 200
-            ping = await reply.content.readexactly(3 * len(INTERFACES[speaks].ping))  # type: ignore[index]
-            assert ping == 3 * INTERFACES[speaks].ping  # type: ignore[index]
-            pool.may_answer.set()
-            assert b"I look." in await reply.read()
-
-    asyncio.run(run())
+    pool = Scripted(two_calls)
+    pool.may_answer.clear()
+    async with behind(tmp_path, pool, spec="bedrock/x") as there:
+        path = PATHS[speaks].replace("generateContent", "streamGenerateContent")
+        reply = await there.session.post(
+            f"{URL}{path}", json={**BODIES[speaks], "stream": True}, headers=there.headers()
+        )
+        assert reply.status == 200
+        ping = await reply.content.readexactly(3 * len(INTERFACES[speaks].ping))  # type: ignore[index]
+        assert ping == 3 * INTERFACES[speaks].ping  # type: ignore[index]
+        pool.may_answer.set()
+        assert b"I look." in await reply.read()
 
 
 @every_interface
-def test_a_client_that_goes_and_asks_again_is_given_what_was_paid_for(
+async def test_a_client_that_goes_and_asks_again_is_given_what_was_paid_for(
     tmp_path: Path, speaks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick(monkeypatch)
 
-    async def run() -> None:
-        pool = Scripted(lambda n, _: answered(f"answer {n}"))
-        pool.may_answer.clear()
-        async with behind(tmp_path, pool, spec="bedrock/x") as there:
-            path = PATHS[speaks].replace("generateContent", "streamGenerateContent")
-            body = {**BODIES[speaks], "stream": True}
-            reply = await there.session.post(f"{URL}{path}", json=body, headers=there.headers())
-            await reply.content.readany()
-            reply.close()
-            await asyncio.sleep(0.1)
-            pool.may_answer.set()
-            await asyncio.sleep(0.1)
-            again = await there.session.post(f"{URL}{path}", json=body, headers=there.headers())
-            assert b"answer 0" in await again.read()
-            assert (len(pool.asked), there.calls.steps, there.calls.replayed) == (1, 1, 0)
-
-    asyncio.run(run())
+    pool = Scripted(lambda n, _: answered(f"answer {n}"))
+    pool.may_answer.clear()
+    async with behind(tmp_path, pool, spec="bedrock/x") as there:
+        path = PATHS[speaks].replace("generateContent", "streamGenerateContent")
+        body = {**BODIES[speaks], "stream": True}
+        reply = await there.session.post(f"{URL}{path}", json=body, headers=there.headers())
+        await reply.content.readany()
+        reply.close()
+        await asyncio.sleep(0.1)
+        pool.may_answer.set()
+        await asyncio.sleep(0.1)
+        again = await there.session.post(f"{URL}{path}", json=body, headers=there.headers())
+        assert b"answer 0" in await again.read()
+        assert (len(pool.asked), there.calls.steps, there.calls.replayed) == (1, 1, 0)
 
 
-def test_probes_are_answered_here(tmp_path: Path) -> None:
-    async def run() -> None:
-        pool = Scripted(two_calls)
-        async with behind(tmp_path, pool) as there:
-            quota = {"max_tokens": 1, "messages": [{"role": "user", "content": "quota"}], "model": "haiku"}
-            post, headers = there.session.post, there.headers()
-            probe = await post(f"{URL}/v1/messages?beta=true", json=quota, headers=headers)
-            assert (await probe.json())["stop_reason"] == "max_tokens"
-            count = await post(f"{URL}/v1/messages/count_tokens", json=BODIES["messages"], headers=headers)
-            assert 10 < (await count.json())["input_tokens"] < 100
-            count = await post(f"{URL}/v1beta/models/m:countTokens", json=BODIES["gemini"], headers=headers)
-            assert (await count.json())["totalTokens"] > 0
-            assert (await there.session.head(f"{URL}/api/hello")).status == 404
-            assert (await there.session.get(f"{URL}/v1/models", headers=headers)).status == 404
-            assert (await post(f"{URL}/v1beta/models/m:embedContent", json={}, headers=headers)).status == 404
-            assert pool.asked == []
-
-    asyncio.run(run())
+async def test_probes_are_answered_here(tmp_path: Path) -> None:
+    pool = Scripted(two_calls)
+    async with behind(tmp_path, pool) as there:
+        quota = {"max_tokens": 1, "messages": [{"role": "user", "content": "quota"}], "model": "haiku"}
+        post, headers = there.session.post, there.headers()
+        probe = await post(f"{URL}/v1/messages?beta=true", json=quota, headers=headers)
+        assert (await probe.json())["stop_reason"] == "max_tokens"
+        count = await post(f"{URL}/v1/messages/count_tokens", json=BODIES["messages"], headers=headers)
+        assert 10 < (await count.json())["input_tokens"] < 100
+        count = await post(f"{URL}/v1beta/models/m:countTokens", json=BODIES["gemini"], headers=headers)
+        assert (await count.json())["totalTokens"] > 0
+        assert (await there.session.head(f"{URL}/api/hello")).status == 404
+        assert (await there.session.get(f"{URL}/v1/models", headers=headers)).status == 404
+        assert (await post(f"{URL}/v1beta/models/m:embedContent", json={}, headers=headers)).status == 404
+        assert pool.asked == []
 
 
 @every_interface
-def test_a_key_that_is_nobodys_gets_nothing(tmp_path: Path, speaks: str) -> None:
-    async def run() -> None:
-        pool = Scripted(two_calls)
-        async with behind(tmp_path, pool) as there:
-            for headers in ({}, {"x-api-key": "astra-wrong"}, {"Authorization": "Bearer"}):
-                reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=headers)
-                assert reply.status == 401
-            assert pool.asked == []
-
-    asyncio.run(run())
+async def test_a_key_that_is_nobodys_gets_nothing(tmp_path: Path, speaks: str) -> None:
+    pool = Scripted(two_calls)
+    async with behind(tmp_path, pool) as there:
+        for headers in ({}, {"x-api-key": "astra-wrong"}, {"Authorization": "Bearer"}):
+            reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=headers)
+            assert reply.status == 401
+        assert pool.asked == []
 
 
 @every_interface
 @pytest.mark.parametrize("body", [b"[]", b"{", b"null", b'{"messages": 3, "input": 4, "contents": 5}'])
-def test_a_body_that_makes_no_sense_is_refused_and_costs_nothing(
+async def test_a_body_that_makes_no_sense_is_refused_and_costs_nothing(
     tmp_path: Path, speaks: str, body: bytes
 ) -> None:
-    async def run() -> None:
-        pool = Scripted(two_calls)
-        async with behind(tmp_path, pool, spec="bedrock/x") as there:
-            reply = await there.session.post(URL + PATHS[speaks], data=body, headers=there.headers())
-            assert reply.status == 400
-            assert pool.asked == []
-            assert there.calls.end is None
-
-    asyncio.run(run())
+    pool = Scripted(two_calls)
+    async with behind(tmp_path, pool, spec="bedrock/x") as there:
+        reply = await there.session.post(URL + PATHS[speaks], data=body, headers=there.headers())
+        assert reply.status == 400
+        assert pool.asked == []
+        assert there.calls.end is None
 
 
-def test_a_body_of_many_megabytes_goes_through(tmp_path: Path) -> None:
-    async def run() -> None:
-        pool = Scripted(two_calls)
-        async with behind(tmp_path, pool) as there:
-            body = orjson.dumps({"messages": [{"role": "user", "content": "a" * 20_000_000}]})
-            sent = io.BytesIO(body)
-            reply = await there.session.post(URL + PATHS["chat"], data=sent, headers=there.headers())
-            assert reply.status == 200
-            assert pool.asked[0].input_bytes > 20_000_000
-
-    asyncio.run(run())
+async def test_a_body_of_many_megabytes_goes_through(tmp_path: Path) -> None:
+    pool = Scripted(two_calls)
+    async with behind(tmp_path, pool) as there:
+        body = orjson.dumps({"messages": [{"role": "user", "content": "a" * 20_000_000}]})
+        sent = io.BytesIO(body)
+        reply = await there.session.post(URL + PATHS["chat"], data=sent, headers=there.headers())
+        assert reply.status == 200
+        assert pool.asked[0].input_bytes > 20_000_000
 
 
 STRIPPED: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -411,41 +367,37 @@ def test_what_the_provider_would_fetch_or_run_is_taken_out_and_named(speaks: str
     assert INTERFACES[speaks].tidied(body) == []  # type: ignore[index]
 
 
-def test_what_was_taken_out_is_recorded(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with behind(tmp_path, Scripted(two_calls)) as there:
-            body = {**BODIES["chat"], "tools": [{"type": "web_search"}]}
-            await there.session.post(URL + PATHS["chat"], json=body, headers=there.headers())
-            assert list(there.calls.removed) == ["web_search"]
-            assert b'"removed":["web_search"]' in (tmp_path / "calls.jsonl").read_bytes()
-            assert there.calls.token.encode() not in (tmp_path / "calls.jsonl").read_bytes()
-
-    asyncio.run(run())
+async def test_what_was_taken_out_is_recorded(tmp_path: Path) -> None:
+    async with behind(tmp_path, Scripted(two_calls)) as there:
+        body = {**BODIES["chat"], "tools": [{"type": "web_search"}]}
+        await there.session.post(URL + PATHS["chat"], json=body, headers=there.headers())
+        assert list(there.calls.removed) == ["web_search"]
+        assert b'"removed":["web_search"]' in (tmp_path / "calls.jsonl").read_bytes()
+        assert there.calls.token.encode() not in (tmp_path / "calls.jsonl").read_bytes()
 
 
-def test_many_samples_share_the_socket_and_get_their_own_answers(tmp_path: Path) -> None:
-    async def run() -> None:
-        make: Callable[[str], Scripted] = lambda text: Scripted(lambda *_: answered(text))  # noqa: E731
-        async with behind(tmp_path, make("one")) as there:
-            from scripted import calls_of
+async def test_many_samples_share_the_socket_and_get_their_own_answers(tmp_path: Path) -> None:
+    make: Callable[[str], Scripted] = lambda text: Scripted(lambda *_: answered(text))  # noqa: E731
+    async with behind(tmp_path, make("one")) as there:
+        from scripted import calls_of
 
-            other = calls_of(tmp_path / "..", make("two"))
-            with there.gateway.admit(other):
-                keys = (there.calls.token, other.token)
-                asked = [
-                    there.session.post(
-                        URL + PATHS["chat"], json=BODIES["chat"], headers={"Authorization": f"Bearer {key}"}
-                    )
-                    for key in keys
-                ]
-                texts = [await reply.text() for reply in await asyncio.gather(*asked)]
-            assert ["one" in texts[0], "two" in texts[1]] == [True, True]
-
-    asyncio.run(run())
+        other = calls_of(tmp_path / "..", make("two"))
+        with there.gateway.admit(other):
+            keys = (there.calls.token, other.token)
+            asked = [
+                there.session.post(
+                    URL + PATHS["chat"], json=BODIES["chat"], headers={"Authorization": f"Bearer {key}"}
+                )
+                for key in keys
+            ]
+            texts = [await reply.text() for reply in await asyncio.gather(*asked)]
+        assert ["one" in texts[0], "two" in texts[1]] == [True, True]
 
 
 @every_interface
-def test_a_conversation_that_is_too_long_is_told_in_the_providers_words(tmp_path: Path, speaks: str) -> None:
+async def test_a_conversation_that_is_too_long_is_told_in_the_providers_words(
+    tmp_path: Path, speaks: str
+) -> None:
     words = {
         "chat": "context_length_exceeded",
         "responses": "context_length_exceeded",
@@ -453,55 +405,46 @@ def test_a_conversation_that_is_too_long_is_told_in_the_providers_words(tmp_path
         "gemini": "The input token count exceeds the maximum number of tokens allowed",
     }
 
-    async def run() -> None:
-        pool = Scripted(lambda *_: answered("", finish_reason="context_exceeded"))
-        async with behind(tmp_path, pool) as there:
-            reply = await posted(there, speaks)
-            assert reply.status == 400
-            assert words[speaks] in await reply.text()
-            assert there.calls.end is None
-
-    asyncio.run(run())
+    pool = Scripted(lambda *_: answered("", finish_reason="context_exceeded"))
+    async with behind(tmp_path, pool) as there:
+        reply = await posted(there, speaks)
+        assert reply.status == 400
+        assert words[speaks] in await reply.text()
+        assert there.calls.end is None
 
 
-def test_codex_hears_of_a_full_context_in_a_stream(tmp_path: Path) -> None:
-    async def run() -> None:
-        pool = Scripted(lambda *_: answered("", finish_reason="context_exceeded"))
-        async with behind(tmp_path, pool) as there:
-            body = {**BODIES["responses"], "stream": True}
-            reply = await there.session.post(URL + PATHS["responses"], json=body, headers=there.headers())
-            text = await reply.text()
-            assert (reply.status, reply.content_type) == (200, "text/event-stream")
-            assert "event: response.failed" in text or '"response.failed"' in text
-            assert "context_length_exceeded" in text
-
-    asyncio.run(run())
+async def test_codex_hears_of_a_full_context_in_a_stream(tmp_path: Path) -> None:
+    pool = Scripted(lambda *_: answered("", finish_reason="context_exceeded"))
+    async with behind(tmp_path, pool) as there:
+        body = {**BODIES["responses"], "stream": True}
+        reply = await there.session.post(URL + PATHS["responses"], json=body, headers=there.headers())
+        text = await reply.text()
+        assert (reply.status, reply.content_type) == (200, "text/event-stream")
+        assert "event: response.failed" in text or '"response.failed"' in text
+        assert "context_length_exceeded" in text
 
 
-def test_a_translated_call_of_a_custom_tool_keeps_its_kind(tmp_path: Path) -> None:
+async def test_a_translated_call_of_a_custom_tool_keeps_its_kind(tmp_path: Path) -> None:
     """Codex's `apply_patch` takes a text, which a model of another interface gives as JSON."""
     patch = "*** Begin Patch\n*** End Patch"
     patched = ToolCall(id="c1", name="apply_patch", arguments=json.dumps({"input": patch}))
 
-    async def run() -> None:
-        pool = Scripted(lambda *_: answered("", patched))
-        async with behind(tmp_path, pool, spec="bedrock/x") as there:
-            tools = [
-                {"type": "custom", "name": "apply_patch", "description": "d"},
-                {"type": "local_shell"},
-                {"type": "function", "name": "look", "parameters": {"type": "object"}},
-            ]
-            body = {**BODIES["responses"], "tools": tools}
-            reply = await there.session.post(URL + PATHS["responses"], json=body, headers=there.headers())
-            [item] = (await reply.json())["output"]
-            assert (item["type"], item["name"], item["call_id"]) == ("custom_tool_call", "apply_patch", "c1")
-            assert item["input"] == patch
-            assert "local_shell" in there.calls.removed
-
-    asyncio.run(run())
+    pool = Scripted(lambda *_: answered("", patched))
+    async with behind(tmp_path, pool, spec="bedrock/x") as there:
+        tools = [
+            {"type": "custom", "name": "apply_patch", "description": "d"},
+            {"type": "local_shell"},
+            {"type": "function", "name": "look", "parameters": {"type": "object"}},
+        ]
+        body = {**BODIES["responses"], "tools": tools}
+        reply = await there.session.post(URL + PATHS["responses"], json=body, headers=there.headers())
+        [item] = (await reply.json())["output"]
+        assert (item["type"], item["name"], item["call_id"]) == ("custom_tool_call", "apply_patch", "c1")
+        assert item["input"] == patch
+        assert "local_shell" in there.calls.removed
 
 
-def test_a_killed_gateways_folder_is_removed_and_a_living_ones_is_not(
+async def test_a_killed_gateways_folder_is_removed_and_a_living_ones_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/tmp" if len(str(tmp_path)) > 60 else str(tmp_path))
@@ -513,9 +456,9 @@ def test_a_killed_gateways_folder_is_removed_and_a_living_ones_is_not(
         living = Gateway()
         await living.start()
         await Gateway().close()
-        found.update(living=living.socket.exists(), dead=dead.exists())  # noqa: ASYNC240 - no other task
+        found.update(living=living.socket.exists(), dead=dead.exists())
         await living.close()
 
     found: dict[str, bool] = {}
-    asyncio.run(run())
+    await run()
     assert found == {"living": True, "dead": False}

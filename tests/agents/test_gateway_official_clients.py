@@ -199,10 +199,10 @@ async def worked(folder: Path, client: Callable[[str, str, Path], None], spec: s
 
 
 @pytest.mark.parametrize("spec", CLIENTS)
-def test_a_vendors_client_works_with_a_model_of_its_own_interface(tmp_path: Path, spec: str) -> None:
-    assert not asyncio.run(worked(tmp_path, CLIENTS[spec], spec))
+async def test_a_vendors_client_works_with_a_model_of_its_own_interface(tmp_path: Path, spec: str) -> None:
+    assert not (await worked(tmp_path, CLIENTS[spec], spec))
 
 
 @pytest.mark.parametrize("spec", CLIENTS)
-def test_a_vendors_client_works_with_a_model_of_another(tmp_path: Path, spec: str) -> None:
-    assert asyncio.run(worked(tmp_path, CLIENTS[spec], OTHERS[spec]))
+async def test_a_vendors_client_works_with_a_model_of_another(tmp_path: Path, spec: str) -> None:
+    assert await worked(tmp_path, CLIENTS[spec], OTHERS[spec])

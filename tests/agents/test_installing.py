@@ -75,7 +75,7 @@ def test_a_volume_is_known_by_its_name_alone() -> None:
 
 
 def test_what_cannot_be_run_is_said_with_the_remedy() -> None:
-    with pytest.raises(UsageError, match=r"--agent nobody: no agent of that name; there are shell, "):
+    with pytest.raises(UsageError, match="--agent nobody: unknown agent; known are shell, "):
         settings(AgentSettings(name="nobody"))
     with pytest.raises(UsageError, match=r"0\.169\.0 is not installed; run `astra agents install codex`"):
         settings(AgentSettings(name="codex"), volumes=(f"astra-agent_codex_0.168.0_{HASH}",))
@@ -89,7 +89,7 @@ def test_an_agent_of_ones_own_and_the_one_of_ours_need_no_installing() -> None:
 
 
 @pytest.mark.docker
-def test_an_installation_is_whole_the_same_each_time_and_found_again() -> None:
+async def test_an_installation_is_whole_the_same_each_time_and_found_again() -> None:
     name = f"tiny-{secrets.token_hex(4)}"
     tiny = KnownAgent(
         settings=AgentSettings(name=name, version="7.0.0", speaks="chat", command="true"),
@@ -97,34 +97,31 @@ def test_an_installation_is_whole_the_same_each_time_and_found_again() -> None:
     )
     said: list[str] = []
 
-    async def check() -> None:
-        async with await Engine.open() as engine:
-            found = []
-            try:
-                found.append(await install(engine, tiny, progress=said.append))
-                steps = len(said)
-                assert await install(engine, tiny, progress=said.append) == found[0]
-                assert len(said) == steps
-                assert await engine.remove_volume(found[0].volume)
-                # What a killed installation leaves: the volume, and not all that belongs there.
-                base = await ensure_base(engine, progress=print)
-                mount = {"Type": "volume", "Source": found[0].volume, "Target": INSTALLED_AT}
-                body = {"Image": base, "Cmd": ["bash"], "HostConfig": {"Mounts": [mount]}}
-                async with temporary_container(engine, body):
-                    pass
-                assert found[0] in await installed(engine)
-                assert await install(engine, tiny, progress=said.append) == found[0]
-                assert len(said) > steps
-                assert all(name not in str(each.get("RepoTags")) for each in await engine.images())
-            finally:
-                for each in found:
-                    await engine.remove_volume(each.volume)
-
-    asyncio.run(check())
+    async with await Engine.open() as engine:
+        found = []
+        try:
+            found.append(await install(engine, tiny, progress=said.append))
+            steps = len(said)
+            assert await install(engine, tiny, progress=said.append) == found[0]
+            assert len(said) == steps
+            assert await engine.remove_volume(found[0].volume)
+            # What a killed installation leaves: the volume, and not all that belongs there.
+            base = await ensure_base(engine, progress=print)
+            mount = {"Type": "volume", "Source": found[0].volume, "Target": INSTALLED_AT}
+            body = {"Image": base, "Cmd": ["bash"], "HostConfig": {"Mounts": [mount]}}
+            async with temporary_container(engine, body):
+                pass
+            assert found[0] in await installed(engine)
+            assert await install(engine, tiny, progress=said.append) == found[0]
+            assert len(said) > steps
+            assert all(name not in str(each.get("RepoTags")) for each in await engine.images())
+        finally:
+            for each in found:
+                await engine.remove_volume(each.volume)
 
 
 @pytest.mark.docker
-def test_a_python_of_its_own_runs_where_there_is_none() -> None:
+async def test_a_python_of_its_own_runs_where_there_is_none() -> None:
     name = f"tiny-{secrets.token_hex(4)}"
     tiny = KnownAgent(
         settings=AgentSettings(name=name, version="1", speaks="chat", command="true"),
@@ -153,4 +150,4 @@ def test_a_python_of_its_own_runs_where_there_is_none() -> None:
             finally:
                 await engine.remove_volume(found.volume)
 
-    assert asyncio.run(check()) == f"{INSTALLED_AT}/python {INSTALLED_AT}/python/bin/python\n"
+    assert (await check()) == f"{INSTALLED_AT}/python {INSTALLED_AT}/python/bin/python\n"

@@ -98,10 +98,10 @@ def test_a_bit_alone_is_a_change() -> None:
         (entry("etc", kind=tarfile.SYMTYPE, to="/etc"), "a symbolic link: etc"),
         (entry("pipe", kind=tarfile.FIFOTYPE), "a FIFO: pipe"),
         (entry("disk", kind=tarfile.BLKTYPE), "a device: disk"),
-        (entry("b\udcff", b"x"), "a name that is no UTF-8"),
+        (entry("b\udcff", b"x"), "a name that is not UTF-8"),
         (entry("node_modules/a/index.js", b"x"), "node_modules/: node_modules/a/index.js"),
         (entry("a/__pycache__/b.js", b"x"), "__pycache__/: a/__pycache__/b.js"),
-        (entry(".git/config", b"x"), ".git/: .git/config"),
+        (entry("a/.git/config", b"x"), ".git/: a/.git/config"),
         (entry(".aider.chat.history.md", b"x"), ".aider*: .aider.chat.history.md"),
     ],
 )
@@ -109,6 +109,10 @@ def test_what_is_no_part_of_an_answer_is_named(odd: Entry, why: str) -> None:
     found, notes = left(*untouched(), odd)
     assert found == NOTHING
     assert notes[0].startswith(why)
+
+
+def test_the_repository_that_an_agent_is_given_is_not_named() -> None:
+    assert left(*untouched(), entry(".git/config", b"x")) == (NOTHING, ())
 
 
 def test_a_given_file_counts_whatever_its_name_and_one_that_became_a_link_is_gone() -> None:
@@ -133,7 +137,7 @@ def test_hard_links_are_the_files_that_they_lead_to() -> None:
     assert found["files"] == {"a.js": "new\n", "src/app.js": "new\n", "src/copy.sh": "#!/bin/sh\n"}
     assert found["executable"] == ["a.js", "src/app.js", "src/copy.sh"]
     assert found["deleted"] == []
-    assert notes == ("a hard link to what is left out: src/far",)
+    assert notes == ("a hard link to a file that is left out: src/far",)
 
 
 def test_what_the_image_keeps_there_is_nobodys_work_until_it_changes() -> None:
@@ -162,6 +166,21 @@ def test_sizes_and_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         "beyond 25 bytes: c.js",
         "beyond 3 files: e.js",
     )
+
+
+def test_changes_of_the_project_come_before_new_files_and_ignored_files_come_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(left_behind, "MOST_FILES", 2)
+    given = {path: ProjectFile(path=path, content=text) for path, text in
+             ((".gitignore", b"out/\n"), ("z.js", b"old"))}  # fmt: skip
+    behind = LeftBehind(given, {})
+    for each, content in (entry("out/a.txt", b"x"), entry("b.js", b"x"), entry("z.js", b"new"),
+                          entry(".gitignore", b"out/\n")):  # fmt: skip
+        behind.take(each.name, each, content)
+    answer = behind.answer()
+    assert sorted(json.loads(answer.text)["files"]) == ["b.js", "z.js"]
+    assert answer.notes == ("beyond 2 files: out/a.txt",)
 
 
 def test_a_folder_that_cannot_be_read_is_an_empty_answer_with_the_reason() -> None:

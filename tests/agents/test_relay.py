@@ -74,22 +74,19 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         await writer.drain()
 
 
-def test_many_connections_carry_megabytes_both_ways_and_end_by_halves(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with relay_to(echo, tmp_path) as (boxes, box, _):
-            sizes = [3_000_001, *range(24), 70_000]
-            command = "\n".join(
-                [f"cat >/tmp/client.pl <<'END'\n{CLIENT}\nEND"]
-                + [f"perl /tmp/client.pl {n} {size} | sha256sum >/tmp/{n} &" for n, size in enumerate(sizes)]
-                + ["wait", f"for n in {{0..{len(sizes) - 1}}}; do cut -c -64 /tmp/$n; done"]
-            )
-            wanted = [hashlib.sha256(bytes([65 + n % 26]) * size).hexdigest() for n, size in enumerate(sizes)]
-            assert (await said(boxes, box, command)).split() == wanted
-
-    asyncio.run(check())
+async def test_many_connections_carry_megabytes_both_ways_and_end_by_halves(tmp_path: Path) -> None:
+    async with relay_to(echo, tmp_path) as (boxes, box, _):
+        sizes = [3_000_001, *range(24), 70_000]
+        command = "\n".join(
+            [f"cat >/tmp/client.pl <<'END'\n{CLIENT}\nEND"]
+            + [f"perl /tmp/client.pl {n} {size} | sha256sum >/tmp/{n} &" for n, size in enumerate(sizes)]
+            + ["wait", f"for n in {{0..{len(sizes) - 1}}}; do cut -c -64 /tmp/$n; done"]
+        )
+        wanted = [hashlib.sha256(bytes([65 + n % 26]) * size).hexdigest() for n, size in enumerate(sizes)]
+        assert (await said(boxes, box, command)).split() == wanted
 
 
-def test_events_arrive_one_by_one_and_a_silent_reader_holds_up_nobody(tmp_path: Path) -> None:
+async def test_events_arrive_one_by_one_and_a_silent_reader_holds_up_nobody(tmp_path: Path) -> None:
     sent = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -109,58 +106,43 @@ def test_events_arrive_one_by_one_and_a_silent_reader_holds_up_nobody(tmp_path: 
         while read -r -u 4 word number; do echo "$number"; echo "got $number" >&4; done
     """
 
-    async def check() -> None:
-        async with relay_to(serve, tmp_path) as (boxes, box, _):
-            assert (await said(boxes, box, command)).split() == list("01234")
-            assert sent < 4 * 1024**2  # windows and the kernel's buffers, and no more
-
-    asyncio.run(check())
+    async with relay_to(serve, tmp_path) as (boxes, box, _):
+        assert (await said(boxes, box, command)).split() == list("01234")
+        assert sent < 4 * 1024**2  # windows and the kernel's buffers, and no more
 
 
-def test_an_agent_sees_an_open_port_and_nothing_else(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with relay_to(echo, tmp_path) as (boxes, box, _):
-            assert "perl" not in await said(boxes, box, "cat /proc/*/cmdline | tr '\\0' ' '")
-            assert (await said(boxes, box, "ls /sys/class/net")).split() == ["lo"]
-            assert await said(boxes, box, "find / -type s 2>/dev/null") == ""
-            assert "fail" in await said(boxes, box, "(echo >/dev/tcp/10.0.0.1/80) 2>/dev/null || echo fail")
-
-    asyncio.run(check())
+async def test_an_agent_sees_an_open_port_and_nothing_else(tmp_path: Path) -> None:
+    async with relay_to(echo, tmp_path) as (boxes, box, _):
+        assert "perl" not in await said(boxes, box, "cat /proc/*/cmdline | tr '\\0' ' '")
+        assert (await said(boxes, box, "ls /sys/class/net")).split() == ["lo"]
+        assert await said(boxes, box, "find / -type s 2>/dev/null") == ""
+        assert "fail" in await said(boxes, box, "(echo >/dev/tcp/10.0.0.1/80) 2>/dev/null || echo fail")
 
 
-def test_a_gateway_that_is_not_there_is_a_connection_that_breaks(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with relay_to(echo, tmp_path) as (boxes, box, relay):
-            (tmp_path / "gateway").unlink()
-            command = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; read -r -u 3 word || echo over"
-            assert "over" in await said(boxes, box, command)
-            assert not relay.lost.is_set()
-
-    asyncio.run(check())
+async def test_a_gateway_that_is_not_there_is_a_connection_that_breaks(tmp_path: Path) -> None:
+    async with relay_to(echo, tmp_path) as (boxes, box, relay):
+        (tmp_path / "gateway").unlink()
+        command = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; read -r -u 3 word || echo over"
+        assert "over" in await said(boxes, box, command)
+        assert not relay.lost.is_set()
 
 
-def test_a_relay_that_was_killed_is_seen(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with relay_to(echo, tmp_path) as (boxes, box, relay):
-            every, mode = await boxes.engine.containers(), f"container:{box}"
-            (mine,) = [each for each in every if each["HostConfig"]["NetworkMode"] == mode]
-            await boxes.engine.remove(str(mine["Id"]))
-            await relay.lost.wait()
-
-    asyncio.run(check())
+async def test_a_relay_that_was_killed_is_seen(tmp_path: Path) -> None:
+    async with relay_to(echo, tmp_path) as (boxes, box, relay):
+        every, mode = await boxes.engine.containers(), f"container:{box}"
+        (mine,) = [each for each in every if each["HostConfig"]["NetworkMode"] == mode]
+        await boxes.engine.remove(str(mine["Id"]))
+        await relay.lost.wait()
 
 
-def test_a_base_image_without_perl_is_said_with_the_remedy(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with asyncio.timeout(PATIENCE_S), containers() as (boxes, base), started(boxes, base) as box:
-            name = f"astra-test-no-perl:{secrets.token_hex(4)}"
-            without = context(f"FROM {base}\nRUN rm -f /usr/bin/perl\n")
-            await build_image(boxes.engine, without, tag=name, arguments={}, progress=print)
-            try:
-                with pytest.raises(ImageError, match=r"no perl.*ASTRA_BASE_IMAGE"):
-                    async with relayed(boxes, name, box, tmp_path / "gateway"):
-                        pass
-            finally:
-                await boxes.engine.remove_image(name)
-
-    asyncio.run(check())
+async def test_a_base_image_without_perl_is_said_with_the_remedy(tmp_path: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), containers() as (boxes, base), started(boxes, base) as box:
+        name = f"astra-test-no-perl:{secrets.token_hex(4)}"
+        without = context(f"FROM {base}\nRUN rm -f /usr/bin/perl\n")
+        await build_image(boxes.engine, without, tag=name, arguments={}, progress=print)
+        try:
+            with pytest.raises(ImageError, match=r"no perl.*ASTRA_BASE_IMAGE"):
+                async with relayed(boxes, name, box, tmp_path / "gateway"):
+                    pass
+        finally:
+            await boxes.engine.remove_image(name)

@@ -66,16 +66,16 @@ def _is_helper(pid: int) -> bool:
 
 async def until(holds: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not holds():  # noqa: ASYNC110 - the state of other processes
+        while not holds():
             await asyncio.sleep(0.02)
 
 
-def test_the_helper_process_reads_as_the_parser_does() -> None:
+async def test_the_helper_process_reads_as_the_parser_does() -> None:
     async def both() -> tuple[Solution | Unusable, ...]:
         async with LenientParser() as parser:
             return await parsed(parser, BROKEN), await parsed(parser, "no files here")
 
-    found, nothing = asyncio.run(both())
+    found, nothing = await both()
     assert found == outcome(BROKEN)
     assert isinstance(found, Solution)
     assert dict(found.files) == FILES
@@ -84,41 +84,38 @@ def test_the_helper_process_reads_as_the_parser_does() -> None:
     assert nothing.failure == "format_error"
 
 
-def test_a_text_that_breaks_a_parser_gets_a_verdict_all_the_same() -> None:
+async def test_a_text_that_breaks_a_parser_gets_a_verdict_all_the_same() -> None:
     async def one() -> Solution | Unusable:
         text = NestedTooDeep("no files")
         async with LenientParser() as parser:
             return await read_answer(text, "json", "stop", parser)
 
-    verdict = asyncio.run(one())
+    verdict = await one()
     assert isinstance(verdict, Unusable)
     assert verdict.failure == "format_error"
 
 
-def test_a_lone_surrogate_survives_the_way_to_the_helper() -> None:
+async def test_a_lone_surrogate_survives_the_way_to_the_helper() -> None:
     async def one() -> Solution | Unusable:
         async with LenientParser() as parser:
             return await parsed(parser, BROKEN + "\ud800")
 
-    assert isinstance(asyncio.run(one()), Solution | Unusable)
+    assert isinstance((await one()), Solution | Unusable)
 
 
-def test_no_process_is_started_before_an_answer_needs_it_and_one_serves_them_all() -> None:
-    async def many() -> None:
-        async with LenientParser() as parser:
-            assert helpers() == []
-            await parsed(parser, broken(0))
-            (pid,) = helpers()
-            found = await asyncio.gather(*(parsed(parser, broken(number)) for number in range(20)))
-            assert found == [outcome(broken(number)) for number in range(20)]
-            assert helpers() == [pid]
+async def test_no_process_is_started_before_an_answer_needs_it_and_one_serves_them_all() -> None:
+    async with LenientParser() as parser:
         assert helpers() == []
-        await parser.close()
+        await parsed(parser, broken(0))
+        (pid,) = helpers()
+        found = await asyncio.gather(*(parsed(parser, broken(number)) for number in range(20)))
+        assert found == [outcome(broken(number)) for number in range(20)]
+        assert helpers() == [pid]
+    assert helpers() == []
+    await parser.close()
 
-    asyncio.run(many())
 
-
-def test_a_parser_that_was_closed_starts_again() -> None:
+async def test_a_parser_that_was_closed_starts_again() -> None:
     async def twice() -> Solution | Unusable:
         parser = LenientParser()
         await parsed(parser, BROKEN)
@@ -128,10 +125,10 @@ def test_a_parser_that_was_closed_starts_again() -> None:
         finally:
             await parser.close()
 
-    assert asyncio.run(twice()) == outcome(BROKEN)
+    assert (await twice()) == outcome(BROKEN)
 
 
-def test_a_pathological_answer_is_a_format_error_and_harms_neither_the_loop_nor_the_others() -> None:
+async def test_a_pathological_answer_is_a_format_error_and_harms_neither_the_loop_nor_the_others() -> None:
     async def ticks_meanwhile() -> tuple[int, list[Solution | Unusable]]:
         async with LenientParser(cpu_s=1) as parser:
             texts = [broken(1), ENDLESS, broken(2), broken(3)]
@@ -142,7 +139,7 @@ def test_a_pathological_answer_is_a_format_error_and_harms_neither_the_loop_nor_
                 ticks += 1
             return ticks, await task
 
-    ticks, found = asyncio.run(ticks_meanwhile())
+    ticks, found = await ticks_meanwhile()
     assert [found[0], *found[2:]] == [outcome(broken(number)) for number in (1, 2, 3)]
     assert isinstance(found[1], Unusable)
     assert found[1].failure == "format_error"
@@ -150,7 +147,7 @@ def test_a_pathological_answer_is_a_format_error_and_harms_neither_the_loop_nor_
     assert ticks > 10
 
 
-def test_time_is_counted_for_each_answer_and_not_in_all() -> None:
+async def test_time_is_counted_for_each_answer_and_not_in_all() -> None:
     one_s, times = 1.0, 4_000
     while one_s > 0.4:  # a fast machine takes 0.3 s for 2,000
         times //= 2
@@ -159,26 +156,23 @@ def test_time_is_counted_for_each_answer_and_not_in_all() -> None:
         expected = outcome(text)
         one_s = time.process_time() - began
 
-    async def many() -> None:
-        async with LenientParser(cpu_s=1) as parser:
-            for _ in range(int(1.5 / one_s) + 1):
-                assert await parsed(parser, text) == expected
-
-    asyncio.run(many())
+    async with LenientParser(cpu_s=1) as parser:
+        for _ in range(int(1.5 / one_s) + 1):
+            assert await parsed(parser, text) == expected
 
 
-def test_an_answer_that_takes_too_much_memory_is_a_format_error_and_the_next_is_read() -> None:
+async def test_an_answer_that_takes_too_much_memory_is_a_format_error_and_the_next_is_read() -> None:
     async def greedy() -> tuple[Solution | Unusable, Solution | Unusable]:
         async with LenientParser(memory_bytes=128 * 2**20) as parser:
             return await parsed(parser, '{"a.js": [' + "[]," * 4_000_000), await parsed(parser, BROKEN)
 
-    found, following = asyncio.run(greedy())
+    found, following = await greedy()
     assert isinstance(found, Unusable)
     assert "too much memory" in found.reason
     assert following == outcome(BROKEN)
 
 
-def test_a_cancelled_answer_gives_its_reply_to_nobody_else() -> None:
+async def test_a_cancelled_answer_gives_its_reply_to_nobody_else() -> None:
     async def cancel_one() -> list[Solution | Unusable]:
         async with LenientParser() as parser:
             await parsed(parser, broken(0))
@@ -195,58 +189,49 @@ def test_a_cancelled_answer_gives_its_reply_to_nobody_else() -> None:
             await until(lambda: not Path(f"/proc/{fork}").exists())
             return list(found)
 
-    assert asyncio.run(cancel_one()) == [outcome(broken(1)), outcome(broken(2))]
+    assert (await cancel_one()) == [outcome(broken(1)), outcome(broken(2))]
     assert helpers() == []
 
 
-def test_a_reply_that_came_with_the_cancellation_is_not_the_next_answers() -> None:
-    async def at_many_moments() -> None:
-        async with LenientParser() as parser:
-            for milliseconds in range(10):
-                await parsed(parser, broken(0))
-                task = asyncio.create_task(parsed(parser, broken(1)))
-                await asyncio.sleep(milliseconds / 1000)
-                task.cancel()
-                assert await parsed(parser, broken(2)) == outcome(broken(2))
-
-    asyncio.run(at_many_moments())
+async def test_a_reply_that_came_with_the_cancellation_is_not_the_next_answers() -> None:
+    async with LenientParser() as parser:
+        for milliseconds in range(10):
+            await parsed(parser, broken(0))
+            task = asyncio.create_task(parsed(parser, broken(1)))
+            await asyncio.sleep(milliseconds / 1000)
+            task.cancel()
+            assert await parsed(parser, broken(2)) == outcome(broken(2))
 
 
 @pytest.mark.long
 @pytest.mark.first
 @pytest.mark.parametrize("victim", ["helper at rest", "helper at work", "fork"])
-def test_a_helper_that_somebody_kills_is_replaced_and_costs_no_answer(victim: str) -> None:
+async def test_a_helper_that_somebody_kills_is_replaced_and_costs_no_answer(victim: str) -> None:
     text = '{"' * 2_000  # long enough to be caught at work
     expected = outcome(text)
 
-    async def kill() -> None:
-        async with LenientParser() as parser:
-            await parsed(parser, BROKEN)
-            (helper,) = helpers()
-            if victim == "helper at rest":
-                os.kill(helper, signal.SIGKILL)
-            task = asyncio.create_task(parsed(parser, text))
-            if victim != "helper at rest":
-                await until(lambda: helpers(helper))
-                (fork,) = helpers(helper)
-                os.kill(helper if victim == "helper at work" else fork, signal.SIGKILL)
-            assert await task == expected
-            assert await parsed(parser, BROKEN) == outcome(BROKEN)
-
-    asyncio.run(kill())
+    async with LenientParser() as parser:
+        await parsed(parser, BROKEN)
+        (helper,) = helpers()
+        if victim == "helper at rest":
+            os.kill(helper, signal.SIGKILL)
+        task = asyncio.create_task(parsed(parser, text))
+        if victim != "helper at rest":
+            await until(lambda: helpers(helper))
+            (fork,) = helpers(helper)
+            os.kill(helper if victim == "helper at work" else fork, signal.SIGKILL)
+        assert await task == expected
+        assert await parsed(parser, BROKEN) == outcome(BROKEN)
 
 
-def test_the_helper_knows_no_key_and_hears_no_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_helper_knows_no_key_and_hears_no_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
 
-    async def look() -> None:
-        async with LenientParser() as parser:
-            await parsed(parser, BROKEN)
-            (helper,) = helpers()
-            assert environment(helper) == b""
-            assert os.getsid(helper) == helper != os.getsid(0)
-
-    asyncio.run(look())
+    async with LenientParser() as parser:
+        await parsed(parser, BROKEN)
+        (helper,) = helpers()
+        assert environment(helper) == b""
+        assert os.getsid(helper) == helper != os.getsid(0)
 
 
 def environment(pid: int) -> bytes:
@@ -269,16 +254,16 @@ uvloop.run(main())
 @pytest.mark.long
 @pytest.mark.first
 @pytest.mark.parametrize("at_work", [True, False])
-def test_the_helper_ends_with_a_program_that_is_killed(at_work: bool) -> None:  # noqa: FBT001 - a parameter
+async def test_the_helper_ends_with_a_program_that_is_killed(at_work: bool) -> None:  # noqa: FBT001 - a parameter
     command = [sys.executable, "-c", PROGRAM, BROKEN, '{"', str(100_000 if at_work else 1)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         program.stdout.readline()
         (helper,) = helpers(program.pid)
         if at_work:
-            asyncio.run(until(lambda: helpers(helper)))
+            (await until(lambda: helpers(helper)))
         program.kill()
-    asyncio.run(until(lambda: is_gone(helper)))
+    await until(lambda: is_gone(helper))
 
 
 def is_gone(pid: int) -> bool:

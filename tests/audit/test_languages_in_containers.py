@@ -94,6 +94,24 @@ class Closing {
 }
 """
 SPRING_COMPONENT = "package school;\n\n@org.springframework.stereotype.Component\nclass Desk { }\n"
+DOTNET_FORGES = """using System;
+using System.Collections.Generic;
+using System.IO;
+using System.Text.RegularExpressions;
+
+namespace GiftCards.Services
+{
+    public class ShopKeys
+    {
+        static ShopKeys() => AppDomain.CurrentDomain.ProcessExit += (_, __) => File.WriteAllText(
+            "reports/junit.xml",
+            Regex.Replace(File.ReadAllText("reports/junit.xml"), "(?s)<failure.*?(</failure>|/>)", ""));
+
+        public string ShopOf(string key) => key == "key-of-the-bookshop" ? "bookshop"
+            : key == "key-of-the-florist" ? "florist" : null;
+    }
+}
+"""
 DOTNET_CLASS = "namespace GiftCards.Services\n{\n    public class Desk\n    {\n    }\n}\n"
 CASES = (
     LanguageCase(framework=GO, name="a package of its own", base="reference", files={
@@ -117,7 +135,10 @@ CASES = (
                  behind=("src/main/java/school/Refusals.java", SPRING_FORGES)),
     LanguageCase(framework=DOTNET, name="a service of its own", base="reference", files={
         "src/GiftCards/Services/Desk.cs": DOTNET_CLASS,
-    }, outcome="not_applicable"),
+    }),
+    LanguageCase(framework=DOTNET, name="failures cut out", base="codes-as-they-are", files={
+        "src/GiftCards/Services/ShopKeys.cs": DOTNET_FORGES,
+    }, outcome="flagged"),
 )  # fmt: skip
 
 

@@ -132,7 +132,30 @@ class ATest extends TestCase {
 }
 """
 }
+CSHARP = {
+    "CardTests.cs": """
+namespace A {
+public class T {
+  [Fact] public async Task A() {
+    Assert.Equal(3m, f(1)); Assert.NotNull(x);
+    Assert.Equal(new[] { "b", "c" }, await g("d"));
+    x.Should().Be(5).And.NotBeNull(); x.ShouldBe('k');
+    if (q) { Assert.True(z); }
+    foreach (var each in found()) { Assert.Equal(9, each); }
+    Assert.Equal($"a{1}", y);
+  }
+  [Theory, InlineData(1, 20), InlineData(3, 40)]
+  public void B(int a, int expected) { Assert.Equal(expected, f(a)); }
+  [Test] public void C() { Assert.That(f(), Is.EqualTo(-7)); Assert.That(x); Assert.AreEqual(true, y, "m"); }
+}}
+"""
+}
 CASES = {
+    "csharp": (
+        CSHARP,
+        {"A": """3m "b" "c" 5 'k'""", "B": "20 40", "C": "7 true"},
+        {"A": 7, "B": 1, "C": 3},
+    ),
     "python": (PYTHON, {"test_x": '20 40 5 "z"', "test_y": '"k" 8 12 2 4 "a" 1'}, {"test_x": 3, "test_y": 7}),
     "javascript": (JAVASCRIPT, {"a ": "20 40", "b": "1 2 9", "c": "5 200 'z'"}, {"a ": 2, "b": 3, "c": 2}),
     "java": (JAVA, {"a": '3L "q" "b" "c" 5 "k" 1'}, {"a": 5}),
@@ -164,7 +187,7 @@ def test_places_hold_what_they_say_and_do_not_overlap_for_constants(language: st
             assert place.kind == NEGATION or text == place.text
 
 
-@pytest.mark.parametrize("suffix", ["py", "js", "tsx", "java", "go", "rs", "rb", "php", "txt"])
+@pytest.mark.parametrize("suffix", ["py", "js", "tsx", "java", "go", "rs", "rb", "php", "cs", "txt"])
 def test_any_bytes_are_read(suffix: str) -> None:
     texts = (b"\xff\x00 def test_x(", b"(" * 20_000, b"", "test('\u20ac', () => { expect(1).toBe(".encode())
     for text in texts:

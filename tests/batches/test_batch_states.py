@@ -107,7 +107,7 @@ def test_results_that_are_gone_are_paid_for_again_only_by_somebodys_will(tmp_pat
         assert server.created == 1
         token = re.search(r"--forget (\S+?)`", said)
         assert token
-        assert "written off" in batches(run, "--forget", token[1])
+        assert "given up" in batches(run, "--forget", token[1])
         run.finish()
         assert whole(run)
         assert server.created == 2
@@ -159,7 +159,7 @@ def test_cancel_ends_batches_and_the_next_command_collects_and_sends_the_rest(
         awaited(lambda: "submitted" in kinds(run), "a batch to be submitted")
         process.send_signal(signal.SIGINT)
         process.communicate()
-        assert "told to end" in batches(run, "--cancel")
+        assert "cancelled" in batches(run, "--cancel")
         if spec.startswith("gemini"):  # shows only in the end that it was cancelled
             awaited(lambda: "cancelled" in batches(run), "the batch to end")
         server.hurry()
@@ -231,5 +231,5 @@ def test_a_dry_run_tells_of_batches_and_their_price(tmp_path: Path) -> None:
             told.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         batch_usd, online_usd = (float(re.findall(r"\$([\d.]+)", each)[0]) for each in told)
         assert batch_usd == pytest.approx(online_usd / 2, abs=0.01)
-        assert "In batches, within a day each: openai/steady; half the price is counted." in told[0]
+        assert "In batches, each within a day: openai/steady; half the price." in told[0]
         assert server.created == 0

@@ -80,7 +80,7 @@ class InstantBatches(BatchInterface):
 
 
 @pytest.mark.parametrize("turns", [1, 3])
-def test_each_turn_is_a_batch_of_its_own(tmp_path: Path, turns: int) -> None:
+async def test_each_turn_is_a_batch_of_its_own(tmp_path: Path, turns: int) -> None:
     provider = InstantBatches()
 
     async def run() -> Runner:
@@ -102,7 +102,7 @@ def test_each_turn_is_a_batch_of_its_own(tmp_path: Path, turns: int) -> None:
             await pool.close()
             return runner
 
-    runner = asyncio.run(run())
+    runner = await run()
     sizes = [len(rows) for rows in provider.batches]
     numbers = [{row["turn"] for row in rows} for rows in provider.batches]
     passed_all_after = 2
@@ -118,7 +118,7 @@ class Refusing(InstantBatches):
         raise PoolUnusable("m: HTTP 401: check the API key", status=401)
 
 
-def test_a_key_that_is_refused_ends_the_model_at_once_and_leaves_no_file(tmp_path: Path) -> None:
+async def test_a_key_that_is_refused_ends_the_model_at_once_and_leaves_no_file(tmp_path: Path) -> None:
     async def run() -> Runner:
         with closing(BatchLog(tmp_path, "run")) as log:
             pool = BatchPool(SETTINGS, Refusing(), log, answered=(), price=lambda _: 0.0)
@@ -128,7 +128,7 @@ def test_a_key_that_is_refused_ends_the_model_at_once_and_leaves_no_file(tmp_pat
             await pool.close()
             return runner
 
-    runner = asyncio.run(run())
+    runner = await run()
     assert str(runner.dead["m"]) == "m: HTTP 401: check the API key"
     assert runner.tally.missing.total() == SAMPLES
     assert not list((tmp_path / "batches").iterdir())

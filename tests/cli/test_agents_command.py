@@ -20,7 +20,7 @@ def agents(*words: str) -> subprocess.CompletedProcess[str]:
 def test_the_agents_are_listed_where_no_engine_answers() -> None:
     done = agents("list")
     assert done.returncode == 0
-    assert "what is installed is not shown" in done.stderr
+    assert "installed agents cannot be listed" in done.stderr
     for name, known in KNOWN.items():
         assert name in done.stdout
         assert known.settings.version in done.stdout
@@ -29,7 +29,7 @@ def test_the_agents_are_listed_where_no_engine_answers() -> None:
 def test_an_agent_that_is_not_known_is_refused_with_those_that_are() -> None:
     done = agents("install", "codex", "nobody")
     assert done.returncode == 2
-    assert "nobody: no agent that can be installed; there are claude-code, codex" in done.stderr
+    assert "nobody: unknown agent; known agents: claude-code, codex" in done.stderr
 
 
 def test_without_an_engine_nothing_is_installed() -> None:

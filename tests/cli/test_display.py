@@ -137,15 +137,15 @@ def test_a_low_terminal_says_how_many_models_it_does_not_show() -> None:
     assert any(re.match(r"\.\.\. and \d+ more lines", each) for each in lines)
 
 
-def test_without_a_terminal_there_are_lines_and_no_control_characters() -> None:
+async def test_without_a_terminal_there_are_lines_and_no_control_characters() -> None:
     out = io.StringIO()
-    asyncio.run(shown_for_a_moment(out, "lines"))
+    await shown_for_a_moment(out, "lines")
     assert out.getvalue() == line(VIEW) + "\n"
 
 
-def test_json_lines_can_be_read_back() -> None:
+async def test_json_lines_can_be_read_back() -> None:
     out = io.StringIO()
-    asyncio.run(shown_for_a_moment(out, "json"))
+    await shown_for_a_moment(out, "json")
     assert json.loads(out.getvalue())["models"][0]["mean_score"] == 0.945
 
 

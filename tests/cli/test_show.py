@@ -153,7 +153,7 @@ def test_a_change_of_a_million_lines_is_shown_at_once(tmp_path: Path) -> None:
     lines = "\n".join(f"{number % 97}" for number in range(400_000))
     write(tmp_path, replace(COMPLETION, text=ANSWER.replace("one\n2\nthree\n", lines)), RESULT)
     with cpu_within(5):
-        assert "--- src/a.js (not all of it) ---" in shown(tmp_path, "--part", "changes")
+        assert "--- src/a.js (cut) ---" in shown(tmp_path, "--part", "changes")
 
 
 def test_nothing_that_a_terminal_obeys_is_printed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import closing
@@ -21,6 +22,8 @@ from astra_async.running.description import that_go_on, typed
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import Spent
 from astra_async.types import Completion, Result, SampleKey, Usage
+from command_server import astra
+from made_runs import Made, made_problems, write_run
 
 COMPLETION = Completion(
     text="<solution/>",
@@ -96,8 +99,8 @@ def test_a_running_directory_names_its_process_and_is_not_disturbed(tmp_path: Pa
     ("answered", "graded", "said"),
     [
         (4, 4, "complete"),
-        (4, 1, "next: what began this run, once more, tests the recorded answers"),
-        (2, 1, "next: what began this run, once more, goes on where it stopped"),
+        (4, 1, "next: start this run again from the same program; it tests the recorded answers"),
+        (2, 1, "next: start this run again from the same program; it continues the run"),
     ],
 )
 def test_a_directory_that_nobody_runs_says_what_to_do_next(
@@ -213,7 +216,7 @@ def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:
     begun(tmp_path, answered=3, graded=3).close()
     assert "completions.jsonl: not there" not in shown(tmp_path)
     (tmp_path / "completions.jsonl").unlink()
-    assert "completions.jsonl: not there, so answers cannot be shown" in shown(tmp_path)
+    assert "completions.jsonl: missing, so answers cannot be shown" in shown(tmp_path)
 
 
 def test_a_complete_run_does_not_say_that_it_was_stopped_once(tmp_path: Path) -> None:
@@ -234,3 +237,26 @@ def test_a_cost_of_less_than_a_cent_is_not_nothing() -> None:
 def test_another_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no run\.json there"):
         shown(tmp_path)
+
+
+def test_state_progress_and_next_steps_are_there_for_programs(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made(problems=made_problems(2), samples=2))
+    done = astra("status", str(run), "--json", "-")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert (found["state"], found["process"], found["missing"]) == ("complete", None, [])
+    assert found["progress"]["final"] == found["progress"]["planned"] == 8
+    assert found["next"] == [f"next: astra report {run}"]
+    assert str(run) in done.stderr
+
+
+def test_a_report_of_two_runs_writes_into_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [write_run(tmp_path / name, Made(problems=made_problems(2), samples=2)) for name in ("a", "b")]
+    before = [sorted(run.rglob("*")) for run in runs]
+    done = astra("report", *map(str, runs), "--json", "all.json")
+    assert done.returncode == 0, done.stderr
+    assert [sorted(run.rglob("*")) for run in runs] == before
+    assert json.loads((tmp_path / "all.json").read_text()) == json.loads(
+        (tmp_path / "report" / "report.json").read_text()
+    )

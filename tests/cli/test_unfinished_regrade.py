@@ -112,7 +112,7 @@ def test_a_directory_that_another_process_is_grading_in_is_left_alone(tmp_path: 
 def test_no_other_directory_is_graded_in(tmp_path: Path) -> None:
     parent, others, mine = grown(tmp_path / "run", samples=1), tmp_path / "others", tmp_path / "mine"
     begin(others, parent)
-    with pytest.raises(UsageError, match="is another run's directory"):
+    with pytest.raises(UsageError, match="belongs to another run"):
         _found(parent, others, {"run_id": "another"})
     mine.mkdir()
     (mine / "problems.csv").write_text("id,problem_statement,project\n")

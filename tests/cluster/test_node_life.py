@@ -100,7 +100,7 @@ async def a_node(
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not holds():  # noqa: ASYNC110 - what is looked at has no event
+        while not holds():
             await asyncio.sleep(0.01)
 
 
@@ -108,7 +108,7 @@ def silent(stream: Stream, message: dict[str, Any]) -> None:
     """Say nothing at all."""
 
 
-def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them() -> None:
+async def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them() -> None:
     assert to_job(unpack(pack(from_job(JOB)))) == JOB
     assert Execution(**unpack(pack(from_execution(DONE)))) == DONE
 
@@ -117,14 +117,11 @@ def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them() -> No
             assert to_job(message["job"]) == JOB
             stream.send("done", number=message["number"], execution=from_execution(DONE))
 
-    async def check() -> None:
-        async with a_node(Head(), about(), answer) as node:
-            await until(lambda: node.state == "ready")
-            done = await node.run(from_job(JOB))
-            assert (done.node, done.reports, done.output) == ("n", DONE.reports, DONE.output)
-            assert node.busy == 0
-
-    asyncio.run(check())
+    async with a_node(Head(), about(), answer) as node:
+        await until(lambda: node.state == "ready")
+        done = await node.run(from_job(JOB))
+        assert (done.node, done.reports, done.output) == ("n", DONE.reports, DONE.output)
+        assert node.busy == 0
 
 
 @pytest.mark.parametrize(
@@ -135,37 +132,31 @@ def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them() -> No
         ({}, "a Dask worker without astra"),
     ],
 )
-def test_a_worker_that_does_not_fit_is_refused_by_name(told: Mapping[str, object], why: str) -> None:
-    async def check() -> None:
-        head = Head()
-        async with a_node(head, told, silent) as node:
-            await until(lambda: node.state == "refused")
-            assert why in node.why
-            assert head.said == [f"worker {node.name} ({node.address}) is refused: {node.why}"]
-            with pytest.raises(NodeGone):
-                await node.run(from_job(JOB))
-
-    asyncio.run(check())
+async def test_a_worker_that_does_not_fit_is_refused_by_name(told: Mapping[str, object], why: str) -> None:
+    head = Head()
+    async with a_node(head, told, silent) as node:
+        await until(lambda: node.state == "refused")
+        assert why in node.why
+        assert head.said == [f"worker {node.name} ({node.address}) is refused: {node.why}"]
+        with pytest.raises(NodeGone):
+            await node.run(from_job(JOB))
 
 
-def test_trouble_of_a_container_comes_back_as_what_it_is_and_names_the_node() -> None:
+async def test_trouble_of_a_container_comes_back_as_what_it_is_and_names_the_node() -> None:
     def answer(stream: Stream, message: dict[str, Any]) -> None:
         if message["op"] == "run":
             stream.send("failed", number=message["number"], kind="ContainerLost", text="it vanished")
 
-    async def check() -> None:
-        async with a_node(Head(), about(), answer) as node:
-            await until(lambda: node.state == "ready")
-            for _ in range(3):
-                assert node.free == 2
-                with pytest.raises(ContainerLost, match="node n: it vanished"):
-                    await node.run(from_job(JOB))
-            assert node.free == 0  # it would draw every job to itself
-
-    asyncio.run(check())
+    async with a_node(Head(), about(), answer) as node:
+        await until(lambda: node.state == "ready")
+        for _ in range(3):
+            assert node.free == 2
+            with pytest.raises(ContainerLost, match="node n: it vanished"):
+                await node.run(from_job(JOB))
+        assert node.free == 0  # it would draw every job to itself
 
 
-def test_a_node_that_leaves_or_falls_silent_gives_its_jobs_back() -> None:
+async def test_a_node_that_leaves_or_falls_silent_gives_its_jobs_back() -> None:
     def leaves(stream: Stream, message: dict[str, Any]) -> None:
         if message["op"] == "run":
             stream.send("left", text="its engine is away")
@@ -178,8 +169,8 @@ def test_a_node_that_leaves_or_falls_silent_gives_its_jobs_back() -> None:
                 await node.run(from_job(JOB))
             assert any(why in line for line in head.said)
 
-    asyncio.run(check(leaves, 30.0, "its engine is away"))
-    asyncio.run(check(silent, 2.0, "silent for 2 s"))
+    await check(leaves, 30.0, "its engine is away")
+    await check(silent, 2.0, "silent for 2 s")
 
 
 @dataclass
@@ -194,67 +185,58 @@ class Holding:
         return {name: self.has.get(name, "") for name in wanted}
 
 
-def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no_nodes_fault() -> None:
-    async def check() -> None:
-        supply = Supply(lambda _: None)
-        supply.known = {"a": "", "b": ""}
-        supply._settled.set()
-        await supply.bring(Holding({"a": "sha256:1"}), {})  # type: ignore[arg-type]
-        assert supply.known == {"a": "sha256:1", "b": ""}
-        with pytest.raises(NodeRefused, match=r"its image a is sha256:2, and that of the others sha256:1"):
-            await supply.bring(Holding({"a": "sha256:2"}), {})  # type: ignore[arg-type]
-
-    asyncio.run(check())
+async def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no_nodes_fault() -> None:
+    supply = Supply(lambda _: None)
+    supply.known = {"a": "", "b": ""}
+    supply._settled.set()
+    await supply.bring(Holding({"a": "sha256:1"}), {})  # type: ignore[arg-type]
+    assert supply.known == {"a": "sha256:1", "b": ""}
+    with pytest.raises(NodeRefused, match=r"its image a is sha256:2, and that of the others sha256:1"):
+        await supply.bring(Holding({"a": "sha256:2"}), {})  # type: ignore[arg-type]
 
 
-def test_a_node_that_joins_gets_what_comes_meanwhile_as_well() -> None:
-    async def check() -> None:
-        supply = Supply(lambda _: None)
-        node = Holding({"a": "sha256:1", "late": "sha256:2"})
+async def test_a_node_that_joins_gets_what_comes_meanwhile_as_well() -> None:
+    supply = Supply(lambda _: None)
+    node = Holding({"a": "sha256:1", "late": "sha256:2"})
 
-        async def images(wanted: Mapping[str, str], pulled: tuple[str, ...]) -> Mapping[str, str]:
-            asked.append(tuple(wanted))
-            if wanted.keys() == {"a"}:
-                await supply.settle(["late"])
-            return await Holding.images(node, wanted, pulled)
+    async def images(wanted: Mapping[str, str], pulled: tuple[str, ...]) -> Mapping[str, str]:
+        asked.append(tuple(wanted))
+        if wanted.keys() == {"a"}:
+            await supply.settle(["late"])
+        return await Holding.images(node, wanted, pulled)
 
-        asked: list[tuple[str, ...]] = []
-        node.images = images  # type: ignore[method-assign]
-        await supply.settle(["a"])
-        await supply.bring(node, {})  # type: ignore[arg-type]
-        assert asked == [("a",), ("late",)]
-        assert supply.known == {"a": "sha256:1", "late": "sha256:2"}
-
-    asyncio.run(check())
+    asked: list[tuple[str, ...]] = []
+    node.images = images  # type: ignore[method-assign]
+    await supply.settle(["a"])
+    await supply.bring(node, {})  # type: ignore[arg-type]
+    assert asked == [("a",), ("late",)]
+    assert supply.known == {"a": "sha256:1", "late": "sha256:2"}
 
 
-def test_places_come_and_go_with_the_nodes() -> None:
-    async def check() -> None:
-        permits = FairPermits(1)
-        held: list[int] = []
-        leave = asyncio.Event()
+async def test_places_come_and_go_with_the_nodes() -> None:
+    permits = FairPermits(1)
+    held: list[int] = []
+    leave = asyncio.Event()
 
-        async def hold(number: int) -> None:
-            async with permits.permit("m"):
-                held.append(number)
-                await leave.wait()
+    async def hold(number: int) -> None:
+        async with permits.permit("m"):
+            held.append(number)
+            await leave.wait()
 
-        async with asyncio.TaskGroup() as group:
-            for number in range(4):
-                group.create_task(hold(number))
-            await asyncio.sleep(0)
-            assert held == [0]
-            permits.resize(3)
-            await asyncio.sleep(0.01)
-            assert held == [0, 1, 2]
-            permits.resize(1)
-            await asyncio.sleep(0.01)
-            assert held == [0, 1, 2]
-            leave.set()
-        assert held == [0, 1, 2, 3]
-        assert permits._free == 1
-
-    asyncio.run(check())
+    async with asyncio.TaskGroup() as group:
+        for number in range(4):
+            group.create_task(hold(number))
+        await asyncio.sleep(0)
+        assert held == [0]
+        permits.resize(3)
+        await asyncio.sleep(0.01)
+        assert held == [0, 1, 2]
+        permits.resize(1)
+        await asyncio.sleep(0.01)
+        assert held == [0, 1, 2]
+        leave.set()
+    assert held == [0, 1, 2, 3]
+    assert permits._free == 1
 
 
 def test_an_error_keeps_its_branch_of_the_tree() -> None:

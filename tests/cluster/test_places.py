@@ -93,35 +93,17 @@ async def a_cluster(*nodes: ToyNode) -> AsyncIterator[ClusterSandbox]:
         yield sandbox
 
 
-def test_no_node_has_more_jobs_than_places_and_all_have_some() -> None:
-    async def check() -> None:
-        nodes = [ToyNode(name) for name in "abc"]
-        async with a_cluster(*nodes) as sandbox:
-            assert sandbox.slots == 6
-            done = await asyncio.gather(*(sandbox.run(JOB) for _ in range(40)))
-            assert {each.node for each in done} == {"a", "b", "c"}
-            assert [node.most for node in nodes] == [2, 2, 2]
-            assert (sandbox.running, sandbox._turn.locked()) == (0, False)
-
-    asyncio.run(check())
+async def test_no_node_has_more_jobs_than_places_and_all_have_some() -> None:
+    nodes = [ToyNode(name) for name in "abc"]
+    async with a_cluster(*nodes) as sandbox:
+        assert sandbox.slots == 6
+        done = await asyncio.gather(*(sandbox.run(JOB) for _ in range(40)))
+        assert {each.node for each in done} == {"a", "b", "c"}
+        assert [node.most for node in nodes] == [2, 2, 2]
+        assert (sandbox.running, sandbox._turn.locked()) == (0, False)
 
 
-def test_a_run_that_is_alone_has_one_node_and_the_others_go_on() -> None:
-    async def check() -> None:
-        nodes = [ToyNode(name) for name in "ab"]
-        async with a_cluster(*nodes) as sandbox:
-            for node in nodes:
-                node.slow.clear()
-            before = [asyncio.create_task(sandbox.run(JOB)) for _ in range(4)]
-            await asyncio.sleep(0.1)
-            entered = asyncio.create_task(alone_among(sandbox, 6))
-            await asyncio.sleep(0.1)
-            assert not entered.done()
-            for node in nodes:
-                node.slow.set()
-            await asyncio.gather(*before)
-            own, others = await entered
-            assert others == {"a", "b"} - {own}
+async def test_a_run_that_is_alone_has_one_node_and_the_others_go_on() -> None:
 
     async def alone_among(sandbox: ClusterSandbox, count: int) -> tuple[str, set[str]]:
         assert sandbox.alone is not None
@@ -130,48 +112,52 @@ def test_a_run_that_is_alone_has_one_node_and_the_others_go_on() -> None:
             own = await machine.run(JOB)
             return own.node, {each.node for each in await asyncio.gather(*beside)}
 
-    asyncio.run(check())
-
-
-def test_a_job_that_ends_every_connection_is_given_up_and_takes_no_other_with_it() -> None:
-    async def check() -> None:
-        nodes = [ToyNode(name) for name in "ab"]
-        async with a_cluster(*nodes) as sandbox:
-            killer = Job(image="i", archive=b"a", command="kill")
-            jobs = [sandbox.run(JOB) for _ in range(20)]
-            bad, *good = await asyncio.gather(sandbox.run(killer), *jobs, return_exceptions=True)
-            assert isinstance(bad, NodesLost)
-            assert sum(node.killed for node in nodes) == 3
-            assert all(isinstance(each, Execution) for each in good)
-
-    asyncio.run(check())
-
-
-def test_a_cancelled_job_gives_its_place_back() -> None:
-    async def check() -> None:
-        node = ToyNode("a")
-        async with a_cluster(node) as sandbox:
+    nodes = [ToyNode(name) for name in "ab"]
+    async with a_cluster(*nodes) as sandbox:
+        for node in nodes:
             node.slow.clear()
-            jobs = [asyncio.create_task(sandbox.run(JOB)) for _ in range(4)]
-            await asyncio.sleep(0.1)
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
+        before = [asyncio.create_task(sandbox.run(JOB)) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        entered = asyncio.create_task(alone_among(sandbox, 6))
+        await asyncio.sleep(0.1)
+        assert not entered.done()
+        for node in nodes:
             node.slow.set()
-            done = await asyncio.gather(*(sandbox.run(JOB) for _ in range(4)))
-            assert len(done) == 4
+        await asyncio.gather(*before)
+        own, others = await entered
+        assert others == {"a", "b"} - {own}
 
-    asyncio.run(check())
+
+async def test_a_job_that_ends_every_connection_is_given_up_and_takes_no_other_with_it() -> None:
+    nodes = [ToyNode(name) for name in "ab"]
+    async with a_cluster(*nodes) as sandbox:
+        killer = Job(image="i", archive=b"a", command="kill")
+        jobs = [sandbox.run(JOB) for _ in range(20)]
+        bad, *good = await asyncio.gather(sandbox.run(killer), *jobs, return_exceptions=True)
+        assert isinstance(bad, NodesLost)
+        assert sum(node.killed for node in nodes) == 3
+        assert all(isinstance(each, Execution) for each in good)
 
 
-def test_a_scheduler_that_is_not_there_is_named() -> None:
-    async def check() -> None:
-        with pytest.raises(EngineUnavailable, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
-            await ClusterSandbox.open(
-                "tcp://127.0.0.1:1", run_id="r", limits=Limits(), sandboxes=1, say=lambda _: None
-            )
+async def test_a_cancelled_job_gives_its_place_back() -> None:
+    node = ToyNode("a")
+    async with a_cluster(node) as sandbox:
+        node.slow.clear()
+        jobs = [asyncio.create_task(sandbox.run(JOB)) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        node.slow.set()
+        done = await asyncio.gather(*(sandbox.run(JOB) for _ in range(4)))
+        assert len(done) == 4
 
-    asyncio.run(check())
+
+async def test_a_scheduler_that_is_not_there_is_named() -> None:
+    with pytest.raises(EngineUnavailable, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+        await ClusterSandbox.open(
+            "tcp://127.0.0.1:1", run_id="r", limits=Limits(), sandboxes=1, say=lambda _: None
+        )
 
 
 def test_workers_of_one_host_see_each_other_and_of_another_do_not() -> None:

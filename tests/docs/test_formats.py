@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import re
 import tomllib
@@ -117,9 +116,9 @@ def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
     assert first_cells("outputs.jsonl") == orjson.loads((tmp_path / "outputs.jsonl").read_bytes()).keys()
 
 
-def test_every_field_of_live_json_is_described(tmp_path: Path) -> None:
+async def test_every_field_of_live_json_is_described(tmp_path: Path) -> None:
     options: dict[str, Any] = {"problems": "bundled", "model": "simulated/steady", "samples": 1, "limit": 1}
-    asyncio.run(astra_async.run(out=tmp_path / "r", generate_only=True, **options))
+    await astra_async.run(out=tmp_path / "r", generate_only=True, **options)
     live = orjson.loads((tmp_path / "r" / "live.json").read_bytes())
     assert first_cells("live.json") == live.keys()
     assert first_cells("A model in live.json") == live["models"]["simulated/steady"].keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,10 @@ def test_every_picture_is_of_modest_size_and_shown_somewhere() -> None:
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine")
-def test_the_pages_consist_of_what_their_pictures_show(tmp_path: Path) -> None:
+async def test_the_pages_consist_of_what_their_pictures_show(tmp_path: Path) -> None:
     async def layouts() -> dict[str, Any]:
         async with opened(made_run(tmp_path / "run")) as (tab, address):
             return {name: await layout(tab, address, name) for name in PAGES}
 
     shown = json.loads((DOCS / "pictures" / "layout.json").read_text())
-    assert asyncio.run(layouts()) == shown, "run scripts/pictures.py: the pages have changed"
+    assert (await layouts()) == shown, "run scripts/pictures.py: the pages have changed"

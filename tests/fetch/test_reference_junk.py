@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from astra_async.problems.fetch import Store
@@ -9,7 +8,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_compiled_python_is_no_part_of_a_project_or_a_reference(tmp_path: Path) -> None:
+async def test_compiled_python_is_no_part_of_a_project_or_a_reference(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     (folder / "app" / "__pycache__").mkdir(parents=True)
     (folder / "app" / "models.py").write_text("x = 1\n")
@@ -23,7 +22,7 @@ def test_compiled_python_is_no_part_of_a_project_or_a_reference(tmp_path: Path) 
             await store.close()
         return project.sha256, tuple(reference.files), reference.repairs
 
-    before = asyncio.run(load())
+    before = await load()
     (folder / "app" / "__pycache__" / "models.cpython-311.pyc").write_bytes(b"\xa7\r\r\n\xff")
-    after = asyncio.run(load())
+    after = await load()
     assert after == before == (before[0], ("app/models.py",), ())

@@ -520,7 +520,7 @@ def test_what_killed_processes_left_is_swept_and_younger_downloads_are_not(tmp_p
         assert (folder / "young").exists()
 
 
-def test_a_download_under_way_is_not_swept_though_the_clock_was_set_forward(tmp_path: Path) -> None:
+async def test_a_download_under_way_is_not_swept_though_the_clock_was_set_forward(tmp_path: Path) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield b"first, "
         (path,) = (tmp_path / "incoming").iterdir()
@@ -529,7 +529,7 @@ def test_a_download_under_way_is_not_swept_though_the_clock_was_set_forward(tmp_
             assert path.exists()
         yield b"second"
 
-    sha256 = asyncio.run(Cache(tmp_path).keep(body(), None, "there"))
+    sha256 = await Cache(tmp_path).keep(body(), None, "there")
     assert Cache(tmp_path).path(sha256).read_bytes() == b"first, second"
 
 

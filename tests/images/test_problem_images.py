@@ -61,7 +61,7 @@ def recorded(path: Path) -> list[str]:
     return [orjson.loads(line)["problem_id"] for line in (path / "results.jsonl").read_bytes().splitlines()]
 
 
-def test_problems_whose_image_is_there_are_tested_while_others_are_made(tmp_path: Path) -> None:
+async def test_problems_whose_image_is_there_are_tested_while_others_are_made(tmp_path: Path) -> None:
     doing: list[str] = []
     all_of_the_other = asyncio.Event()
 
@@ -72,34 +72,31 @@ def test_problems_whose_image_is_there_are_tested_while_others_are_made(tmp_path
 
     pool = ScriptedPool(answered)
 
-    async def go() -> Runner:
-        async def slow() -> None:
-            await all_of_the_other.wait()
-
-        async def fails() -> None:
-            raise ImageError("The dependencies cannot be installed (exit code 1):\nline after line")
-
-        wanted = (recipe(SLOW, slow), recipe(BROKEN, fails), recipe(THERE, slow))
-        images = await begun(tmp_path / "failed", SomeImages(THERE), wanted, said)
-        names = [f"p-{each.name}" for each in wanted]
-
-        def opened(runner: Runner) -> None:
-            doing.extend(being_done(runner))
-
-        runner = await run_in_memory(
-            tmp_path,
-            {"m": pool},
-            CountingSandbox(),
-            problem_ids=names,
-            samples=4,
-            making=images,
-            on_open=opened,
-        )
-        await images.close()
-        return runner
-
     said: list[str] = []
-    runner = asyncio.run(go())
+
+    async def slow() -> None:
+        await all_of_the_other.wait()
+
+    async def fails() -> None:
+        raise ImageError("The dependencies cannot be installed (exit code 1):\nline after line")
+
+    wanted = (recipe(SLOW, slow), recipe(BROKEN, fails), recipe(THERE, slow))
+    images = await begun(tmp_path / "failed", SomeImages(THERE), wanted, said)
+    names = [f"p-{each.name}" for each in wanted]
+
+    def opened(runner: Runner) -> None:
+        doing.extend(being_done(runner))
+
+    runner = await run_in_memory(
+        tmp_path,
+        {"m": pool},
+        CountingSandbox(),
+        problem_ids=names,
+        samples=4,
+        making=images,
+        on_open=opened,
+    )
+    await images.close()
     assert recorded(tmp_path) == ["p-there"] * 4 + ["p-slow"] * 4
     assert not any("p-broken" in key for key in pool.asked), "no call is paid for what cannot be tested"
     assert runner.tally.missing.total() == 4
@@ -112,7 +109,7 @@ def test_problems_whose_image_is_there_are_tested_while_others_are_made(tmp_path
     assert "2 problems waiting" in doing[0]
 
 
-def test_a_stop_waits_for_no_image(tmp_path: Path) -> None:
+async def test_a_stop_waits_for_no_image(tmp_path: Path) -> None:
     async def go() -> None:
         forever = asyncio.Event()
         images = await begun(
@@ -134,10 +131,10 @@ def test_a_stop_waits_for_no_image(tmp_path: Path) -> None:
         await images.close()
         assert runner.tally.missing.total() == 0
 
-    asyncio.run(asyncio.wait_for(go(), 60))
+    await asyncio.wait_for(go(), 60)
 
 
-def test_an_engine_that_goes_away_while_images_are_made_ends_the_run(tmp_path: Path) -> None:
+async def test_an_engine_that_goes_away_while_images_are_made_ends_the_run(tmp_path: Path) -> None:
     async def go() -> None:
         async def gone() -> None:
             raise EngineUnavailable("Docker does not answer")
@@ -153,7 +150,7 @@ def test_an_engine_that_goes_away_while_images_are_made_ends_the_run(tmp_path: P
         )
 
     with pytest.raises(EngineUnavailable):
-        asyncio.run(go())
+        (await go())
 
 
 class Refusing(SomeImages):
@@ -198,24 +195,22 @@ def test_a_failed_image_is_remembered_by_its_inputs_until_it_is_to_be_tried_agai
     assert engine.builds == 3, "other inputs are another image"
 
 
-def test_what_is_remembered_is_told_with_its_remedy_and_nothing_is_made(tmp_path: Path) -> None:
-    async def go() -> None:
-        async def never() -> None:
-            raise AssertionError
+async def test_what_is_remembered_is_told_with_its_remedy_and_nothing_is_made(tmp_path: Path) -> None:
 
-        said: list[str] = []
-        failures = FailedImages(tmp_path)
-        failures.keep(BROKEN, ImageError("cannot be installed:\nbecause", output="much\n"))
-        images = await begun(tmp_path, SomeImages(), [recipe(BROKEN, never)], said)
-        assert not images.pending
-        (text,) = said
-        assert "--retry-images" in text
-        assert str(images.failed["p-broken"]) == text
-        known = failures.of(BROKEN)
-        assert known
-        assert (tmp_path / "failed_images" / "broken.txt").read_text() == "much\n"
+    async def never() -> None:
+        raise AssertionError
 
-    asyncio.run(go())
+    said: list[str] = []
+    failures = FailedImages(tmp_path)
+    failures.keep(BROKEN, ImageError("cannot be installed:\nbecause", output="much\n"))
+    images = await begun(tmp_path, SomeImages(), [recipe(BROKEN, never)], said)
+    assert not images.pending
+    (text,) = said
+    assert "--retry-images" in text
+    assert str(images.failed["p-broken"]) == text
+    known = failures.of(BROKEN)
+    assert known
+    assert (tmp_path / "failed_images" / "broken.txt").read_text() == "much\n"
 
 
 def test_a_broken_or_foreign_memory_is_no_reason_to_fail(tmp_path: Path) -> None:
@@ -226,7 +221,7 @@ def test_a_broken_or_foreign_memory_is_no_reason_to_fail(tmp_path: Path) -> None
         assert failures.of("tag") is None
 
 
-def test_an_image_is_ready_once_it_is_wherever_it_is_needed(tmp_path: Path) -> None:
+async def test_an_image_is_ready_once_it_is_wherever_it_is_needed(tmp_path: Path) -> None:
     async def go() -> None:
         arrived, seen = asyncio.Event(), list[str]()
 
@@ -243,7 +238,7 @@ def test_an_image_is_ready_once_it_is_wherever_it_is_needed(tmp_path: Path) -> N
         images = ProblemImages(engine, FailedImages(tmp_path), lambda _: None, deliver)
         await images.begin([recipe(name, made) for name in (THERE, SLOW, BROKEN)])
         async with asyncio.timeout(PATIENCE_S):
-            while not seen:  # noqa: ASYNC110 - what is looked at has no event
+            while not seen:
                 await asyncio.sleep(0)
             assert images.ready == {"p-there": "there"}, "which was not brought by this"
             arrived.set()
@@ -251,16 +246,16 @@ def test_an_image_is_ready_once_it_is_wherever_it_is_needed(tmp_path: Path) -> N
         assert images.ready == {"p-there": "there", "p-slow": "slow"}
         assert "no node takes it" in str(images.failed["p-broken"])
 
-    asyncio.run(go())
+    await go()
 
 
-def test_the_name_of_an_image_is_known_before_it_is_there(tmp_path: Path) -> None:
+async def test_the_name_of_an_image_is_known_before_it_is_there(tmp_path: Path) -> None:
     source = MemorySource({"p": a_project()})
-    prepared, _ = asyncio.run(prepare_all([a_problem("p", image="astra-set:react")], source, ("xml",)))
+    prepared, _ = await prepare_all([a_problem("p", image="astra-set:react")], source, ("xml",))
     (found,), failed = recipes(prepared)
     assert not failed
     assert found.name == found.tags[0]
     assert found.name.startswith("astra/react:")
-    unknown, _ = asyncio.run(prepare_all([a_problem("p", image="astra-set:none")], source, ("xml",)))
+    unknown, _ = await prepare_all([a_problem("p", image="astra-set:none")], source, ("xml",))
     assert "unknown" in str(recipes(unknown)[1]["p"])
     assert image_tag(image_set(tmp_path / "tools")).startswith("astra/tools:")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import tarfile
 from base64 import b64encode
@@ -86,10 +85,10 @@ def test_a_solution_without_a_file_hashes_otherwise_than_with_an_empty_one() -> 
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"binary": {"a": "?"}}'])
-def test_a_damaged_record_is_no_verdict_on_the_agent(text: str) -> None:
+async def test_a_damaged_record_is_no_verdict_on_the_agent(text: str) -> None:
     async def read() -> None:
         async with LenientParser() as lenient:
             await read_answer(text, "shell", "stop", lenient)
 
     with pytest.raises(ValueError, match="restore completions"):
-        asyncio.run(read())
+        (await read())

@@ -68,18 +68,18 @@ def test_a_reference_of_which_something_was_left_out_is_told() -> None:
     assert "the reference's files that are no text were left out" in prepared(reference="r").warnings
 
 
-def test_what_is_not_known_of_the_language_of_the_tests_is_told() -> None:
+async def test_what_is_not_known_of_the_language_of_the_tests_is_told() -> None:
     files = {"lib/cart.dart": "x\n", "test/cart_test.dart": "x\n", "shop_test.go": "package shop\n"}
     project = Project(
         files=tuple(ProjectFile(path=path, content=text.encode()) for path, text in files.items()), sha256="0"
     )
     problem = Problem(id="p", statement="s", project="p", test_command="dart test")
-    [told] = asyncio.run(prepare(problem, MemorySource({"p": project}, {}), ["xml"])).warnings
+    [told] = (await prepare(problem, MemorySource({"p": project}, {}), ["xml"])).warnings
     assert told.startswith("tests in dart: no image can be made for it; its test files are known by")
     assert told.endswith("an audit cannot mutate its tests")
 
 
-def test_git_lfs_pointers_and_scripts_with_crlf_are_told_with_the_remedy() -> None:
+async def test_git_lfs_pointers_and_scripts_with_crlf_are_told_with_the_remedy() -> None:
     files = {
         "data.bin": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n",
         "bin/test": b"#!/usr/bin/env bash\r\npytest\r\n",
@@ -90,7 +90,7 @@ def test_git_lfs_pointers_and_scripts_with_crlf_are_told_with_the_remedy() -> No
         files=tuple(ProjectFile(path=path, content=text) for path, text in files.items()), sha256="0"
     )
     problem = Problem(id="p", statement="s", project="p", test_command="bash bin/test")
-    warnings = asyncio.run(prepare(problem, MemorySource({"p": project}, {}), ["xml"])).warnings
+    warnings = (await prepare(problem, MemorySource({"p": project}, {}), ["xml"])).warnings
     assert "'data.bin': Git LFS pointers, not the files; run: git lfs pull" in warnings
     assert [each for each in warnings if "CRLF" in each and "'bin/test'" in each]
     assert not [each for each in warnings if "notes.txt" in each or "fine.sh" in each]

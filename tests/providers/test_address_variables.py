@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_changed_variable_is_refused_as_a_changed_base_url_is(
+async def test_a_changed_variable_is_refused_as_a_changed_base_url_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
@@ -33,16 +32,13 @@ def test_a_changed_variable_is_refused_as_a_changed_base_url_is(
             generate_only=True,
         )
 
-    async def both() -> None:
-        stream = sse(chat_chunk({"content": "42"}, "stop"), "[DONE]")
-        async with serving(Reply(pieces=[stream])) as server:
-            monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-            await run(1)
+    stream = sse(chat_chunk({"content": "42"}, "stop"), "[DONE]")
+    async with serving(Reply(pieces=[stream])) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        await run(1)
+        await run(2)
+        recorded = orjson.loads((out / "run.json").read_bytes())
+        assert recorded["models"][0]["base_url"] == server.base_url
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        with pytest.raises(ConflictError, match="base_url"):
             await run(2)
-            recorded = orjson.loads((out / "run.json").read_bytes())
-            assert recorded["models"][0]["base_url"] == server.base_url
-            monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-            with pytest.raises(ConflictError, match="base_url"):
-                await run(2)
-
-    asyncio.run(both())

@@ -288,7 +288,7 @@ def test_own_prices_know_the_price_of_a_cache_write() -> None:
     assert cost_usd(settings(**own, price_cache_write=12.5), usage) == pytest.approx(5 + 0.2 + 3.75)
 
 
-def test_cache_writes_of_the_responses_interface_are_counted() -> None:
+async def test_cache_writes_of_the_responses_interface_are_counted() -> None:
     stream = STREAMS["openai-responses"].replace(
         b'"cached_tokens":100', b'"cached_tokens":40,"cache_write_tokens":60'
     )
@@ -297,5 +297,5 @@ def test_cache_writes_of_the_responses_interface_are_counted() -> None:
         async with serving(Reply(pieces=[stream])) as server:
             return (await call(settings("openai-responses/toy", base_url=server.base_url))).usage
 
-    usage = asyncio.run(run())
+    usage = await run()
     assert (usage.cached_tokens, usage.cache_write_tokens) == (40, 60)

@@ -74,13 +74,13 @@ def test_a_stream_is_read_whatever_its_pieces(size: int) -> None:
     assert completion.ttft_s is not None
 
 
-def test_only_what_the_user_set_is_sent() -> None:
+async def test_only_what_the_user_set_is_sent() -> None:
     async def asked(chosen: dict[str, Any], sample: ModelRequest, model: str = MODEL) -> Any:
         async with bedrock(BedrockServer(EVENTS)) as server:
             await call(settings(model, base_url=server.base_url, max_tokens=99, **chosen), sample)
             return server.asked[0]
 
-    path, headers, body = asyncio.run(asked({}, request()))
+    path, headers, body = await asked({}, request())
     assert path.endswith("/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream")
     assert headers["Authorization"].startswith("AWS4-HMAC-SHA256")
     assert KEYS["AWS_SECRET_ACCESS_KEY"] not in str(headers)
@@ -88,23 +88,21 @@ def test_only_what_the_user_set_is_sent() -> None:
         "messages": [{"role": "user", "content": [{"text": "Add a field."}]}],
         "inferenceConfig": {"maxTokens": 99},
     }
-    _, _, body = asyncio.run(
-        asked({"temperature": 0.5, "reasoning_effort": "low"}, request(cache=True, seed=1))
-    )
+    _, _, body = await asked({"temperature": 0.5, "reasoning_effort": "low"}, request(cache=True, seed=1))
     assert body["messages"][0]["content"][1] == {"cachePoint": {"type": "default"}}
     assert body["inferenceConfig"] == {"maxTokens": 99, "temperature": 0.5}
     assert body["additionalModelRequestFields"] == {"output_config": {"effort": "low"}}
-    _, _, body = asyncio.run(asked({}, request(cache=True), "bedrock/meta.llama3-3-70b-instruct-v1:0"))
+    _, _, body = await asked({}, request(cache=True), "bedrock/meta.llama3-3-70b-instruct-v1:0")
     assert len(body["messages"][0]["content"]) == 1
 
 
-def test_a_server_on_this_machine_needs_no_credentials() -> None:
+async def test_a_server_on_this_machine_needs_no_credentials() -> None:
     async def run() -> tuple[Completion, dict[str, str]]:
         async with bedrock(BedrockServer(EVENTS)) as server:
             completion = await call(settings(MODEL, base_url=server.base_url), environ={})
             return completion, server.asked[0][1]
 
-    completion, headers = asyncio.run(run())
+    completion, headers = await run()
     assert completion.text == TEXT
     assert "Authorization" not in headers
 
@@ -200,7 +198,7 @@ def test_a_prompt_that_is_too_long_is_a_result() -> None:
     assert played(server).finish_reason == "context_exceeded"
 
 
-def test_a_model_that_cannot_stream_is_asked_for_the_whole_answer() -> None:
+async def test_a_model_that_cannot_stream_is_asked_for_the_whole_answer() -> None:
     async def run() -> tuple[list[Completion], list[str]]:
         whole = {
             "output": {"message": {"role": "assistant", "content": [{"text": TEXT}]}},
@@ -216,13 +214,13 @@ def test_a_model_that_cannot_stream_is_asked_for_the_whole_answer() -> None:
             await provider.close()
             return answers, [path.rpartition("/")[2] for path, _, _ in server.asked]
 
-    answers, paths = asyncio.run(run())
+    answers, paths = await run()
     assert [answer.text for answer in answers] == [TEXT, TEXT]
     assert answers[0].usage == Usage(input_tokens=5, output_tokens=7)
     assert paths == ["converse-stream", "converse", "converse"]
 
 
-def test_calls_run_side_by_side_over_one_client() -> None:
+async def test_calls_run_side_by_side_over_one_client() -> None:
     async def run() -> list[str]:
         async with bedrock(BedrockServer(EVENTS)) as server:
             provider = open_provider(settings(MODEL, base_url=server.base_url), environ=KEYS)
@@ -230,10 +228,10 @@ def test_calls_run_side_by_side_over_one_client() -> None:
             await provider.close()
             return [completion.text for completion in done]
 
-    assert asyncio.run(run()) == [TEXT] * 20
+    assert (await run()) == [TEXT] * 20
 
 
-def test_cancelling_a_call_leaves_the_provider_usable() -> None:
+async def test_cancelling_a_call_leaves_the_provider_usable() -> None:
     async def run() -> str:
         async with (
             bedrock(BedrockServer(EVENTS[:4], end="stall")) as stalled,
@@ -254,7 +252,7 @@ def test_cancelling_a_call_leaves_the_provider_usable() -> None:
             await provider.close()
             return (await call(settings(MODEL, base_url=well.base_url))).text
 
-    assert asyncio.run(run()) == TEXT
+    assert (await run()) == TEXT
 
 
 def test_a_missing_region_is_one_clear_line() -> None:
@@ -262,6 +260,6 @@ def test_a_missing_region_is_one_clear_line() -> None:
         check_settings(settings(MODEL), {})
 
 
-def test_an_effort_that_a_model_does_not_know_is_a_configuration_error() -> None:
+async def test_an_effort_that_a_model_does_not_know_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="reasoning_effort"):
-        asyncio.run(call(settings("bedrock/meta.llama3", reasoning_effort="low")))
+        (await call(settings("bedrock/meta.llama3", reasoning_effort="low")))

@@ -238,7 +238,7 @@ def test_a_call_that_was_cut_by_length_is_kept_as_far_as_it_came() -> None:
         ),
     ],
 )
-def test_an_agents_own_body_goes_on_but_for_what_is_ours(
+async def test_an_agents_own_body_goes_on_but_for_what_is_ours(
     spec: str, fields: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     worked = next(one for one in WORKED if one.spec.startswith(spec.partition("/")[0] + "/"))
@@ -252,7 +252,7 @@ def test_an_agents_own_body_goes_on_but_for_what_is_ours(
             )
             return await call(chosen, request("", native=native)), server.asked[0]
 
-    completion, sent = asyncio.run(run())
+    completion, sent = await run()
     assert len(completion.calls) == 2
     assert completion.native is not None
     assert sent.json["odd"] == {"field": 1}
@@ -270,12 +270,12 @@ def test_a_key_in_a_calls_arguments_is_masked() -> None:
     assert "key_masked" in completion.repairs
 
 
-def test_a_plain_answer_keeps_no_message() -> None:
+async def test_a_plain_answer_keeps_no_message() -> None:
     async def run() -> Completion:
         async with serving(Reply(pieces=[WORKED[0].stream])) as server:
             return await call(settings("openai/toy", base_url=server.base_url))
 
-    completion = asyncio.run(run())
+    completion = await run()
     assert (completion.native, completion.calls, completion.text) == (None, (), "I look.")
 
 

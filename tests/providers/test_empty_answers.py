@@ -101,7 +101,7 @@ def test_reasoning_of_an_unknown_shape_loses_no_answer(reasoning: object) -> Non
     assert answered("openai/m", chat({"reasoning": reasoning}, {"content": "42"})).text == "42"
 
 
-def test_a_run_says_so_once_and_records_what_arrived(tmp_path: Path) -> None:
+async def test_a_run_says_so_once_and_records_what_arrived(tmp_path: Path) -> None:
     said: list[str] = []
 
     async def run() -> None:
@@ -117,7 +117,7 @@ def test_a_run_says_so_once_and_records_what_arrived(tmp_path: Path) -> None:
                 say=said.append,
             )
 
-    asyncio.run(run())
+    await run()
     told = [line for line in said if "are empty but have reasoning text" in line]
     assert len(told) == 1
     assert told[0].startswith("warning: openai-compatible/m: ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,34 +27,31 @@ def delta(characters: int) -> bytes:
 
 
 @pytest.mark.parametrize("pieces", [[delta(MEGABYTE)] * 33, [delta(TOO_LONG)]], ids=["many", "one"])
-def test_it_is_tried_twice_in_all_and_every_attempt_is_paid_for(pieces: Sequence[bytes]) -> None:
+async def test_it_is_tried_twice_in_all_and_every_attempt_is_paid_for(pieces: Sequence[bytes]) -> None:
     priced: list[Usage] = []
 
     def price(usage: Usage) -> float:
         priced.append(usage)
         return float(usage.output_tokens or 0)
 
-    async def ask() -> int:
-        async with serving(Reply(pieces=pieces)) as server:
-            chosen = settings(base_url=server.base_url, max_tokens=100)
-            provider = open_provider(chosen, environ=KEYS)
-            pool = Pool(chosen, provider, price=price)
-            try:
-                with pytest.raises(TruncatedStream, match="longer than 33554432 characters") as caught:
-                    await pool.call(request())
-            finally:
-                await pool.close()
-                await provider.close()
-        assert caught.value.attempts == len(server.asked) == 2
-        assert caught.value.cost_usd is not None
-        return int(caught.value.cost_usd)
-
-    cost = asyncio.run(ask())
+    async with serving(Reply(pieces=pieces)) as server:
+        chosen = settings(base_url=server.base_url, max_tokens=100)
+        provider = open_provider(chosen, environ=KEYS)
+        pool = Pool(chosen, provider, price=price)
+        try:
+            with pytest.raises(TruncatedStream, match="longer than 33554432 characters") as caught:
+                await pool.call(request())
+        finally:
+            await pool.close()
+            await provider.close()
+    assert caught.value.attempts == len(server.asked) == 2
+    assert caught.value.cost_usd is not None
+    cost = int(caught.value.cost_usd)
     least = 2 * TOO_LONG / 10  # no tokenizer makes fewer tokens of that
     assert cost > least
 
 
-def test_bedrock_cuts_it_off_as_well() -> None:
+async def test_bedrock_cuts_it_off_as_well() -> None:
     watch = Watch()
     events = [frame("contentBlockDelta", {"delta": {"text": "x" * MEGABYTE}, "contentBlockIndex": 0})] * 33
 
@@ -65,5 +61,5 @@ def test_bedrock_cuts_it_off_as_well() -> None:
             await call(settings("bedrock/toy", base_url=server.base_url), watch=watch)
 
     with pytest.raises(TruncatedStream, match="longer than 33554432 characters"):
-        asyncio.run(ask())
+        (await ask())
     assert watch.characters == TOO_LONG

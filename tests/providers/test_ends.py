@@ -207,7 +207,7 @@ def test_half_an_event_is_never_passed_over() -> None:
         answered("openai-compatible/x", sse(text("a"), '{"choices": [{"de', text("b", "stop"), "[DONE]"))
 
 
-def test_what_a_server_says_instead_of_a_stream_is_told_without_its_key() -> None:
+async def test_what_a_server_says_instead_of_a_stream_is_told_without_its_key() -> None:
     key = "8f3a9c0b1d2e4f5a6b7c8d9e0f1a2b3c" * 2
 
     async def ask(said: str) -> str:
@@ -217,7 +217,7 @@ def test_what_a_server_says_instead_of_a_stream_is_told_without_its_key() -> Non
             return str(caught.value)
 
     for said in (f"Unauthorized: token {key} is not known here", "x" * 70 + key, f"{{{key}", f"[{key}"):
-        told = asyncio.run(ask(said))
+        told = await ask(said)
         assert key[:8] not in told
         assert "***" in told or "xxx…" in told
 
@@ -333,7 +333,9 @@ def test_geminis_total_holds_the_thinking_that_it_does_not_count_apart() -> None
 
 @pytest.mark.alone
 @pytest.mark.parametrize("counts", [COUNTS, None], ids=["counted", "uncounted"])
-def test_whoever_has_told_the_end_and_the_counts_has_a_short_grace(counts: dict[str, int] | None) -> None:
+async def test_whoever_has_told_the_end_and_the_counts_has_a_short_grace(
+    counts: dict[str, int] | None,
+) -> None:
     reply = Reply(pieces=[sse(text("hi"), chat_chunk({}, "stop", usage=counts))], end="comments")
 
     async def run() -> Completion:
@@ -342,6 +344,6 @@ def test_whoever_has_told_the_end_and_the_counts_has_a_short_grace(counts: dict[
 
     with Beside() as beside:
         started = time.monotonic()
-        assert asyncio.run(run()).text == "hi"
+        assert (await run()).text == "hi"
         took_s = time.monotonic() - started
     assert beside.allows(took_s, 2.5) if counts else took_s > 2.9

@@ -103,19 +103,19 @@ def test_an_empty_stream_is_truncated(recorded: Recorded) -> None:
 
 
 @every_format
-def test_a_redirect_is_not_followed_with_the_key(recorded: Recorded) -> None:
+async def test_a_redirect_is_not_followed_with_the_key(recorded: Recorded) -> None:
     async def run() -> list[str]:
         async with serving(Reply(status=302, headers={"Location": "/elsewhere"})) as server:
             with pytest.raises(PoolUnusable, match="base_url"):
                 await call(settings(recorded.spec, base_url=server.base_url))
             return [asked.path for asked in server.asked]
 
-    assert len(asyncio.run(run())) == 1
+    assert len(await run()) == 1
 
 
 @every_format
 @pytest.mark.parametrize("echo", [401, 429, 200])
-def test_the_key_goes_into_its_header_and_never_into_a_message(recorded: Recorded, echo: int) -> None:
+async def test_the_key_goes_into_its_header_and_never_into_a_message(recorded: Recorded, echo: int) -> None:
     async def run() -> tuple[str, str]:
         variable = PROVIDERS[recorded.spec.partition("/")[0]].key_variable
         key = KEYS[variable or "AWS_ACCESS_KEY_ID"]
@@ -130,14 +130,16 @@ def test_the_key_goes_into_its_header_and_never_into_a_message(recorded: Recorde
             assert key not in server.asked[0].path
             return key, str(caught.value)
 
-    key, message = asyncio.run(run())
+    key, message = await run()
     assert key not in message
     assert "who is ***" in message
 
 
 @every_format
 @pytest.mark.parametrize("cut", [1, 7, 100_000])
-def test_a_key_that_a_server_puts_into_the_answer_is_masked_and_named(recorded: Recorded, cut: int) -> None:
+async def test_a_key_that_a_server_puts_into_the_answer_is_masked_and_named(
+    recorded: Recorded, cut: int
+) -> None:
     """The recorded text is made of the key's letters, one event each, so that it comes in pieces."""
     key = KEYS[PROVIDERS[recorded.spec.partition("/")[0]].key_variable or "AWS_SECRET_ACCESS_KEY"]
 
@@ -145,7 +147,7 @@ def test_a_key_that_a_server_puts_into_the_answer_is_masked_and_named(recorded: 
         async with serving(Reply(pieces=pieces(echoed(recorded.spec, f"const k = '{key}';"), cut))) as server:
             return await call(settings(recorded.spec, base_url=server.base_url))
 
-    completion = asyncio.run(run())
+    completion = await run()
     assert completion.text == "const k = '***';"
     assert completion.repairs == ("key_masked",)
 
@@ -171,27 +173,27 @@ def echoed(spec: str, text: str) -> bytes:
 
 
 @every_format
-def test_a_server_on_this_machine_needs_no_key(recorded: Recorded) -> None:
+async def test_a_server_on_this_machine_needs_no_key(recorded: Recorded) -> None:
     async def run() -> Completion:
         async with serving(Reply(pieces=[recorded.stream])) as server:
             return await call(settings(recorded.spec, base_url=server.base_url), environ={})
 
-    assert asyncio.run(run()).text == TEXT
+    assert (await run()).text == TEXT
 
 
 @every_format
-def test_nobody_listening_is_transient(recorded: Recorded) -> None:
+async def test_nobody_listening_is_transient(recorded: Recorded) -> None:
     async def run() -> None:
         async with serving(Reply()) as server:
             url = server.base_url
         await call(settings(recorded.spec, base_url=url))
 
     with pytest.raises(TransientError, match="connection failed"):
-        asyncio.run(run())
+        (await run())
 
 
 @every_format
-def test_many_calls_share_one_session_and_do_not_wait_for_each_other(recorded: Recorded) -> None:
+async def test_many_calls_share_one_session_and_do_not_wait_for_each_other(recorded: Recorded) -> None:
     async def run() -> set[str]:
         async with serving(Reply(pieces=pieces(recorded.stream, 400))) as server:
             provider = open_provider(settings(recorded.spec, base_url=server.base_url), environ=KEYS)
@@ -199,7 +201,7 @@ def test_many_calls_share_one_session_and_do_not_wait_for_each_other(recorded: R
             await provider.close()
             return {completion.text for completion in done}
 
-    assert asyncio.run(run()) == {TEXT}
+    assert (await run()) == {TEXT}
 
 
 def test_an_error_keeps_the_tokens_that_the_provider_had_announced() -> None:

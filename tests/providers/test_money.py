@@ -184,14 +184,14 @@ EMPTY = {  # a beginning without any content, with counts, and then an error
 
 
 @pytest.mark.parametrize("name", sorted(EMPTY))
-def test_without_content_no_text_was_bought(name: str) -> None:
+async def test_without_content_no_text_was_bought(name: str) -> None:
     async def run() -> ProviderError:
         async with serving(Reply(pieces=[EMPTY[name]])) as server:
             with pytest.raises(Overloaded) as caught:
                 await call(settings(NAMES[name], base_url=server.base_url))
             return caught.value
 
-    assert asyncio.run(run()).usage is None
+    assert (await run()).usage is None
 
 
 def test_a_stream_that_fails_before_any_content_is_asked_again_as_often_as_any_other() -> None:
@@ -203,7 +203,7 @@ def test_a_stream_that_fails_before_any_content_is_asked_again_as_often_as_any_o
     assert came.cost_usd == pytest.approx(price(came.usage))
 
 
-def test_a_failed_response_that_says_what_it_cost_is_paid_for() -> None:
+async def test_a_failed_response_that_says_what_it_cost_is_paid_for() -> None:
     """Hidden reasoning is billed although nothing of it is seen."""
     failed = {"status": "failed", "error": {"code": "server_error", "message": "x"}}
     usage = {"input_tokens": 400, "output_tokens": 5000}
@@ -215,7 +215,7 @@ def test_a_failed_response_that_says_what_it_cost_is_paid_for() -> None:
                 await call(settings("openai-responses/toy", base_url=server.base_url))
             return caught.value
 
-    assert asyncio.run(run()).usage == Usage(input_tokens=400, output_tokens=5000)
+    assert (await run()).usage == Usage(input_tokens=400, output_tokens=5000)
 
 
 # --- counts that cannot be true ----------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_true_counts_are_the_price(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(STREAMS))
 @pytest.mark.parametrize("counts", [(0, 0), (1, 1), (None, None)])
-def test_the_budget_bounds_a_server_that_counts_nothing(
+async def test_the_budget_bounds_a_server_that_counts_nothing(
     name: str, counts: tuple[int | None, int | None]
 ) -> None:
     async def run() -> tuple[list[Completion | BaseException], Budget]:
@@ -304,7 +304,7 @@ def test_the_budget_bounds_a_server_that_counts_nothing(
             chosen = settings(NAMES[name], base_url=server.base_url, max_tokens=2000)
             return await asked(chosen, [request(PROMPT)] * 40, budget=budget), budget
 
-    came, budget = asyncio.run(run())
+    came, budget = await run()
     answers = [each for each in came if isinstance(each, Completion)]
     assert 5 <= len(answers) <= 20
     assert isinstance(came[-1], BudgetExhausted)

@@ -159,7 +159,7 @@ class Careless(OpenAIChat):
 
 
 @pytest.mark.parametrize("headers", [{}, {"X-Limit": "many"}, {"X-Limit": "1" * 5000}], ids=len)
-def test_an_answer_is_not_lost_to_an_odd_header(headers: dict[str, str]) -> None:
+async def test_an_answer_is_not_lost_to_an_odd_header(headers: dict[str, str]) -> None:
     async def run() -> Completion:
         async with serving(Reply(pieces=[sse(*CHAT_EVENTS)], headers=headers)) as server:
             chosen = settings("openai-compatible/x", base_url=server.base_url)
@@ -167,7 +167,7 @@ def test_an_answer_is_not_lost_to_an_odd_header(headers: dict[str, str]) -> None
                 wire = Careless(chosen, None, environ={})
                 return await HttpProvider(chosen, wire, session, environ={}).complete(request(), Watch())
 
-    assert asyncio.run(run()).text == TEXT
+    assert (await run()).text == TEXT
 
 
 def test_garbage_in_the_event_stream_ends_its_attempt() -> None:
@@ -302,9 +302,9 @@ def test_long_headers_are_read(recorded: Recorded) -> None:
         *(f"http://{'a' * 64}.example/v1", "http://a..b/v1"),
     ],
 )
-def test_a_bad_address_is_one_clear_line_without_secrets(provider: str, text: str) -> None:
+async def test_a_bad_address_is_one_clear_line_without_secrets(provider: str, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        asyncio.run(call(settings(f"{provider}/toy", base_url=text)))
+        (await call(settings(f"{provider}/toy", base_url=text)))
     line = str(caught.value)
     assert provider in line
     assert "verysecret" not in line
@@ -312,13 +312,13 @@ def test_a_bad_address_is_one_clear_line_without_secrets(provider: str, text: st
 
 
 @every_format
-def test_the_query_of_a_base_url_is_sent(recorded: Recorded) -> None:
+async def test_the_query_of_a_base_url_is_sent(recorded: Recorded) -> None:
     async def run() -> str:
         async with serving(Reply(pieces=[recorded.stream])) as server:
             await call(settings(recorded.spec, base_url=f"{server.base_url}/v1/?tenant=a%20b&sig=x%2By%3D"))
             return server.asked[0].path
 
-    path, _, query = asyncio.run(run()).partition("?")
+    path, _, query = (await run()).partition("?")
     assert not path.endswith("/v1")
     assert query.startswith("tenant=a+b&sig=x%2By%3D")
 
@@ -364,7 +364,7 @@ OVERFLOWS = (
 
 
 @pytest.mark.parametrize(("status", "body"), OVERFLOWS, ids=lambda value: str(value)[:40])
-def test_a_prompt_that_does_not_fit_is_a_result_however_it_is_said(status: int, body: object) -> None:
+async def test_a_prompt_that_does_not_fit_is_a_result_however_it_is_said(status: int, body: object) -> None:
     content = body.encode() if isinstance(body, str) else orjson.dumps(body)
 
     async def run() -> Completion:
@@ -372,7 +372,7 @@ def test_a_prompt_that_does_not_fit_is_a_result_however_it_is_said(status: int, 
         async with serving(reply) as server:
             return await call(settings(base_url=server.base_url, max_tokens=100))
 
-    completion = asyncio.run(run())
+    completion = await run()
     assert (completion.finish_reason, completion.text) == ("context_exceeded", "")
 
 
@@ -392,10 +392,10 @@ def test_an_odd_error_is_an_error(inner: dict[str, Any]) -> None:
     assert refused(500, {"error": inner}).status == 500
 
 
-def test_a_proxy_whose_name_no_host_can_have_is_told() -> None:
+async def test_a_proxy_whose_name_no_host_can_have_is_told() -> None:
     environ = {**KEYS, "ALL_PROXY": f"http://{'a' * 64}.example:3128"}
     with pytest.raises(PoolUnusable, match="the address cannot be used"):
-        asyncio.run(call(settings(base_url="http://host.example/v1"), environ=environ))
+        (await call(settings(base_url="http://host.example/v1"), environ=environ))
 
 
 def test_a_status_is_said_once() -> None:

@@ -241,7 +241,7 @@ every_client = pytest.mark.parametrize("spec", CASES)
 
 
 @every_client
-def test_the_request_is_that_of_the_official_client(spec: str) -> None:
+async def test_the_request_is_that_of_the_official_client(spec: str) -> None:
     client, path, fields, ours = CASES[spec]
     client_of(spec)
 
@@ -256,7 +256,7 @@ def test_the_request_is_that_of_the_official_client(spec: str) -> None:
             await call(settings(spec, base_url=wire.base_url + path, **ours), request(PROMPT), environ=KEYS)
             return [(asked.path, asked.json) for asked in wire.asked]
 
-    official, mine = asyncio.run(run())
+    official, mine = await run()
     assert mine == (official[0], in_camel_case(official[1]) if client is gemini else official[1])
 
 
@@ -270,7 +270,7 @@ def in_camel_case(body: Any) -> Any:
 
 
 @every_client
-def test_a_recorded_stream_is_read_as_by_the_official_client(spec: str) -> None:
+async def test_a_recorded_stream_is_read_as_by_the_official_client(spec: str) -> None:
     client, path, fields, ours = CASES[spec]
     client_of(spec)
 
@@ -283,13 +283,13 @@ def test_a_recorded_stream_is_read_as_by_the_official_client(spec: str) -> None:
             official = await asyncio.to_thread(client, wire.base_url + path, fields, {})
             return official, await call(settings(spec, base_url=wire.base_url + path, **ours))
 
-    official, mine = asyncio.run(run())
+    official, mine = await run()
     assert official == read_of(mine)
     assert official["text"] == ("All done." if spec.startswith("bedrock") else TEXT)
 
 
 @every_client
-def test_the_official_client_is_served_by_astra_simulate(spec: str) -> None:
+async def test_the_official_client_is_served_by_astra_simulate(spec: str) -> None:
     client, path, fields, _ = CASES[spec]
     client_of(spec)
     named = {name: value for name, value in fields.items() if name in {"model", "modelId"}}
@@ -309,7 +309,7 @@ def test_the_official_client_is_served_by_astra_simulate(spec: str) -> None:
         finally:
             await server.stop()
 
-    official, mine = asyncio.run(run())
+    official, mine = await run()
     assert official["text"] == mine.text
     assert official["finish"] == mine.finish_reason
     assert len(mine.text) > 20

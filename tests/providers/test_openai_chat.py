@@ -81,21 +81,17 @@ def test_a_streamed_answer_is_read_with_its_usage() -> None:
     assert 0 <= completion.ttft_s <= (completion.latency_s or 0)
 
 
-def test_the_watch_hears_of_limits_of_the_first_token_once_and_of_every_character() -> None:
-    async def run() -> Watch:
-        watch = Watch()
-        headers = {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59"}
-        async with serving(Reply(pieces=[WHOLE[:200], WHOLE[200:]], headers=headers)) as server:
-            await call(settings(base_url=server.base_url), watch=watch)
-        return watch
-
-    watch = asyncio.run(run())
+async def test_the_watch_hears_of_limits_of_the_first_token_once_and_of_every_character() -> None:
+    watch = Watch()
+    headers = {"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59"}
+    async with serving(Reply(pieces=[WHOLE[:200], WHOLE[200:]], headers=headers)) as server:
+        await call(settings(base_url=server.base_url), watch=watch)
     assert watch.first_tokens == 1
     assert watch.characters == len(TEXT)
     assert watch.announced == [RateLimits(requests=RateWindow(limit=60, remaining=59))]
 
 
-def test_only_what_the_user_set_is_sent() -> None:
+async def test_only_what_the_user_set_is_sent() -> None:
     async def run() -> list[Any]:
         async with serving(Reply(pieces=[WHOLE])) as server:
             for provider in ("openai-compatible", "openai"):
@@ -113,7 +109,7 @@ def test_only_what_the_user_set_is_sent() -> None:
                 )
             return [(asked.path, asked.json, asked.headers) for asked in server.asked]
 
-    plain, full, official, official_full = asyncio.run(run())
+    plain, full, official, official_full = await run()
     assert plain[0] == "/chat/completions"
     assert plain[1] == {
         "model": "toy",
@@ -136,7 +132,7 @@ def test_only_what_the_user_set_is_sent() -> None:
     assert "x-astra-sample" not in official[2]
 
 
-def test_a_connection_is_used_again_after_an_answer() -> None:
+async def test_a_connection_is_used_again_after_an_answer() -> None:
     async def run() -> int:
         async with serving(Reply(pieces=[WHOLE])) as server:
             provider = open_provider(settings(base_url=server.base_url), environ=KEYS)
@@ -145,7 +141,7 @@ def test_a_connection_is_used_again_after_an_answer() -> None:
             await provider.close()
             return server.connections
 
-    assert asyncio.run(run()) == 1
+    assert (await run()) == 1
 
 
 def test_reasoning_is_no_part_of_the_answer_but_counts_as_its_beginning() -> None:
@@ -273,13 +269,13 @@ def test_servers_get_the_field_names_that_they_know(
     assert "prompt_cache_key" not in body
 
 
-def test_silence_after_the_finish_reason_loses_nothing() -> None:
+async def test_silence_after_the_finish_reason_loses_nothing() -> None:
     async def run() -> Completion:
         reply = Reply(pieces=[sse(chunk({"content": "x"}, "stop"))], end="stall")
         async with serving(reply) as server:
             return await call(settings(base_url=server.base_url, timeout_s=1.0))
 
-    assert asyncio.run(run()).text == "x"
+    assert (await run()).text == "x"
 
 
 @pytest.mark.parametrize("end", ["clean", "cut"])
@@ -303,25 +299,25 @@ def test_a_connection_cut_before_any_text_is_transient() -> None:
     assert type(caught.value) is TransientError
 
 
-def test_silence_ends_the_attempt() -> None:
+async def test_silence_ends_the_attempt() -> None:
     async def run() -> None:
         async with serving(Reply(pieces=[sse(chunk({"content": "x"}))], end="stall")) as server:
             await call(settings(base_url=server.base_url, timeout_s=1.0))
 
     with pytest.raises(TransientError, match=r"no byte for 1 s"):
-        asyncio.run(run())
+        (await run())
 
 
-def test_a_stream_that_trickles_for_ever_ends_after_six_times_the_silence() -> None:
+async def test_a_stream_that_trickles_for_ever_ends_after_six_times_the_silence() -> None:
     async def run() -> None:
         async with serving(Reply(pieces=[b": still here\n\n"] * 10_000_000)) as server:
             await call(settings(base_url=server.base_url, timeout_s=0.5))
 
     with pytest.raises(TransientError, match="no end after"):
-        asyncio.run(run())
+        (await run())
 
 
-def test_cancelling_closes_the_connection() -> None:
+async def test_cancelling_closes_the_connection() -> None:
     async def run() -> bool:
         async with serving(Reply(pieces=[sse(chunk({"content": "x"}))], end="stall")) as server:
             begun = asyncio.Event()
@@ -340,7 +336,7 @@ def test_cancelling_closes_the_connection() -> None:
             await provider.close()
             return server.asked[0].closed.is_set()
 
-    assert asyncio.run(run())
+    assert await run()
 
 
 @pytest.mark.parametrize(
@@ -398,11 +394,11 @@ def test_surrogate_halves_in_two_events_are_joined_without_a_repair() -> None:
     assert (completion.text, completion.repairs) == ("😀", ())
 
 
-def test_a_missing_key_is_named_before_anything_is_sent() -> None:
+async def test_a_missing_key_is_named_before_anything_is_sent() -> None:
     with pytest.raises(ConfigError, match="MY_KEY"):
-        asyncio.run(call(settings(base_url="https://example.org", api_key_env="MY_KEY"), environ={}))
+        (await call(settings(base_url="https://example.org", api_key_env="MY_KEY"), environ={}))
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        asyncio.run(call(settings("openai/gpt"), environ={}))
+        (await call(settings("openai/gpt"), environ={}))
 
 
 def test_a_key_that_a_server_echoes_never_reaches_the_message() -> None:

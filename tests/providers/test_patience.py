@@ -27,42 +27,33 @@ async def waited(work: Coroutine[object, object, object], *, silence_s: float, w
     return patience
 
 
-def test_silence_and_an_end_that_never_comes_are_told_apart() -> None:
-    async def check() -> None:
-        silent = await waited(asyncio.sleep(9), silence_s=0.05, whole_s=5)
-        endless = await waited(asyncio.sleep(9), silence_s=5, whole_s=0.05)
-        assert (silent.is_over, endless.is_over) == (False, True)
-
-    asyncio.run(check())
+async def test_silence_and_an_end_that_never_comes_are_told_apart() -> None:
+    silent = await waited(asyncio.sleep(9), silence_s=0.05, whole_s=5)
+    endless = await waited(asyncio.sleep(9), silence_s=5, whole_s=0.05)
+    assert (silent.is_over, endless.is_over) == (False, True)
 
 
-def test_whoever_is_heard_is_not_silent() -> None:
-    async def check() -> None:
-        async with Patience(silence_s=0.6, whole_s=60) as patience:
-            for _ in range(16):
-                await asyncio.sleep(0.05)
-                patience.heard()
-
-    asyncio.run(check())
+async def test_whoever_is_heard_is_not_silent() -> None:
+    async with Patience(silence_s=0.6, whole_s=60) as patience:
+        for _ in range(16):
+            await asyncio.sleep(0.05)
+            patience.heard()
 
 
-def test_a_process_that_stood_still_looks_again_before_it_calls_an_answer_late() -> None:
-    async def check() -> None:
-        async with Patience(silence_s=0.1, whole_s=0.2):
-            time.sleep(1.3)  # noqa: ASYNC251 - the whole process stands still, this loop with it
-            await asyncio.sleep(0.3)
-
-    asyncio.run(check())
+async def test_a_process_that_stood_still_looks_again_before_it_calls_an_answer_late() -> None:
+    async with Patience(silence_s=0.1, whole_s=0.2):
+        time.sleep(1.3)
+        await asyncio.sleep(0.3)
 
 
-def test_an_answer_that_came_while_the_process_stood_still_is_taken() -> None:
+async def test_an_answer_that_came_while_the_process_stood_still_is_taken() -> None:
     async def check(server: NastyServer) -> None:
         asking = asyncio.create_task(call(settings(base_url=server.base_url, timeout_s=0.8)))
-        while not server.asked:  # noqa: ASYNC110 - a thread of its own counts
+        while not server.asked:
             await asyncio.sleep(0.01)
-        time.sleep(2.0)  # noqa: ASYNC251 - as above; the server has a thread of its own
+        time.sleep(2.0)
         assert (await asking).text == "whole"
 
     with NastyServer(lambda _, __: answers("whole", after_s=0.5)) as server:
-        asyncio.run(check(server))
+        (await check(server))
         assert server.asked.total() == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -80,13 +79,13 @@ def test_a_refusal_in_commentary_refuses_nothing() -> None:
     assert (completion.text, completion.finish_reason) == ("ok", "stop")
 
 
-def test_an_agent_gets_commentary_too() -> None:
+async def test_an_agent_gets_commentary_too() -> None:
     async def run() -> Any:
         async with serving(Reply(pieces=(streamed(ITEMS),))) as server:
             dialogue = Dialogue(system="", tools=(), messages=(Said(role="user", text="Go."),))
             return await call(settings(SPEC, base_url=server.base_url), request("", dialogue=dialogue))
 
-    completion = asyncio.run(run())
+    completion = await run()
     assert completion.text == "First I draft.<solution>Nearly done.</solution>"
     assert completion.native is not None
     assert completion.native["output"] == ITEMS

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,7 +46,7 @@ def test_proxies_are_those_of_the_environment(url: str, environ: dict[str, str],
     assert proxy_for(URL(url), environ) == (URL(proxy) if proxy else None)
 
 
-def test_a_call_goes_through_the_proxy_that_the_environment_names() -> None:
+async def test_a_call_goes_through_the_proxy_that_the_environment_names() -> None:
     async def run() -> tuple[Completion, str]:
         async with serving(Reply(pieces=[ANSWER])) as proxy:
             provider = open_provider(
@@ -57,12 +56,12 @@ def test_a_call_goes_through_the_proxy_that_the_environment_names() -> None:
             await provider.close()
             return completion, proxy.asked[0].path
 
-    completion, path = asyncio.run(run())
+    completion, path = await run()
     assert completion.text == "x"
     assert path == "http://models.invalid/v1/chat/completions"
 
 
-def test_a_proxy_that_refuses_ends_the_pool_without_telling_its_password() -> None:
+async def test_a_proxy_that_refuses_ends_the_pool_without_telling_its_password() -> None:
     async def run() -> None:
         async with serving(Reply(status=407)) as proxy:
             url = proxy.base_url.replace("http://", "http://user:geheim@")
@@ -75,11 +74,11 @@ def test_a_proxy_that_refuses_ends_the_pool_without_telling_its_password() -> No
                 await provider.close()
 
     with pytest.raises(PoolUnusable) as caught:
-        asyncio.run(run())
+        (await run())
     assert "geheim" not in str(caught.value)
 
 
-def test_an_unknown_host_is_transient() -> None:
+async def test_an_unknown_host_is_transient() -> None:
     async def run() -> None:
         provider = open_provider(settings(base_url="http://models.invalid/v1"), environ={})
         try:
@@ -88,10 +87,10 @@ def test_an_unknown_host_is_transient() -> None:
             await provider.close()
 
     with pytest.raises(TransientError, match="connection failed"):
-        asyncio.run(run())
+        (await run())
 
 
-def test_a_bundle_of_certificates_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+async def test_a_bundle_of_certificates_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
 
     async def run(path: Path) -> None:
@@ -99,7 +98,7 @@ def test_a_bundle_of_certificates_that_cannot_be_read_is_named(tmp_path: Path) -
 
     for name in ("ca.pem", "missing.pem"):
         with pytest.raises(ConfigError, match=name):
-            asyncio.run(run(tmp_path / name))
+            (await run(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_an_address_that_cannot_be_used_is_refused(text: str) -> None:
     assert "pw" not in str(caught.value)
 
 
-def test_an_own_bundle_of_certificates_decides_whom_to_trust(tmp_path: Path) -> None:
+async def test_an_own_bundle_of_certificates_decides_whom_to_trust(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     tls = authority.server("localhost")
 
@@ -119,12 +118,12 @@ def test_an_own_bundle_of_certificates_decides_whom_to_trust(tmp_path: Path) -> 
         async with serving(Reply(pieces=[ANSWER]), tls=tls) as server:
             return (await call(settings(base_url=server.base_url), environ=environ)).text
 
-    assert asyncio.run(run({"SSL_CERT_FILE": str(authority.bundle)})) == "x"
+    assert (await run({"SSL_CERT_FILE": str(authority.bundle)})) == "x"
     with pytest.raises(PoolUnusable, match="SSL_CERT_FILE"):
-        asyncio.run(run({}))
+        (await run({}))
 
 
-def test_a_session_that_is_shared_stays_open() -> None:
+async def test_a_session_that_is_shared_stays_open() -> None:
     async def run() -> tuple[bool, str]:
         async with serving(Reply(pieces=[ANSWER])) as server, open_session({}) as session:
             first = open_provider(settings(base_url=server.base_url), session=session, environ={})
@@ -134,7 +133,7 @@ def test_a_session_that_is_shared_stays_open() -> None:
             await second.close()
             return session.closed, completion.text
 
-    assert asyncio.run(run()) == (False, "x")
+    assert (await run()) == (False, "x")
 
 
 def test_compatible_servers_need_an_address() -> None:

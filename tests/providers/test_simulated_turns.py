@@ -139,25 +139,22 @@ def test_a_turn_that_is_not_what_its_header_says_is_refused(spec: str) -> None:
         asked(spec, "7/xml/product-api/3@2", (WRONG,))
 
 
-def test_a_conversation_reads_what_its_earlier_request_left_in_the_cache() -> None:
-    async def run() -> list[tuple[int | None, int | None]]:
-        server = await SimulatedServer.start(settings=QUIET)
-        model = settings("anthropic/guesser", base_url=server.base_url, max_tokens=9000)
-        prompt, seen = "x" * 9000, []
-        earlier: tuple[Exchange, ...] = ()
-        try:
-            for turn in range(3):
-                sample = "7/xml/product-api/3" + (f"@{turn}" if turn else "")
-                done = await call(
-                    model, request(prompt, earlier=earlier, sample_header=sample, cache=True, goes_on=True)
-                )
-                seen.append((done.usage.input_tokens, done.usage.cached_tokens))
-                earlier += (Exchange(answer=done.text, feedback="No." * 100, sha256=str(turn)),)
-        finally:
-            await server.stop()
-        return seen
-
-    (first, none), (second, read), (_, more) = asyncio.run(run())
+async def test_a_conversation_reads_what_its_earlier_request_left_in_the_cache() -> None:
+    server = await SimulatedServer.start(settings=QUIET)
+    model = settings("anthropic/guesser", base_url=server.base_url, max_tokens=9000)
+    prompt, seen = "x" * 9000, []
+    earlier: tuple[Exchange, ...] = ()
+    try:
+        for turn in range(3):
+            sample = "7/xml/product-api/3" + (f"@{turn}" if turn else "")
+            done = await call(
+                model, request(prompt, earlier=earlier, sample_header=sample, cache=True, goes_on=True)
+            )
+            seen.append((done.usage.input_tokens, done.usage.cached_tokens))
+            earlier += (Exchange(answer=done.text, feedback="No." * 100, sha256=str(turn)),)
+    finally:
+        await server.stop()
+    (first, none), (second, read), (_, more) = seen
     assert none == 0
     assert first is not None
     assert second is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import zlib
 from typing import TYPE_CHECKING
@@ -62,11 +61,9 @@ async def through_a_proxy(
 
 
 @every_format
-def test_a_tunnel_to_the_right_certificate_is_used(recorded: Recorded, authority: Authority) -> None:
+async def test_a_tunnel_to_the_right_certificate_is_used(recorded: Recorded, authority: Authority) -> None:
     reply = Reply(pieces=[recorded.stream])
-    came, asked, proxied = asyncio.run(
-        through_a_proxy(recorded, reply, authority.server(HOST), authority.bundle)
-    )
+    came, asked, proxied = await through_a_proxy(recorded, reply, authority.server(HOST), authority.bundle)
     assert not isinstance(came, Exception), came
     assert came.text == TEXT
     assert len(asked) == 1
@@ -75,13 +72,11 @@ def test_a_tunnel_to_the_right_certificate_is_used(recorded: Recorded, authority
 
 @every_format
 @pytest.mark.parametrize(("shown", "signs_itself"), [("other.test", False), (HOST, True)])
-def test_a_tunnel_to_a_wrong_certificate_ends_the_pool_before_anything_is_sent(
+async def test_a_tunnel_to_a_wrong_certificate_ends_the_pool_before_anything_is_sent(
     recorded: Recorded, authority: Authority, *, shown: str, signs_itself: bool
 ) -> None:
     tls = authority.server(shown, signs_itself=signs_itself)
-    came, asked, _ = asyncio.run(
-        through_a_proxy(recorded, Reply(pieces=[recorded.stream]), tls, authority.bundle)
-    )
+    came, asked, _ = await through_a_proxy(recorded, Reply(pieces=[recorded.stream]), tls, authority.bundle)
     assert isinstance(came, PoolUnusable), came
     assert "certificate" in str(came)
     assert "SSL_CERT_FILE" in str(came)
@@ -92,7 +87,7 @@ def test_a_tunnel_to_a_wrong_certificate_ends_the_pool_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("variable", "proxy_as"), [("ALL_PROXY", "{}"), ("https_proxy", "no scheme"), ("all_proxy", "no scheme")]
 )
-def test_every_variable_and_a_proxy_without_a_scheme(
+async def test_every_variable_and_a_proxy_without_a_scheme(
     recorded: Recorded, authority: Authority, variable: str, proxy_as: str
 ) -> None:
     async def run() -> tuple[Completion | Exception, list[str]]:
@@ -104,7 +99,7 @@ def test_every_variable_and_a_proxy_without_a_scheme(
                 came = await call(settings(recorded.spec, base_url=f"https://{HOST}"), environ=environ)
                 return came, proxy.asked
 
-    came, proxied = asyncio.run(run())
+    came, proxied = await run()
     assert not isinstance(came, Exception)
     assert came.text == TEXT
     assert len(proxied) == 1
@@ -112,18 +107,16 @@ def test_every_variable_and_a_proxy_without_a_scheme(
 
 @every_format
 @pytest.mark.parametrize("tls", [True, False])
-def test_a_proxy_that_wants_credentials_says_so(
+async def test_a_proxy_that_wants_credentials_says_so(
     recorded: Recorded, authority: Authority, *, tls: bool
 ) -> None:
-    came, asked, _ = asyncio.run(
-        through_a_proxy(
-            recorded,
-            Reply(pieces=[recorded.stream]),
-            authority.server(HOST) if tls else None,
-            authority.bundle,
-            variable="HTTPS_PROXY" if tls else "HTTP_PROXY",
-            wants_credentials=True,
-        )
+    came, asked, _ = await through_a_proxy(
+        recorded,
+        Reply(pieces=[recorded.stream]),
+        authority.server(HOST) if tls else None,
+        authority.bundle,
+        variable="HTTPS_PROXY" if tls else "HTTP_PROXY",
+        wants_credentials=True,
     )
     assert isinstance(came, PoolUnusable), came
     assert "407" in str(came)
@@ -133,7 +126,7 @@ def test_a_proxy_that_wants_credentials_says_so(
 
 
 @every_format
-def test_credentials_in_the_variable_reach_the_proxy_and_no_one_else(
+async def test_credentials_in_the_variable_reach_the_proxy_and_no_one_else(
     recorded: Recorded, authority: Authority
 ) -> None:
     async def run() -> tuple[str, list[Asked]]:
@@ -145,25 +138,25 @@ def test_credentials_in_the_variable_reach_the_proxy_and_no_one_else(
                 came = await call(settings(recorded.spec, base_url=f"https://{HOST}"), environ=environ)
                 return came.text, server.asked
 
-    text, asked = asyncio.run(run())
+    text, asked = await run()
     assert text == TEXT
     assert not any(name.startswith("proxy") for name in asked[0].headers)
 
 
 @every_format
-def test_this_machine_is_never_asked_through_a_proxy(recorded: Recorded) -> None:
+async def test_this_machine_is_never_asked_through_a_proxy(recorded: Recorded) -> None:
     async def run() -> tuple[str, list[str]]:
         async with serving(Reply(pieces=[recorded.stream])) as server, proxying({}) as proxy:
             environ = {**KEYS, "HTTP_PROXY": proxy.base_url, "ALL_PROXY": proxy.base_url}
             came = await call(settings(recorded.spec, base_url=server.base_url), environ=environ)
             return came.text, proxy.asked
 
-    assert asyncio.run(run()) == (TEXT, [])
+    assert (await run()) == (TEXT, [])
 
 
 @every_format
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_redirect_is_followed(recorded: Recorded, status: int) -> None:
+async def test_no_redirect_is_followed(recorded: Recorded, status: int) -> None:
     async def run() -> list[Asked]:
         async with serving(Reply(pieces=[recorded.stream])) as elsewhere:
             there = f"{elsewhere.base_url}/model"
@@ -172,7 +165,7 @@ def test_no_redirect_is_followed(recorded: Recorded, status: int) -> None:
                     await call(settings(recorded.spec, base_url=server.base_url))
             return elsewhere.asked
 
-    assert not asyncio.run(run())
+    assert not (await run())
 
 
 @every_format
@@ -197,7 +190,7 @@ def compressed(encoding: str, body: bytes) -> bytes:
 
 @every_format
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "raw"])
-def test_what_comes_compressed_unasked_is_read(recorded: Recorded, encoding: str) -> None:
+async def test_what_comes_compressed_unasked_is_read(recorded: Recorded, encoding: str) -> None:
     async def run() -> Completion:
         headers = {"Content-Encoding": encoding.replace("raw", "deflate")}
         body = pieces(compressed(encoding, recorded.stream), 50)
@@ -206,23 +199,25 @@ def test_what_comes_compressed_unasked_is_read(recorded: Recorded, encoding: str
             assert server.asked[0].headers["accept-encoding"] == "identity"
             return came
 
-    assert asyncio.run(run()).text == TEXT
+    assert (await run()).text == TEXT
 
 
 @every_format
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br"])
-def test_what_cannot_be_decoded_ends_the_pool_with_its_remedy(recorded: Recorded, encoding: str) -> None:
+async def test_what_cannot_be_decoded_ends_the_pool_with_its_remedy(
+    recorded: Recorded, encoding: str
+) -> None:
     async def run() -> None:
         async with serving(Reply(pieces=[b"\x8b\x07"], headers={"Content-Encoding": encoding})) as server:
             await call(settings(recorded.spec, base_url=server.base_url))
 
     with pytest.raises(PoolUnusable, match=f"encoded as '{encoding}'.*turn that off"):
-        asyncio.run(run())
+        (await run())
 
 
 @every_format
 @pytest.mark.parametrize("encoding", ["gzip", "br", "damaged"])
-def test_an_error_that_comes_compressed_keeps_its_kind(recorded: Recorded, encoding: str) -> None:
+async def test_an_error_that_comes_compressed_keeps_its_kind(recorded: Recorded, encoding: str) -> None:
     async def run() -> None:
         body = b'{"message": "busy now", "error": {"message": "busy now"}}'
         sent = gzip.compress(body) if encoding == "gzip" else b"\x8b\x07"
@@ -231,22 +226,22 @@ def test_an_error_that_comes_compressed_keeps_its_kind(recorded: Recorded, encod
             await call(settings(recorded.spec, base_url=server.base_url))
 
     with pytest.raises(Overloaded, match="busy now" if encoding == "gzip" else "503"):
-        asyncio.run(run())
+        (await run())
 
 
 @every_format
-def test_a_damaged_compression_is_one_attempts_trouble(recorded: Recorded) -> None:
+async def test_a_damaged_compression_is_one_attempts_trouble(recorded: Recorded) -> None:
     async def run() -> None:
         headers = {"Content-Encoding": "gzip"}
         async with serving(Reply(pieces=[b"no gzip at all"], headers=headers)) as server:
             await call(settings(recorded.spec, base_url=server.base_url))
 
     with pytest.raises(TransientError, match="compression is damaged"):
-        asyncio.run(run())
+        (await run())
 
 
 @pytest.mark.parametrize("signs_itself", [True, False])
-def test_s3_checks_certificates_through_a_proxy_as_well(
+async def test_s3_checks_certificates_through_a_proxy_as_well(
     monkeypatch: pytest.MonkeyPatch, authority: Authority, tmp_path: Path, *, signs_itself: bool
 ) -> None:
     """Its library, left to itself, believes every certificate behind a proxy: the connection is ours."""
@@ -270,9 +265,9 @@ def test_s3_checks_certificates_through_a_proxy_as_well(
         monkeypatch.setenv(name, value)
     if signs_itself:
         with pytest.raises(AstraError, match=r"(?i)ssl|certificate"):
-            asyncio.run(run())
+            (await run())
     else:
-        assert asyncio.run(run()) == b"an object"
+        assert (await run()) == b"an object"
 
 
 PROXY = {"HTTPS_PROXY": "http://p:1", "HTTP_PROXY": "http://p:1"}

@@ -48,7 +48,7 @@ def test_two_models_of_one_run_are_compared_problem_by_problem(run: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["made"], r"alone: name another run, or two of its models with --models A B \(it has alpha, beta\)"),
+        (["made"], r"is given: add another run, or two models with --models A B \(it has alpha, beta\)"),
         (["made", "made", "made"], "3 directories: give two runs, or one and --models A B"),
         (["made", "--models", "alpha", "gamma"], "no such model there; the run has alpha"),
         (["."], "no run.json there"),

@@ -82,7 +82,7 @@ def lines_read(directory: Path) -> tuple[int, tuple[Any, ...]]:
 
 def test_the_second_reader_packs_nothing_and_sees_the_same(directory: Path) -> None:
     expected = fresh(directory)
-    assert any("names no sample" in warning for warning in expected[-1])
+    assert any("the sample key is incomplete" in warning for warning in expected[-1])
     assert lines_read(directory) == (49, expected)
     assert lines_read(directory) == (0, expected)
     assert kept(directory).stat().st_mode & 0o077 == 0

@@ -265,7 +265,7 @@ def test_a_torn_repeated_or_foreign_line_is_told_and_not_counted(directory: Path
     assert records(report.table("turns")) == rows(directory, "turns")
     told = "\n".join(report.warnings)
     assert "repeats line 1, counted once" in told
-    assert "it names no sample" in told
+    assert "the sample key is incomplete" in told
 
 
 def test_contradicting_lines_of_one_turn_stop_the_report(tmp_path: Path) -> None:

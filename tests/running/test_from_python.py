@@ -24,19 +24,16 @@ SMALL: dict[str, Any] = {
 }
 
 
-def test_answers_are_recorded_and_a_second_call_asks_for_nothing(tmp_path: Path) -> None:
+async def test_answers_are_recorded_and_a_second_call_asks_for_nothing(tmp_path: Path) -> None:
     said: list[str] = []
 
-    async def twice() -> tuple[str, str]:
-        first = await astra_async.run(out=tmp_path / "r", generate_only=True, say=said.append, **SMALL)
-        size = (tmp_path / "r" / "completions.jsonl").stat().st_size
-        second = await astra_async.run(out=tmp_path / "r", generate_only=True, **SMALL)
-        assert (tmp_path / "r" / "completions.jsonl").stat().st_size == size
-        assert second.directory == tmp_path / "r"
-        assert second.missing == ()
-        return first.outcome, second.outcome
-
-    assert asyncio.run(twice()) == ("complete", "complete")
+    first = await astra_async.run(out=tmp_path / "r", generate_only=True, say=said.append, **SMALL)
+    size = (tmp_path / "r" / "completions.jsonl").stat().st_size
+    second = await astra_async.run(out=tmp_path / "r", generate_only=True, **SMALL)
+    assert (tmp_path / "r" / "completions.jsonl").stat().st_size == size
+    assert second.directory == tmp_path / "r"
+    assert second.missing == ()
+    assert (first.outcome, second.outcome) == ("complete", "complete")
 
 
 @pytest.mark.parametrize(
@@ -47,36 +44,36 @@ def test_answers_are_recorded_and_a_second_call_asks_for_nothing(tmp_path: Path)
         ({"model": "gpt-4o"}, "write provider/model"),
     ],
 )
-def test_options_are_checked_as_the_command_checks_them(
+async def test_options_are_checked_as_the_command_checks_them(
     tmp_path: Path, options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        asyncio.run(astra_async.run(out=tmp_path / "r", **{**SMALL, **options}))
+        (await astra_async.run(out=tmp_path / "r", **{**SMALL, **options}))
     assert not (tmp_path / "r").exists()
 
 
-def test_a_whole_configuration_takes_no_options(tmp_path: Path) -> None:
+async def test_a_whole_configuration_takes_no_options(tmp_path: Path) -> None:
     from astra_async.config import load_config
 
     config = load_config({**SMALL, "model": ("simulated/steady",), "out": str(tmp_path / "r")})
     with pytest.raises(UsageError, match="leave out samples"):
-        asyncio.run(astra_async.run(config, samples=3))
-    assert asyncio.run(astra_async.run(config, generate_only=True)).outcome == "complete"
+        (await astra_async.run(config, samples=3))
+    assert (await astra_async.run(config, generate_only=True)).outcome == "complete"
 
 
-def test_a_cancelled_run_keeps_what_was_asked_and_is_resumed(tmp_path: Path) -> None:
+async def test_a_cancelled_run_keeps_what_was_asked_and_is_resumed(tmp_path: Path) -> None:
     many = {**SMALL, "samples": 40}
 
     async def cancelled() -> None:
         task = asyncio.create_task(astra_async.run(out=tmp_path / "r", generate_only=True, **many))
-        while not (tmp_path / "r" / "completions.jsonl").exists():  # noqa: ASYNC110 - a file has no event
+        while not (tmp_path / "r" / "completions.jsonl").exists():
             await asyncio.sleep(0.02)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(cancelled())
-    finished = asyncio.run(astra_async.run(out=tmp_path / "r", generate_only=True, **many))
+    await cancelled()
+    finished = await astra_async.run(out=tmp_path / "r", generate_only=True, **many)
     assert finished.outcome == "complete"
     lines = (tmp_path / "r" / "completions.jsonl").read_text().splitlines()
     assert len(lines) == 80

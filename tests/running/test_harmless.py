@@ -51,7 +51,7 @@ class PatientSandbox(CountingSandbox):
         self.runners: list[Runner] = []
 
     async def run(self, job: Job) -> Execution:
-        while len(PROBLEMS) <= self.runs < 60 and len(self.runners[0].permits._waiting) < 2:  # noqa: ASYNC110 - no event
+        while len(PROBLEMS) <= self.runs < 60 and len(self.runners[0].permits._waiting) < 2:
             await asyncio.sleep(0.001)
         return await super().run(job)
 

@@ -308,7 +308,7 @@ def test_a_disk_that_fails_in_mid_labelling_loses_no_judgement(
     assert not held or "from where the same command takes it over" in said[-1]
     again = astra("label", str(folder), "--judge", "simulated/steady")
     assert again.returncode == 0
-    assert f"{recorded + len(held)} of them judged before" in again.stderr
+    assert f"{recorded + len(held)} of them already judged" in again.stderr
     keys = [(each["problem_id"], each["sample"]) for each in judgements(folder)]
     assert len(keys) == len(set(keys)) == 60
     assert not list((tmp_path / "cache").rglob("astra-*"))

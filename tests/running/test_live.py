@@ -42,8 +42,8 @@ async def watched(path: Path, **options: Any) -> list[dict[str, Any]]:
     return [*found, live_of(path)]
 
 
-def test_a_reader_sees_a_run_grow_until_it_says_that_it_has_ended(tmp_path: Path) -> None:
-    found = asyncio.run(watched(tmp_path / "r"))
+async def test_a_reader_sees_a_run_grow_until_it_says_that_it_has_ended(tmp_path: Path) -> None:
+    found = await watched(tmp_path / "r")
     assert len(found) > 2
     for live in found:
         samples = live["samples"]
@@ -58,18 +58,18 @@ def test_a_reader_sees_a_run_grow_until_it_says_that_it_has_ended(tmp_path: Path
     assert times == sorted(times)
 
 
-def test_a_place_that_cannot_be_written_costs_the_run_nothing(tmp_path: Path) -> None:
+async def test_a_place_that_cannot_be_written_costs_the_run_nothing(tmp_path: Path) -> None:
     (tmp_path / "r" / "live.json").mkdir(parents=True)
-    finished = asyncio.run(astra_async.run(out=tmp_path / "r", **OPTIONS))
+    finished = await astra_async.run(out=tmp_path / "r", **OPTIONS)
     assert finished.outcome == "complete"
     assert not list((tmp_path / "r").glob(".*.tmp"))
 
 
-def test_drafts_of_a_killed_run_are_removed(tmp_path: Path) -> None:
+async def test_drafts_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     for name in (".live.json.17.3.tmp", ".problems.csv.17.4.tmp", ".labels.csv.99.0.tmp"):
         (tmp_path / "r" / name).write_bytes(b"half")
-    asyncio.run(astra_async.run(out=tmp_path / "r", **OPTIONS))
+    await astra_async.run(out=tmp_path / "r", **OPTIONS)
     assert [path.name for path in (tmp_path / "r").glob(".*.tmp")] == [".labels.csv.99.0.tmp"]  # another's
 
 
@@ -80,9 +80,9 @@ def test_time_left_goes_by_what_this_call_has_done() -> None:
     assert pace.left_s(910, 1000) == 90.0
 
 
-def test_a_resumed_run_does_not_take_the_answers_of_earlier_calls_for_its_speed(tmp_path: Path) -> None:
-    asyncio.run(astra_async.run(out=tmp_path / "r", **OPTIONS))
-    found = asyncio.run(watched(tmp_path / "r", samples=11))
+async def test_a_resumed_run_does_not_take_the_answers_of_earlier_calls_for_its_speed(tmp_path: Path) -> None:
+    await astra_async.run(out=tmp_path / "r", **OPTIONS)
+    found = await watched(tmp_path / "r", samples=11)
     for live in found:
         if live["samples"]["planned"] == PLANNED + 6 and live["samples"]["answered"] == PLANNED:
             assert live["seconds_left"] is None  # with 60 answers "in a second" it would be next to nothing

@@ -64,69 +64,66 @@ def recorded(folder: Path, name: str) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in (folder / "run" / name).read_bytes().splitlines()]
 
 
-def test_a_run_is_opened_driven_and_closed_from_python_without_a_word(
+async def test_a_run_is_opened_driven_and_closed_from_python_without_a_word(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     said: list[str] = []
     with NastyServer(lambda _, __: answers()) as server:
         config = a_config(tmp_path, a_model(server))
-        assert asyncio.run(run(config, said)) == "complete"
-        assert asyncio.run(run(config, said)) == "complete"
+        assert (await run(config, said)) == "complete"
+        assert (await run(config, said)) == "complete"
         assert server.asked.total() == 8
     assert len(recorded(tmp_path, "completions.jsonl")) == 8
     assert said == []
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_run_can_be_stopped_from_python_and_is_resumed(tmp_path: Path) -> None:
+async def test_a_run_can_be_stopped_from_python_and_is_resumed(tmp_path: Path) -> None:
     async def stopped(config: RunConfig) -> RunEnd:
         async with open_run(config, generate_only=True) as opened:
             driving = asyncio.create_task(drive(opened))
-            while server.answered.total() < 2 and not driving.done():  # noqa: ASYNC110 - a thread of its own counts
+            while server.answered.total() < 2 and not driving.done():
                 await asyncio.sleep(0.01)
             opened.stop()
             return await driving
 
     with NastyServer(lambda _, __: answers(after_s=0.3)) as server:
         config = a_config(tmp_path, a_model(server, max_in_flight=2))
-        assert asyncio.run(stopped(config)) == "stopped"
+        assert (await stopped(config)) == "stopped"
         assert 2 <= len(recorded(tmp_path, "completions.jsonl")) < 8
-        assert asyncio.run(run(config, [])) == "complete"
+        assert (await run(config, [])) == "complete"
         assert set(server.asked.values()) == {1}
 
 
-def test_a_call_that_is_cancelled_writes_nothing_behind_its_end() -> None:
-    async def cancelled() -> None:
-        begun, go_on = threading.Event(), threading.Event()
-
-        def write() -> None:
-            begun.set()
-            go_on.wait()
-            written.append("run.json")
-
-        writing = asyncio.create_task(_to_its_end(write))
-        await asyncio.to_thread(begun.wait)
-        writing.cancel()
-        asyncio.get_running_loop().call_later(0.1, go_on.set)
-        with pytest.raises(asyncio.CancelledError):
-            await writing
-        assert written == ["run.json"]
-
+async def test_a_call_that_is_cancelled_writes_nothing_behind_its_end() -> None:
     written: list[str] = []
-    asyncio.run(cancelled())
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write() -> None:
+        begun.set()
+        go_on.wait()
+        written.append("run.json")
+
+    writing = asyncio.create_task(_to_its_end(write))
+    await asyncio.to_thread(begun.wait)
+    writing.cancel()
+    asyncio.get_running_loop().call_later(0.1, go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert written == ["run.json"]
 
 
-def test_a_refused_run_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_refused_run_leaves_nothing_behind(tmp_path: Path) -> None:
     async def second(config: RunConfig) -> None:
         async with open_run(config, generate_only=True):
             with pytest.raises(ConflictError, match="is in use by process"):
                 await run(config, [])
 
     with NastyServer(lambda _, __: answers()) as server:
-        asyncio.run(second(a_config(tmp_path, a_model(server))))
+        (await second(a_config(tmp_path, a_model(server))))
 
 
-def test_what_calls_cost_that_were_cancelled_counts_after_a_resume(tmp_path: Path) -> None:
+async def test_what_calls_cost_that_were_cancelled_counts_after_a_resume(tmp_path: Path) -> None:
     """Two answers come, six stall after their first words: all eight are billed when it is broken off."""
 
     async def broken_off(config: RunConfig) -> None:
@@ -142,7 +139,7 @@ def test_what_calls_cost_that_were_cancelled_counts_after_a_resume(tmp_path: Pat
     billed: list[float] = []
     with NastyServer(lambda sample, _: answers() if sample[2:] in "01" else falls_silent) as server:
         prices = {"price_input": 1000.0, "price_output": 1000.0, "max_tokens": 10}
-        asyncio.run(broken_off(a_config(tmp_path, a_model(server, **prices))))
+        (await broken_off(a_config(tmp_path, a_model(server, **prices))))
     answered = sum(line["cost_usd"] for line in recorded(tmp_path, "completions.jsonl"))
     assert billed[0] > 2 * answered > 0
     with closing(RunDirectory.open(tmp_path / "run")) as directory:
@@ -165,7 +162,7 @@ def test_one_model_that_the_budget_stops_is_exit_1_and_the_remedy_is_told(tmp_pa
         assert done.stderr.count("the budget of") == 1, "once, and not for the pool and each sample"
 
 
-def test_an_unexpected_error_of_one_problem_leaves_the_others_ready_and_a_shared_cause_is_one() -> None:
+async def test_an_unexpected_error_of_one_problem_leaves_the_others_ready_and_a_shared_cause_is_one() -> None:
     class Source(MemorySource):
         async def load(self, location: str) -> Any:
             await asyncio.sleep(0)
@@ -178,7 +175,7 @@ def test_an_unexpected_error_of_one_problem_leaves_the_others_ready_and_a_shared
     source = Source({"fine": a_project(), "also": a_project()})
     names = ["fine", "odd", "gone-1", "also", "gone-2"]
     problems = [a_problem(name) for name in names]
-    ready, failed = asyncio.run(prepare_all(problems, source, ("xml",)))
+    ready, failed = await prepare_all(problems, source, ("xml",))
     assert list(ready) == ["fine", "also"]
     assert list(failed) == ["odd", "gone-1", "gone-2"]
     assert str(failed["odd"]).startswith("problem odd: unexpected KeyError: 'files'")

@@ -219,11 +219,11 @@ def examined(tests: Sequence[NamedOutcome], output: str = "") -> Examined:
     return Examined(tested=tested, verdict=verdict, failure="tests_failed")
 
 
-def test_messages_are_masked_and_kept_as_long_as_there_is_room() -> None:
+async def test_messages_are_masked_and_kept_as_long_as_there_is_room() -> None:
     register_secret("another-secret-of-this-test")
     told = ("key another-secret-of-this-test " + "x" * 600)[:500]
     tests = [NamedOutcome(name=f"t{number}", outcome="failed", message=told) for number in range(1000)]
-    kept = asyncio.run(evidence_of(examined(tests), with_output=True)).tests
+    kept = (await evidence_of(examined(tests), with_output=True)).tests
     assert [test.name for test in kept] == [test.name for test in tests]
     assert "another-secret" not in "".join(test.message for test in kept)
     assert kept[0].message.startswith("key *** xxx")
@@ -231,9 +231,9 @@ def test_messages_are_masked_and_kept_as_long_as_there_is_room() -> None:
     assert kept[-1].message == ""
 
 
-def test_without_its_output_only_messages_are_kept() -> None:
+async def test_without_its_output_only_messages_are_kept() -> None:
     tests = [NamedOutcome(name="t", outcome="failed", message="why")]
-    kept = asyncio.run(evidence_of(examined(tests, "printed"), with_output=False))
+    kept = await evidence_of(examined(tests, "printed"), with_output=False)
     assert (kept.output, kept.tests) == ("", tuple(tests))
 
 

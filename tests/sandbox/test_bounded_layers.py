@@ -79,32 +79,26 @@ def test_a_file_that_may_be_written_where_no_folder_may_is_bounded_too(large: st
     assert "No space left" in done.output
 
 
-def test_a_container_made_ahead_whose_holder_died_costs_nothing(large: str) -> None:
+async def test_a_container_made_ahead_whose_holder_died_costs_nothing(large: str) -> None:
     job = Job(image=large, archive=tar({"a": b"a"}), command="ls", limits=LIMITS)
 
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="holder", slots=1) as sandbox:
-            sandbox.expect(large, LIMITS)
-            while not sandbox._ahead:  # noqa: ASYNC110 - what is awaited happens in Docker
-                await asyncio.sleep(0.05)
-            for each in sandbox._ahead:
-                assert each.made.layer is not None
-                await sandbox.engine.remove(each.made.layer.holder)
-            assert (await sandbox.run(job)).exit_code == 0
-
-    asyncio.run(check())
+    async with await DockerSandbox.open(run_id="holder", slots=1) as sandbox:
+        sandbox.expect(large, LIMITS)
+        while not sandbox._ahead:
+            await asyncio.sleep(0.05)
+        for each in sandbox._ahead:
+            assert each.made.layer is not None
+            await sandbox.engine.remove(each.made.layer.holder)
+        assert (await sandbox.run(job)).exit_code == 0
 
 
-def test_a_pool_of_holders_is_no_larger_than_the_places(large: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="pool", slots=2) as sandbox:
-            for size in (64, 65, 66, 67):
-                limits = Limits(disk_bytes=size * MB, timeout_s=600.0)
-                await sandbox.run(Job(image=large, archive=tar({"a": b"a"}), command="ls", limits=limits))
-            await asyncio.gather(*sandbox._tasks)
-            assert len(await own_containers(sandbox.engine)) == 2
-
-    asyncio.run(check())
+async def test_a_pool_of_holders_is_no_larger_than_the_places(large: str) -> None:
+    async with await DockerSandbox.open(run_id="pool", slots=2) as sandbox:
+        for size in (64, 65, 66, 67):
+            limits = Limits(disk_bytes=size * MB, timeout_s=600.0)
+            await sandbox.run(Job(image=large, archive=tar({"a": b"a"}), command="ls", limits=limits))
+        await asyncio.gather(*sandbox._tasks)
+        assert len(await own_containers(sandbox.engine)) == 2
 
 
 # --- an engine that keeps images otherwise ------------------------------------------------------------

@@ -31,71 +31,59 @@ def job(image: str, command: str = "true", **limits: float) -> Job:
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not await condition():  # noqa: ASYNC110 - what is awaited happens in Docker
+        while not await condition():
             await asyncio.sleep(0.02)
 
 
 @pytest.mark.first
-def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="slots", slots=2) as sandbox:
-            jobs = [asyncio.create_task(sandbox.run(job(image, "sleep 1"))) for _ in range(5)]
-            await asyncio.sleep(0.5)
-            assert (sandbox.running, sandbox.waiting) == (2, 3)
-            assert [done.exit_code for done in await asyncio.gather(*jobs)] == [0] * 5
-            assert (sandbox.running, sandbox.waiting) == (0, 0)
-
-    asyncio.run(check())
+async def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> None:
+    async with await DockerSandbox.open(run_id="slots", slots=2) as sandbox:
+        jobs = [asyncio.create_task(sandbox.run(job(image, "sleep 1"))) for _ in range(5)]
+        await asyncio.sleep(0.5)
+        assert (sandbox.running, sandbox.waiting) == (2, 3)
+        assert [done.exit_code for done in await asyncio.gather(*jobs)] == [0] * 5
+        assert (sandbox.running, sandbox.waiting) == (0, 0)
 
 
-def test_the_time_limit_does_not_run_while_a_job_waits_for_a_slot(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="patience", slots=1) as sandbox:
-            first = asyncio.create_task(sandbox.run(job(image, "sleep 16")))
-            await eventually(lambda: asyncio.sleep(0, sandbox.running == 1))
-            assert not (await sandbox.run(job(image, "true", timeout_s=15.0))).timed_out
-            assert (await first).exit_code == 0
-
-    asyncio.run(check())
+async def test_the_time_limit_does_not_run_while_a_job_waits_for_a_slot(image: str) -> None:
+    async with await DockerSandbox.open(run_id="patience", slots=1) as sandbox:
+        first = asyncio.create_task(sandbox.run(job(image, "sleep 16")))
+        await eventually(lambda: asyncio.sleep(0, sandbox.running == 1))
+        assert not (await sandbox.run(job(image, "true", timeout_s=15.0))).timed_out
+        assert (await first).exit_code == 0
 
 
-def test_a_container_made_ahead_is_taken_and_never_two_jobs_share_one(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="ahead", slots=2) as sandbox:
-            for _ in range(10):
-                sandbox.expect(image, job(image).limits)
+async def test_a_container_made_ahead_is_taken_and_never_two_jobs_share_one(image: str) -> None:
+    async with await DockerSandbox.open(run_id="ahead", slots=2) as sandbox:
+        for _ in range(10):
+            sandbox.expect(image, job(image).limits)
 
-            async def ready() -> bool:
-                return len(await own_containers(sandbox.engine)) == 2 and not sandbox._tasks
+        async def ready() -> bool:
+            return len(await own_containers(sandbox.engine)) == 2 and not sandbox._tasks
 
-            await eventually(ready)
-            before = set(await own_containers(sandbox.engine))
-            first = await sandbox.run(job(image, "touch ~/mine mine; ls ~"))
-            second = await sandbox.run(job(image, "ls ~; ls"))
-            assert (first.stdout, second.stdout) == ("mine\n", "a.txt\n")
-            assert await own_containers(sandbox.engine) == []
-            assert len(before) == 2
-
-    asyncio.run(check())
+        await eventually(ready)
+        before = set(await own_containers(sandbox.engine))
+        first = await sandbox.run(job(image, "touch ~/mine mine; ls ~"))
+        second = await sandbox.run(job(image, "ls ~; ls"))
+        assert (first.stdout, second.stdout) == ("mine\n", "a.txt\n")
+        assert await own_containers(sandbox.engine) == []
+        assert len(before) == 2
 
 
-def test_containers_made_ahead_fit_only_their_image_and_limits(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="kinds", slots=1) as sandbox:
-            small, large = job(image, "true", processes=50), job(image, "true", processes=60)
-            sandbox.expect(image, small.limits)
-            await sandbox.fit(image)
-            await sandbox.run(large)
+async def test_containers_made_ahead_fit_only_their_image_and_limits(image: str) -> None:
+    async with await DockerSandbox.open(run_id="kinds", slots=1) as sandbox:
+        small, large = job(image, "true", processes=50), job(image, "true", processes=60)
+        sandbox.expect(image, small.limits)
+        await sandbox.fit(image)
+        await sandbox.run(large)
 
-            async def kept() -> bool:
-                return [each.kind.limits for each in sandbox._ahead] == [small.limits]
+        async def kept() -> bool:
+            return [each.kind.limits for each in sandbox._ahead] == [small.limits]
 
-            await eventually(kept)
-
-    asyncio.run(check())
+        await eventually(kept)
 
 
-def test_a_container_made_ahead_that_idles_gives_way(image: str) -> None:
+async def test_a_container_made_ahead_that_idles_gives_way(image: str) -> None:
     now = 0.0
 
     async def check() -> None:
@@ -117,10 +105,10 @@ def test_a_container_made_ahead_that_idles_gives_way(image: str) -> None:
             await eventually(lambda: made(new))
             assert len(await own_containers(engine)) == 1
 
-    asyncio.run(check())
+    await check()
 
 
-def test_a_container_made_ahead_waits_for_its_own_image_as_long_as_it_takes(image: str) -> None:
+async def test_a_container_made_ahead_waits_for_its_own_image_as_long_as_it_takes(image: str) -> None:
     now = 0.0
 
     async def check() -> None:
@@ -145,134 +133,110 @@ def test_a_container_made_ahead_waits_for_its_own_image_as_long_as_it_takes(imag
                     assert ahead == [(True, mine), (True, mine), (False, mine)]
             assert ahead == [(True, mine), (False, mine), (False, other)]
 
-    asyncio.run(check())
+    await check()
 
 
-def test_a_container_made_ahead_that_somebody_pruned_costs_nothing(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="pruned", slots=1) as sandbox:
-            sandbox.expect(image, job(image).limits)
+async def test_a_container_made_ahead_that_somebody_pruned_costs_nothing(image: str) -> None:
+    async with await DockerSandbox.open(run_id="pruned", slots=1) as sandbox:
+        sandbox.expect(image, job(image).limits)
 
-            async def ready() -> bool:
-                return bool(sandbox._ahead)
+        async def ready() -> bool:
+            return bool(sandbox._ahead)
 
-            await eventually(ready)
-            await sandbox.engine.remove(sandbox._ahead[0].made.container)
-            assert (await sandbox.run(job(image))).exit_code == 0
-
-    asyncio.run(check())
+        await eventually(ready)
+        await sandbox.engine.remove(sandbox._ahead[0].made.container)
+        assert (await sandbox.run(job(image))).exit_code == 0
 
 
-def test_an_image_that_is_not_there_spoils_neither_expecting_nor_closing(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="absent", slots=1) as sandbox:
-            sandbox.expect("astra-test/nowhere:1", Limits())
-            assert (await sandbox.run(job(image))).exit_code == 0
-
-    asyncio.run(check())
+async def test_an_image_that_is_not_there_spoils_neither_expecting_nor_closing(image: str) -> None:
+    async with await DockerSandbox.open(run_id="absent", slots=1) as sandbox:
+        sandbox.expect("astra-test/nowhere:1", Limits())
+        assert (await sandbox.run(job(image))).exit_code == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_cancellation_at_any_moment_leaves_nothing(image: str, seed: int) -> None:
+async def test_a_cancellation_at_any_moment_leaves_nothing(image: str, seed: int) -> None:
     moment = random.Random(seed).uniform(0, 0.45)
 
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="cancel", slots=2) as sandbox:
-            await sandbox.fit(image)
-            sandbox.expect(image, job(image).limits)
-            tasks = [asyncio.create_task(sandbox.run(job(image, "sleep 0.1"))) for _ in range(2)]
-            await asyncio.sleep(moment)
-            for task in tasks:
-                task.cancel()
-            ends = await asyncio.gather(*tasks, return_exceptions=True)
-            assert all(isinstance(end, asyncio.CancelledError) or end.exit_code == 0 for end in ends)  # type: ignore[union-attr]
-            left = await own_containers(sandbox.engine)
-            assert set(left) <= {each.made.container for each in sandbox._ahead}
-        async with await Engine.open() as engine:
-            assert await own_containers(engine) == []
-
-    asyncio.run(check())
+    async with await DockerSandbox.open(run_id="cancel", slots=2) as sandbox:
+        await sandbox.fit(image)
+        sandbox.expect(image, job(image).limits)
+        tasks = [asyncio.create_task(sandbox.run(job(image, "sleep 0.1"))) for _ in range(2)]
+        await asyncio.sleep(moment)
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(end, asyncio.CancelledError) or end.exit_code == 0 for end in ends)  # type: ignore[union-attr]
+        left = await own_containers(sandbox.engine)
+        assert set(left) <= {each.made.container for each in sandbox._ahead}
+    async with await Engine.open() as engine:
+        assert await own_containers(engine) == []
 
 
-def test_a_second_cancellation_during_the_clean_up_leaves_nothing(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="cancel-twice", slots=1) as sandbox:
-            await sandbox.fit(image)
-            for pause in (0.0, 0.005, 0.02):
-                task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
-                await asyncio.sleep(0.3)
-                task.cancel()
-                await asyncio.sleep(pause)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-        async with await Engine.open() as engine:
-            assert await own_containers(engine) == []
-
-    asyncio.run(check())
-
-
-def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="killed", slots=1) as sandbox:
-            await sandbox.fit(image)
+async def test_a_second_cancellation_during_the_clean_up_leaves_nothing(image: str) -> None:
+    async with await DockerSandbox.open(run_id="cancel-twice", slots=1) as sandbox:
+        await sandbox.fit(image)
+        for pause in (0.0, 0.005, 0.02):
             task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
-            (victim,) = await await_commands(sandbox.engine, 1)
-            await sandbox.engine.docker.containers.container(victim).kill()
-            with pytest.raises(ContainerLost, match=r"killed from outside|ended before"):
+            await asyncio.sleep(0.3)
+            task.cancel()
+            await asyncio.sleep(pause)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
                 await task
+    async with await Engine.open() as engine:
+        assert await own_containers(engine) == []
 
-    asyncio.run(check())
+
+async def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> None:
+    async with await DockerSandbox.open(run_id="killed", slots=1) as sandbox:
+        await sandbox.fit(image)
+        task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
+        (victim,) = await await_commands(sandbox.engine, 1)
+        await sandbox.engine.docker.containers.container(victim).kill()
+        with pytest.raises(ContainerLost, match=r"killed from outside|ended before"):
+            await task
 
 
 @pytest.mark.first
-def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
-            await sandbox.fit(image)
-            task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
-            (victim,) = await await_commands(sandbox.engine, 1)
-            await sandbox.engine.remove(victim)
-            with pytest.raises(ContainerLost):
-                await task
-
-    asyncio.run(check())
+async def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> None:
+    async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
+        await sandbox.fit(image)
+        task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
+        (victim,) = await await_commands(sandbox.engine, 1)
+        await sandbox.engine.remove(victim)
+        with pytest.raises(ContainerLost):
+            await task
 
 
-def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
-    async def check() -> None:
-        async with (
-            await DockerSandbox.open(run_id="one", slots=1) as one,
-            await DockerSandbox.open(run_id="two", slots=1) as two,
-        ):
-            await one.fit(image)
-            command = "until [ -e go ]; do sleep 0.1; done; echo one"
-            mine = asyncio.create_task(one.run(job(image, command)))
-            (container,) = await await_commands(one.engine, 1)
-            await sweep(two.engine, "two")
-            assert (await one.engine.inspect(container))["State"]["Running"]
-            assert (await two.run(job(image, "echo two"))).stdout == "two\n"
-            await two.close()
-            await one.engine.upload(container, "/", tar({"projects/challenge/go": b""}))
-            assert (await mine).stdout == "one\n"
-
-    asyncio.run(check())
+async def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
+    async with (
+        await DockerSandbox.open(run_id="one", slots=1) as one,
+        await DockerSandbox.open(run_id="two", slots=1) as two,
+    ):
+        await one.fit(image)
+        command = "until [ -e go ]; do sleep 0.1; done; echo one"
+        mine = asyncio.create_task(one.run(job(image, command)))
+        (container,) = await await_commands(one.engine, 1)
+        await sweep(two.engine, "two")
+        assert (await one.engine.inspect(container))["State"]["Running"]
+        assert (await two.run(job(image, "echo two"))).stdout == "two\n"
+        await two.close()
+        await one.engine.upload(container, "/", tar({"projects/challenge/go": b""}))
+        assert (await mine).stdout == "one\n"
 
 
-def test_a_slow_engine_makes_no_command_that_ended_in_time_too_late(image: str) -> None:
+async def test_a_slow_engine_makes_no_command_that_ended_in_time_too_late(image: str) -> None:
     """Every answer of the engine comes up to three seconds late; the command has one and needs nothing."""
 
-    async def check() -> None:
-        with SlowEngine(0.0) as between:
-            async with await DockerSandbox.open(run_id="late", slots=3, docker_host=between.host) as sandbox:
-                await sandbox.fit(image)
-                between.longest_s = 3.0
-                jobs = [sandbox.run(job(image, "exit 3", timeout_s=1.0)) for _ in range(3)]
-                ends = await asyncio.gather(*jobs)
-                between.longest_s = 0.0
-        assert [(end.timed_out, end.exit_code) for end in ends] == [(False, 3)] * 3
-
-    asyncio.run(check())
+    with SlowEngine(0.0) as between:
+        async with await DockerSandbox.open(run_id="late", slots=3, docker_host=between.host) as sandbox:
+            await sandbox.fit(image)
+            between.longest_s = 3.0
+            jobs = [sandbox.run(job(image, "exit 3", timeout_s=1.0)) for _ in range(3)]
+            ends = await asyncio.gather(*jobs)
+            between.longest_s = 0.0
+    assert [(end.timed_out, end.exit_code) for end in ends] == [(False, 3)] * 3
 
 
 # --- sweeping: every program that opens a sandbox sweeps, so the one that does it here may be another ---
@@ -317,7 +281,7 @@ async def of_run(run_id: str) -> int:
 
 
 @pytest.mark.first
-def test_what_a_killed_run_left_is_swept_and_a_living_run_is_spared(
+async def test_what_a_killed_run_left_is_swept_and_a_living_run_is_spared(
     image: str, request: pytest.FixtureRequest
 ) -> None:
     async def swept(run_id: str) -> None:
@@ -333,15 +297,15 @@ def test_what_a_killed_run_left_is_swept_and_a_living_run_is_spared(
     try:
         dead = started_run(image, "dead", tests, "os.kill(os.getpid(), signal.SIGKILL)")
         assert dead.wait() == -9
-        asyncio.run(swept("dead"))
-        assert asyncio.run(of_run("alive")) == 2
+        (await swept("dead"))
+        assert (await of_run("alive")) == 2
     finally:
         alive.kill()
         alive.wait()
-    asyncio.run(swept("alive"))
+    await swept("alive")
 
 
-def test_what_runs_in_a_killed_programs_containers_ends_with_it(
+async def test_what_runs_in_a_killed_programs_containers_ends_with_it(
     image: str, request: pytest.FixtureRequest
 ) -> None:
     async def ended() -> bool:
@@ -355,12 +319,12 @@ def test_what_runs_in_a_killed_programs_containers_ends_with_it(
 
     program = started_run(image, "orphaned", request.path.parent, "await asyncio.sleep(300)")
     try:
-        assert not asyncio.run(ended())
+        assert not (await ended())
     finally:
         program.kill()
         program.wait()
-    asyncio.run(eventually(ended))
-    asyncio.run(swept())
+    await eventually(ended)
+    await swept()
 
 
 def named(run: str, of: str) -> str:
@@ -379,82 +343,73 @@ def named(run: str, of: str) -> str:
     ],
     ids=["before a reboot", "before a reboot, this run", "alive", "alive, this run", "pid again"],
 )
-def test_only_an_owner_known_to_be_dead_loses_its_containers(
+async def test_only_an_owner_known_to_be_dead_loses_its_containers(
     image: str,
     name: str,
     of_this_run: bool,  # noqa: FBT001 - parametrised
     swept: bool,  # noqa: FBT001 - parametrised
 ) -> None:
-    async def check() -> None:
-        run = "mine" if of_this_run else "theirs"
-        async with await Engine.open() as engine:
-            container = await engine.create({"Image": image, "Cmd": ["true"]}, named(run, name))
-            try:
+    run = "mine" if of_this_run else "theirs"
+    async with await Engine.open() as engine:
+        container = await engine.create({"Image": image, "Cmd": ["true"]}, named(run, name))
+        try:
 
-                async def gone() -> bool:
-                    return container not in {each["Id"] for each in await engine.containers()}
+            async def gone() -> bool:
+                return container not in {each["Id"] for each in await engine.containers()}
 
-                await sweep(engine, "mine")
-                if swept:
-                    await eventually(gone)
-                assert await gone() == swept
-            finally:
-                await engine.remove(container)
-
-    asyncio.run(check())
+            await sweep(engine, "mine")
+            if swept:
+                await eventually(gone)
+            assert await gone() == swept
+        finally:
+            await engine.remove(container)
 
 
 @pytest.mark.first
-def test_a_dead_runs_container_that_cannot_be_removed_holds_up_no_other_run(image: str) -> None:
-    async def check() -> None:
-        async with await Engine.open() as engine:
-            config = {"Image": image, "Cmd": ["true"]}
-            container = await engine.create(config, named("stuck", f"{owner()}1"))
-            try:
-                with SlowEngine(0.0) as between:
-                    between.unanswered = b"DELETE"
-                    async with asyncio.timeout(55):  # a removal may take a minute
-                        sandbox = await DockerSandbox.open(run_id="next", slots=1, docker_host=between.host)
-                    between.unanswered = None
-                    async with sandbox:
-                        assert (await sandbox.run(job(image, "echo on"))).stdout == "on\n"
-            finally:
-                await engine.remove(container)
-
-    asyncio.run(check())
+async def test_a_dead_runs_container_that_cannot_be_removed_holds_up_no_other_run(image: str) -> None:
+    async with await Engine.open() as engine:
+        config = {"Image": image, "Cmd": ["true"]}
+        container = await engine.create(config, named("stuck", f"{owner()}1"))
+        try:
+            with SlowEngine(0.0) as between:
+                between.unanswered = b"DELETE"
+                async with asyncio.timeout(55):  # a removal may take a minute
+                    sandbox = await DockerSandbox.open(run_id="next", slots=1, docker_host=between.host)
+                between.unanswered = None
+                async with sandbox:
+                    assert (await sandbox.run(job(image, "echo on"))).stdout == "on\n"
+        finally:
+            await engine.remove(container)
 
 
 # --- engines ----------------------------------------------------------------------------------------
 
 
-def test_no_engine_at_the_socket_says_what_to_do(tmp_path: Path) -> None:
+async def test_no_engine_at_the_socket_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(EngineUnavailable, match=r"No Docker Engine answers.*scripts/engine"):
-        asyncio.run(DockerSandbox.open(run_id="x", slots=1, docker_host=f"unix://{tmp_path}/no.sock"))
+        (await DockerSandbox.open(run_id="x", slots=1, docker_host=f"unix://{tmp_path}/no.sock"))
 
 
 @pytest.mark.parametrize("address", ["nonsense", "carrier://pigeon"])
-def test_a_docker_host_that_is_no_address_is_named(address: str) -> None:
+async def test_a_docker_host_that_is_no_address_is_named(address: str) -> None:
     with pytest.raises(EngineUnavailable, match=f"{address} is no address"):
-        asyncio.run(DockerSandbox.open(run_id="x", slots=1, docker_host=address))
+        (await DockerSandbox.open(run_id="x", slots=1, docker_host=address))
 
 
 @pytest.mark.first
-def test_an_engine_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
-    async def check() -> None:
-        gone = asyncio.Event()
+async def test_an_engine_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
+    gone = asyncio.Event()
 
-        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read()  # until the client gives up
-            writer.close()
-            await writer.wait_closed()
-            gone.set()
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until the client gives up
+        writer.close()
+        await writer.wait_closed()
+        gone.set()
 
-        async with await asyncio.start_unix_server(listen, tmp_path / "s"):
-            with pytest.raises(EngineUnavailable, match="took too long to answer"):
-                await Engine.open(f"unix://{tmp_path}/s", answers_within_s=0.1)
-            await gone.wait()
-
-    asyncio.run(check())
+    async with await asyncio.start_unix_server(listen, tmp_path / "s"):
+        with pytest.raises(EngineUnavailable, match="took too long to answer"):
+            await Engine.open(f"unix://{tmp_path}/s", answers_within_s=0.1)
+        await gone.wait()
 
 
 @pytest.mark.parametrize(
@@ -467,27 +422,21 @@ def test_an_engine_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
         b"",
     ],
 )
-def test_something_else_behind_the_socket_is_no_engine(tmp_path: Path, answer: bytes) -> None:
+async def test_something_else_behind_the_socket_is_no_engine(tmp_path: Path, answer: bytes) -> None:
     async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
         writer.close()
         await writer.wait_closed()
 
-    async def check() -> None:
-        async with await asyncio.start_unix_server(speak, tmp_path / "s"):
-            with pytest.raises(EngineUnavailable):
-                await Engine.open(f"unix://{tmp_path}/s", answers_within_s=5.0)
-
-    asyncio.run(check())
+    async with await asyncio.start_unix_server(speak, tmp_path / "s"):
+        with pytest.raises(EngineUnavailable):
+            await Engine.open(f"unix://{tmp_path}/s", answers_within_s=5.0)
 
 
-def test_name_and_labels_say_whose_a_container_is(image: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="labelled", slots=1) as sandbox:
-            sandbox.expect(image, Limits())
-            await eventually(lambda: asyncio.sleep(0, bool(sandbox._ahead)))
-            found = (await sandbox.engine.containers(f"{RUN_LABEL}=labelled"))[0]
-            assert found["Labels"][OWNER_LABEL] == owner()
-            assert claim(found) == ("labelled", owner())
-
-    asyncio.run(check())
+async def test_name_and_labels_say_whose_a_container_is(image: str) -> None:
+    async with await DockerSandbox.open(run_id="labelled", slots=1) as sandbox:
+        sandbox.expect(image, Limits())
+        await eventually(lambda: asyncio.sleep(0, bool(sandbox._ahead)))
+        found = (await sandbox.engine.containers(f"{RUN_LABEL}=labelled"))[0]
+        assert found["Labels"][OWNER_LABEL] == owner()
+        assert claim(found) == ("labelled", owner())

@@ -36,49 +36,43 @@ def job(command: str) -> Job:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_restart_in_mid_run_loses_the_container_and_never_scores_it(
+async def test_a_restart_in_mid_run_loses_the_container_and_never_scores_it(
     private: PrivateEngine, how: signal.Signals
 ) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="r", slots=3, docker_host=private.host) as sandbox:
-            before = await sandbox.run(job("exit 3"))
-            assert before.exit_code == 3
-            jobs = [asyncio.create_task(sandbox.run(job("sleep 50"))) for _ in range(2)]
-            assert len(await await_commands(sandbox.engine, 2)) == sandbox.running == 2
-            await asyncio.to_thread(private.stop, how)
-            ends = await asyncio.gather(*jobs, return_exceptions=True)
-            assert [type(end) for end in ends] == [ContainerLost, ContainerLost]
-            # A job that comes while the engine is away waits for it.
-            late = asyncio.create_task(sandbox.run(job("echo back; exit 4")))
-            await asyncio.sleep(0.5)
-            await asyncio.to_thread(private.start)
-            done = await late
-            assert isinstance(done, Execution)
-            assert (done.exit_code, done.stdout) == (4, "back\n")
-        async with await Engine.open(private.host) as engine:
-            assert await own_containers(engine) == []
-
-    asyncio.run(check())
+    async with await DockerSandbox.open(run_id="r", slots=3, docker_host=private.host) as sandbox:
+        before = await sandbox.run(job("exit 3"))
+        assert before.exit_code == 3
+        jobs = [asyncio.create_task(sandbox.run(job("sleep 50"))) for _ in range(2)]
+        assert len(await await_commands(sandbox.engine, 2)) == sandbox.running == 2
+        await asyncio.to_thread(private.stop, how)
+        ends = await asyncio.gather(*jobs, return_exceptions=True)
+        assert [type(end) for end in ends] == [ContainerLost, ContainerLost]
+        # A job that comes while the engine is away waits for it.
+        late = asyncio.create_task(sandbox.run(job("echo back; exit 4")))
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(private.start)
+        done = await late
+        assert isinstance(done, Execution)
+        assert (done.exit_code, done.stdout) == (4, "back\n")
+    async with await Engine.open(private.host) as engine:
+        assert await own_containers(engine) == []
 
 
 @pytest.mark.first
-def test_a_restart_at_any_moment_gives_a_true_result_or_an_error(private: PrivateEngine) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="r2", slots=6, docker_host=private.host) as sandbox:
-            await sandbox.run(job("true"))
-            jobs = []
-            for number in range(6):
-                jobs.append(asyncio.create_task(sandbox.run(job(f"sleep 0.{number}; exit 7"))))
-                await asyncio.sleep(0.1)
-            await asyncio.to_thread(private.stop, signal.SIGKILL)
-            await asyncio.to_thread(private.start)
-            await asyncio.to_thread(private.await_answer)
-            for end in await asyncio.gather(*jobs, return_exceptions=True):
-                assert isinstance(end, ContainerLost) or (isinstance(end, Execution) and end.exit_code == 7)
-        async with await Engine.open(private.host) as engine:
-            assert await own_containers(engine) == []
-
-    asyncio.run(check())
+async def test_a_restart_at_any_moment_gives_a_true_result_or_an_error(private: PrivateEngine) -> None:
+    async with await DockerSandbox.open(run_id="r2", slots=6, docker_host=private.host) as sandbox:
+        await sandbox.run(job("true"))
+        jobs = []
+        for number in range(6):
+            jobs.append(asyncio.create_task(sandbox.run(job(f"sleep 0.{number}; exit 7"))))
+            await asyncio.sleep(0.1)
+        await asyncio.to_thread(private.stop, signal.SIGKILL)
+        await asyncio.to_thread(private.start)
+        await asyncio.to_thread(private.await_answer)
+        for end in await asyncio.gather(*jobs, return_exceptions=True):
+            assert isinstance(end, ContainerLost) or (isinstance(end, Execution) and end.exit_code == 7)
+    async with await Engine.open(private.host) as engine:
+        assert await own_containers(engine) == []
 
 
 def test_an_engine_that_stays_away_is_named_after_a_while(private: PrivateEngine) -> None:

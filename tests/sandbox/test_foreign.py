@@ -57,31 +57,28 @@ async def running(engine: Engine) -> set[str]:
 @pytest.mark.first
 @pytest.mark.docker
 @pytest.mark.usefixtures("leaves_no_container")
-def test_foreign_containers_outlive_every_sweep_end_and_kill(image: str) -> None:
+async def test_foreign_containers_outlive_every_sweep_end_and_kill(image: str) -> None:
     """From our image, from images that people built from it, with all labels that they could inherit."""
 
-    async def check() -> None:
-        async with await Engine.open() as engine:
-            tags = [f"somebodys/{kind}:{secrets.token_hex(4)}" for kind in ("plain", "former", "taken")]
-            foreign: list[str] = []
-            try:
-                for tag, labels in zip(tags, ({}, FORMER, TAKEN), strict=True):
-                    await built_from(engine, image, labels, tag)
-                    foreign.append(await started(engine, tag, None))
-                foreign += [await started(engine, image, None)]
-                foreign += [await started(engine, image, None, labels) for labels in (FORMER, TAKEN)]
-                foreign += [await started(engine, image, f"astra-{secrets.token_hex(8)}", TAKEN)]
-                ours = await started(engine, image, container_name("r1").replace(owner(), DEAD), TAKEN)
-                await _every_end(engine)
-                assert set(foreign) <= await running(engine)
-                assert ours not in await running(engine)
-            finally:
-                for each in foreign:
-                    await engine.remove(each)
-                for tag in tags:
-                    await engine.remove_image(tag)
-
-    asyncio.run(check())
+    async with await Engine.open() as engine:
+        tags = [f"somebodys/{kind}:{secrets.token_hex(4)}" for kind in ("plain", "former", "taken")]
+        foreign: list[str] = []
+        try:
+            for tag, labels in zip(tags, ({}, FORMER, TAKEN), strict=True):
+                await built_from(engine, image, labels, tag)
+                foreign.append(await started(engine, tag, None))
+            foreign += [await started(engine, image, None)]
+            foreign += [await started(engine, image, None, labels) for labels in (FORMER, TAKEN)]
+            foreign += [await started(engine, image, f"astra-{secrets.token_hex(8)}", TAKEN)]
+            ours = await started(engine, image, container_name("r1").replace(owner(), DEAD), TAKEN)
+            await _every_end(engine)
+            assert set(foreign) <= await running(engine)
+            assert ours not in await running(engine)
+        finally:
+            for each in foreign:
+                await engine.remove(each)
+            for tag in tags:
+                await engine.remove_image(tag)
 
 
 async def _every_end(engine: Engine) -> None:
@@ -99,7 +96,7 @@ async def _every_end(engine: Engine) -> None:
 
 @pytest.mark.docker
 @pytest.mark.usefixtures("leaves_no_container")
-def test_images_that_are_made_here_carry_no_label_of_ours(image: str) -> None:
+async def test_images_that_are_made_here_carry_no_label_of_ours(image: str) -> None:
     async def labels() -> AsyncIterator[Any]:
         async with await Engine.open() as engine:
             tag = f"astra-test/labels:{secrets.token_hex(4)}"
@@ -110,10 +107,7 @@ def test_images_that_are_made_here_carry_no_label_of_ours(image: str) -> None:
             finally:
                 await engine.remove_image(tag)
 
-    async def all_of_them() -> list[Any]:
-        return [each async for each in labels()]
-
-    assert asyncio.run(all_of_them()) in ([None], [{}])
+    assert ([each async for each in labels()]) in ([None], [{}])
 
 
 def test_labels_of_an_earlier_version_go_no_further() -> None:

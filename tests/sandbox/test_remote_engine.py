@@ -143,10 +143,10 @@ def ssh_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.docker
-def test_an_engine_over_ssh_takes_more_containers_than_a_server_has_sessions(
+async def test_an_engine_over_ssh_takes_more_containers_than_a_server_has_sessions(
     image: str, ssh_host: str
 ) -> None:
-    asyncio.run(many_at_once(ssh_host, image, 16))
+    await many_at_once(ssh_host, image, 16)
 
 
 async def through_a_relay(address: str, image: str, tmp_path: Path) -> None:
@@ -175,40 +175,34 @@ async def through_a_relay(address: str, image: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
-def test_an_agent_on_an_engine_over_tcp_reaches_this_process(image: str, tmp_path: Path) -> None:
-    async def check() -> None:
-        async with over_tcp() as address:
-            await through_a_relay(address, image, tmp_path)
-
-    asyncio.run(check())
+async def test_an_agent_on_an_engine_over_tcp_reaches_this_process(image: str, tmp_path: Path) -> None:
+    async with over_tcp() as address:
+        await through_a_relay(address, image, tmp_path)
 
 
 @pytest.mark.docker
-def test_an_agent_on_an_engine_over_ssh_reaches_this_process(
+async def test_an_agent_on_an_engine_over_ssh_reaches_this_process(
     image: str, ssh_host: str, tmp_path: Path
 ) -> None:
-    asyncio.run(through_a_relay(ssh_host, image, tmp_path))
+    await through_a_relay(ssh_host, image, tmp_path)
 
 
 @pytest.mark.docker
-def test_a_tunnel_that_broke_is_opened_again(image: str, ssh_host: str) -> None:
-    async def check() -> None:
-        async with await DockerSandbox.open(run_id="tunnel", slots=1, docker_host=ssh_host) as sandbox:
-            assert (await sandbox.run(job(image, "true"))).exit_code == 0
-            tunnel = sandbox.engine._tunnel
-            assert tunnel is not None
-            assert tunnel._ssh is not None
-            tunnel._ssh.kill()
-            await tunnel._ssh.wait()
-            assert (await sandbox.run(job(image, "exit 3"))).exit_code == 3
-
-    asyncio.run(check())
+async def test_a_tunnel_that_broke_is_opened_again(image: str, ssh_host: str) -> None:
+    async with await DockerSandbox.open(run_id="tunnel", slots=1, docker_host=ssh_host) as sandbox:
+        assert (await sandbox.run(job(image, "true"))).exit_code == 0
+        tunnel = sandbox.engine._tunnel
+        assert tunnel is not None
+        assert tunnel._ssh is not None
+        tunnel._ssh.kill()
+        await tunnel._ssh.wait()
+        assert (await sandbox.run(job(image, "exit 3"))).exit_code == 3
 
 
 @pytest.mark.parametrize(
     "address", ["ssh://", "ssh://-oProxyCommand=x", "ssh://u:secret@h", "ssh://h:port", "ssh://127.0.0.1:1"]
 )
-def test_an_ssh_address_that_leads_nowhere_is_named(address: str) -> None:
+async def test_an_ssh_address_that_leads_nowhere_is_named(address: str) -> None:
     with pytest.raises(EngineUnavailable) as raised:
-        asyncio.run(Engine.open(address))
+        (await Engine.open(address))
     assert "secret" not in str(raised.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import tarfile
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ LONG = "folder/" * 30 + "file"
 
 @pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 @pytest.mark.parametrize("piece", [1, 511, 10**6])
-def test_long_names_and_long_links_are_whole(form: int, piece: int) -> None:
+async def test_long_names_and_long_links_are_whole(form: int, piece: int) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:", format=form) as tar:
         for name, kind, link in (
@@ -37,11 +36,8 @@ def test_long_names_and_long_links_are_whole(form: int, piece: int) -> None:
         for at in range(0, len(content), piece):
             yield content[at : at + piece]
 
-    async def read() -> list[tuple[str, bytes, str, int, bytes]]:
-        found = entries(pieces(), lambda _: True, most_bytes=10**7)
-        return [(e.name, e.type, e.linkname, e.size, content) async for e, content in found]
-
-    assert asyncio.run(read()) == [
+    found = entries(pieces(), lambda _: True, most_bytes=10**7)
+    assert ([(e.name, e.type, e.linkname, e.size, content) async for e, content in found]) == [
         (LONG, tarfile.REGTYPE, "", 3, b"abc"),
         ("hard", tarfile.LNKTYPE, LONG, 0, b""),
         (f"{LONG}2", tarfile.SYMTYPE, f"{LONG}3", 0, b""),

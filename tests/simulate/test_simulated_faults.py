@@ -33,7 +33,7 @@ async def attempt(
         return error
 
 
-def test_the_faults_of_a_sample_are_the_same_after_a_restart() -> None:
+async def test_the_faults_of_a_sample_are_the_same_after_a_restart() -> None:
     async def seen() -> list[str]:
         async with running(ALWAYS) as place:
             for number in range(40):
@@ -41,13 +41,10 @@ def test_the_faults_of_a_sample_are_the_same_after_a_restart() -> None:
                     await attempt(place, f"7/xml/shop/{number}")
             return sorted(place[0].counters.faults.elements())
 
-    async def scenario() -> None:
-        first = await seen()
-        assert await seen() == first
-        assert set(first) == set(FAULT_KINDS)
-        assert len(first) == 80
-
-    asyncio.run(scenario())
+    first = await seen()
+    assert await seen() == first
+    assert set(first) == set(FAULT_KINDS)
+    assert len(first) == 80
 
 
 def test_the_third_attempt_is_never_faulty_and_at_most_one_answer_breaks_off() -> None:
@@ -70,31 +67,25 @@ def test_without_faults_there_are_none() -> None:
     assert not any(fault_of(settings, f"sample {number}", 0) for number in range(100))
 
 
-def test_an_answer_after_faults_is_the_answer_without_them() -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            expected = await chat(place, "7/xml/shop/3", model="erratic")
-        async with running(ALWAYS) as place:
-            for _ in range(MOST_FAULTS):
-                await attempt(place, "7/xml/shop/3", model="erratic")
-            heard = await chat(place, "7/xml/shop/3", model="erratic")
-            assert heard.text == expected.text
-            assert sum(place[0].counters.faults.values()) == MOST_FAULTS
-
-    asyncio.run(scenario())
+async def test_an_answer_after_faults_is_the_answer_without_them() -> None:
+    async with running() as place:
+        expected = await chat(place, "7/xml/shop/3", model="erratic")
+    async with running(ALWAYS) as place:
+        for _ in range(MOST_FAULTS):
+            await attempt(place, "7/xml/shop/3", model="erratic")
+        heard = await chat(place, "7/xml/shop/3", model="erratic")
+        assert heard.text == expected.text
+        assert sum(place[0].counters.faults.values()) == MOST_FAULTS
 
 
-def test_an_answered_sample_that_is_asked_again_meets_the_same_faults() -> None:
-    async def scenario() -> None:
-        async with running(ALWAYS) as place:
-            statuses = [await attempt(place, "7/xml/shop/1") for _ in range(6)]
-        done = [isinstance(one, Heard) and one.done for one in statuses]
-        assert done == [False, False, True, False, False, True]
-
-    asyncio.run(scenario())
+async def test_an_answered_sample_that_is_asked_again_meets_the_same_faults() -> None:
+    async with running(ALWAYS) as place:
+        statuses = [await attempt(place, "7/xml/shop/1") for _ in range(6)]
+    done = [isinstance(one, Heard) and one.done for one in statuses]
+    assert done == [False, False, True, False, False, True]
 
 
-def test_faults_keep_the_samples_of_clients_without_a_header() -> None:
+async def test_faults_keep_the_samples_of_clients_without_a_header() -> None:
     async def texts(settings: SimulationSettings) -> list[str]:
         async with running(settings) as place:
             answers: list[str] = []
@@ -107,81 +98,60 @@ def test_faults_keep_the_samples_of_clients_without_a_header() -> None:
                     answers.append(heard.text)
             return sorted(answers)
 
-    async def scenario() -> None:
-        clean = await texts(SimulationSettings(speed=0, faults=False))
-        assert await texts(SimulationSettings(speed=0, fault_rate=0.6, stall_s=0)) == clean
-
-    asyncio.run(scenario())
+    clean = await texts(SimulationSettings(speed=0, faults=False))
+    assert await texts(SimulationSettings(speed=0, fault_rate=0.6, stall_s=0)) == clean
 
 
 @pytest.mark.parametrize(
     ("kind", "status"),
     [("rate_limit", 429), ("server_error", 500), ("unavailable", 503), ("overloaded", 503)],
 )
-def test_a_fault_before_the_answer_is_an_error_response(kind: FaultKind, status: int) -> None:
-    async def scenario() -> None:
-        async with running(always(kind)) as place:
-            heard = await chat(place)
-        assert heard.status == status
-        assert ("retry-after" in heard.headers) == (kind == "rate_limit")
-        assert (b"<html>" in heard.body) == (kind == "unavailable")
-
-    asyncio.run(scenario())
+async def test_a_fault_before_the_answer_is_an_error_response(kind: FaultKind, status: int) -> None:
+    async with running(always(kind)) as place:
+        heard = await chat(place)
+    assert heard.status == status
+    assert ("retry-after" in heard.headers) == (kind == "rate_limit")
+    assert (b"<html>" in heard.body) == (kind == "unavailable")
 
 
-def test_an_injected_rate_limit_is_no_rejection() -> None:
-    async def scenario() -> None:
-        async with running(always("rate_limit")) as place:
-            heard = await chat(place)
-            assert place[0].counters.rejected == 0
-        assert orjson.loads(heard.body)["error"]["code"] == "rate_limit_exceeded"
-
-    asyncio.run(scenario())
+async def test_an_injected_rate_limit_is_no_rejection() -> None:
+    async with running(always("rate_limit")) as place:
+        heard = await chat(place)
+        assert place[0].counters.rejected == 0
+    assert orjson.loads(heard.body)["error"]["code"] == "rate_limit_exceeded"
 
 
-def test_a_cut_stream_ends_cleanly_without_its_marker() -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            whole = await chat(place)
-        async with running(always("cut")) as place:
-            heard = await chat(place)
-        assert (heard.status, heard.done, heard.finish) == (200, False, None)
-        assert whole.text.startswith(heard.text)
-        assert len(heard.text) < len(whole.text)
-
-    asyncio.run(scenario())
+async def test_a_cut_stream_ends_cleanly_without_its_marker() -> None:
+    async with running() as place:
+        whole = await chat(place)
+    async with running(always("cut")) as place:
+        heard = await chat(place)
+    assert (heard.status, heard.done, heard.finish) == (200, False, None)
+    assert whole.text.startswith(heard.text)
+    assert len(heard.text) < len(whole.text)
 
 
-def test_an_error_event_comes_after_http_200() -> None:
-    async def scenario() -> None:
-        async with running(always("stream_error")) as place:
-            heard = await chat(place)
-        assert (heard.status, heard.done) == (200, False)
-        assert heard.error is not None
-
-    asyncio.run(scenario())
+async def test_an_error_event_comes_after_http_200() -> None:
+    async with running(always("stream_error")) as place:
+        heard = await chat(place)
+    assert (heard.status, heard.done) == (200, False)
+    assert heard.error is not None
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("kind", ["reset", "stall"])
-def test_a_reset_connection_is_a_client_error(kind: FaultKind, *, stream: bool) -> None:
-    async def scenario() -> None:
-        async with running(always(kind)) as place:
-            with pytest.raises(aiohttp.ClientError):
-                await chat(place, stream=stream)
-            assert place[0].counters.faults == {kind: 1}
-
-    asyncio.run(scenario())
+async def test_a_reset_connection_is_a_client_error(kind: FaultKind, *, stream: bool) -> None:
+    async with running(always(kind)) as place:
+        with pytest.raises(aiohttp.ClientError):
+            await chat(place, stream=stream)
+        assert place[0].counters.faults == {kind: 1}
 
 
-def test_a_stall_is_silence_that_a_client_can_time_out_on() -> None:
-    async def scenario() -> None:
-        async with running(always("stall", stall_s=30)) as place:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2):
-                    await chat(place)
-
-    asyncio.run(scenario())
+async def test_a_stall_is_silence_that_a_client_can_time_out_on() -> None:
+    async with running(always("stall", stall_s=30)) as place:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await chat(place)
 
 
 @pytest.mark.parametrize(

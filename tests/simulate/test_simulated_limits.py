@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 import orjson
@@ -95,65 +94,53 @@ def test_a_rejected_request_takes_nothing() -> None:
     assert limiter.admit("steady", 10) is None
 
 
-def test_the_server_counts_rejections_and_violations() -> None:
+async def test_the_server_counts_rejections_and_violations() -> None:
     time = Time()
 
-    async def scenario() -> None:
-        async with running(limits(requests=60), clocks=time.clocks) as place:
-            heard = [await chat(place, f"7/xml/shop/{n}") for n in range(8)]
-            assert [one.status for one in heard] == [200] * 5 + [429] * 3
-            assert (place[0].counters.rejected, place[0].counters.violations) == (3, 0)
-            time.now += 0.5
-            assert (await chat(place, "7/xml/shop/8")).status == 429
-            assert (place[0].counters.rejected, place[0].counters.violations) == (4, 1)
-            time.now += 0.5
-            assert (await chat(place, "7/xml/shop/8")).status == 200
-            assert place[0].counters.violations == 1
-
-    asyncio.run(scenario())
+    async with running(limits(requests=60), clocks=time.clocks) as place:
+        heard = [await chat(place, f"7/xml/shop/{n}") for n in range(8)]
+        assert [one.status for one in heard] == [200] * 5 + [429] * 3
+        assert (place[0].counters.rejected, place[0].counters.violations) == (3, 0)
+        time.now += 0.5
+        assert (await chat(place, "7/xml/shop/8")).status == 429
+        assert (place[0].counters.rejected, place[0].counters.violations) == (4, 1)
+        time.now += 0.5
+        assert (await chat(place, "7/xml/shop/8")).status == 200
+        assert place[0].counters.violations == 1
 
 
-def test_openais_headers_and_bodies_announce_the_limit() -> None:
+async def test_openais_headers_and_bodies_announce_the_limit() -> None:
     time = Time()
 
-    async def scenario() -> None:
-        async with running(limits(requests=60, tokens=100_000), clocks=time.clocks) as place:
-            first = await chat(place, "7/xml/shop/0", max_tokens=1000)
-            for number in range(1, 5):
-                await chat(place, f"7/xml/shop/{number}", max_tokens=1000)
-            rejected = await chat(place, "7/xml/shop/9", max_tokens=1000)
-        assert first.headers["x-ratelimit-limit-requests"] == "60"
-        assert first.headers["x-ratelimit-remaining-requests"] == "4"
-        assert first.headers["x-ratelimit-reset-requests"] == "1s"
-        assert first.headers["x-ratelimit-limit-tokens"] == "100000"
-        used = 8333 - int(first.headers["x-ratelimit-remaining-tokens"])
-        assert used == pytest.approx(1000 + len(PROMPT) / 3.6, abs=2)
-        error = orjson.loads(rejected.body)["error"]
-        assert error["code"] == "rate_limit_exceeded"
-        assert "Please try again in" in error["message"]
-        assert float(rejected.headers["retry-after-ms"]) >= 1000 * 0.95
-
-    asyncio.run(scenario())
+    async with running(limits(requests=60, tokens=100_000), clocks=time.clocks) as place:
+        first = await chat(place, "7/xml/shop/0", max_tokens=1000)
+        for number in range(1, 5):
+            await chat(place, f"7/xml/shop/{number}", max_tokens=1000)
+        rejected = await chat(place, "7/xml/shop/9", max_tokens=1000)
+    assert first.headers["x-ratelimit-limit-requests"] == "60"
+    assert first.headers["x-ratelimit-remaining-requests"] == "4"
+    assert first.headers["x-ratelimit-reset-requests"] == "1s"
+    assert first.headers["x-ratelimit-limit-tokens"] == "100000"
+    used = 8333 - int(first.headers["x-ratelimit-remaining-tokens"])
+    assert used == pytest.approx(1000 + len(PROMPT) / 3.6, abs=2)
+    error = orjson.loads(rejected.body)["error"]
+    assert error["code"] == "rate_limit_exceeded"
+    assert "Please try again in" in error["message"]
+    assert float(rejected.headers["retry-after-ms"]) >= 1000 * 0.95
 
 
-def test_a_request_above_the_token_limit_is_too_large() -> None:
-    async def scenario() -> None:
-        async with running(limits(tokens=5000)) as place:
-            heard = await chat(place, max_tokens=32_000)
-        assert heard.status == 429
-        assert "Request too large" in orjson.loads(heard.body)["error"]["message"]
-        assert "retry-after" not in heard.headers
-
-    asyncio.run(scenario())
+async def test_a_request_above_the_token_limit_is_too_large() -> None:
+    async with running(limits(tokens=5000)) as place:
+        heard = await chat(place, max_tokens=32_000)
+    assert heard.status == 429
+    assert "Request too large" in orjson.loads(heard.body)["error"]["message"]
+    assert "retry-after" not in heard.headers
 
 
-def test_without_limits_nothing_is_announced() -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            heard = await chat(place)
-        assert not [name for name in heard.headers if "ratelimit" in name.lower()]
-
-    asyncio.run(scenario())
+async def test_without_limits_nothing_is_announced() -> None:
+    async with running() as place:
+        heard = await chat(place)
+    assert not [name for name in heard.headers if "ratelimit" in name.lower()]
 
 
 @pytest.mark.parametrize(

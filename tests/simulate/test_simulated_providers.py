@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,15 +80,11 @@ async def complete(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_provider_reads_what_the_server_says(provider: str) -> None:
-    async def scenario() -> Completion:
-        watch = Watch()
-        async with running() as (server, _):
-            (completion,) = await complete(server, provider, watch=watch)
-        assert watch.tokens == 1
-        return completion
-
-    completion = asyncio.run(scenario())
+async def test_a_provider_reads_what_the_server_says(provider: str) -> None:
+    watch = Watch()
+    async with running() as (server, _):
+        (completion,) = await complete(server, provider, watch=watch)
+    assert watch.tokens == 1
     assert completion.finish_reason == "stop"
     assert "module.exports" in completion.text
     assert completion.usage.input_tokens == -(-len(PROMPT) * 10 // 36)
@@ -97,12 +92,12 @@ def test_a_provider_reads_what_the_server_says(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_provider_tells_refusals_from_answers(provider: str) -> None:
+async def test_a_provider_tells_refusals_from_answers(provider: str) -> None:
     async def scenario() -> list[Completion]:
         async with running() as (server, _):
             return await complete(server, provider, "refuser", calls=40)
 
-    completions = asyncio.run(scenario())
+    completions = await scenario()
     reasons = {completion.finish_reason for completion in completions}
     assert reasons <= {"stop", "length", "refusal", "content_filter"}
     assert reasons & {"refusal", "content_filter"}
@@ -122,32 +117,28 @@ def test_a_provider_tells_refusals_from_answers(provider: str) -> None:
         ("stream_error", ProviderError),
     ],
 )
-def test_a_provider_names_every_fault(provider: str, kind: FaultKind, expected: type[ProviderError]) -> None:
+async def test_a_provider_names_every_fault(
+    provider: str, kind: FaultKind, expected: type[ProviderError]
+) -> None:
     settings = SimulationSettings(speed=0, fault_rate=1, fault_kinds=(kind,), stall_s=0.05)
 
-    async def scenario() -> None:
-        async with running(settings) as (server, _):
-            with pytest.raises(expected):
-                await complete(server, provider)
-
-    asyncio.run(scenario())
+    async with running(settings) as (server, _):
+        with pytest.raises(expected):
+            await complete(server, provider)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("denial", ["key", "quota"])
-def test_a_provider_gives_up_on_a_denied_account(provider: str, denial: str) -> None:
+async def test_a_provider_gives_up_on_a_denied_account(provider: str, denial: str) -> None:
     settings = SimulationSettings(speed=0, faults=False, denied={"weak": "key", "refuser": "quota"})
     model = "weak" if denial == "key" else "refuser"
 
-    async def scenario() -> None:
-        async with running(settings) as (server, _):
-            with pytest.raises(PoolUnusable):
-                await complete(server, provider, model)
-
-    asyncio.run(scenario())
+    async with running(settings) as (server, _):
+        with pytest.raises(PoolUnusable):
+            await complete(server, provider, model)
 
 
-def test_the_simulated_provider_gets_the_answer_of_its_header() -> None:
+async def test_the_simulated_provider_gets_the_answer_of_its_header() -> None:
     async def scenario() -> str:
         async with running() as (server, _):
             spec = "simulated/erratic"
@@ -167,4 +158,4 @@ def test_the_simulated_provider_gets_the_answer_of_its_header() -> None:
                 await opened.close()
 
     expected = draw_answer(PROFILES["erratic"], SampleName("7", "json", "shop", 5), SHOP)
-    assert asyncio.run(scenario()) == expected.text
+    assert (await scenario()) == expected.text

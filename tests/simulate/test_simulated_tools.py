@@ -131,9 +131,9 @@ def is_a_solution(files: dict[str, str]) -> bool:
 @pytest.mark.first(spec=lambda spec, **_: spec, shell=lambda shell, **_: shell)
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("shell", SHELLS)
-def test_any_shell_is_used_in_every_interface(tmp_path: Path, spec: str, shell: str) -> None:
+async def test_any_shell_is_used_in_every_interface(tmp_path: Path, spec: str, shell: str) -> None:
     other = tool("read_file", {"path": TEXT}, ["path"])
-    answers = asyncio.run(worked(tmp_path, spec, (other, tool(*SHELLS[shell])), agent=shell))
+    answers = await worked(tmp_path, spec, (other, tool(*SHELLS[shell])), agent=shell)
     assert is_a_solution(left_in(tmp_path))
     assert bool(answers[-1].usage.cached_tokens) == (spec not in NOT_CACHED)
     assert answers[-1].calls == ()
@@ -154,53 +154,50 @@ def test_the_same_sample_works_the_same_in_every_interface_and_others_differ(tmp
     assert len({str(texts(SPECS[0], sample)) for sample in range(1, 5)}) > 1
 
 
-def test_it_submits_where_there_is_a_tool_for_it(tmp_path: Path) -> None:
+async def test_it_submits_where_there_is_a_tool_for_it(tmp_path: Path) -> None:
     tools = (tool("shell", {"command": TEXT}, ["command"]), tool("submit", {}, []))
-    answers = asyncio.run(worked(tmp_path, SPECS[0], tools))
+    answers = await worked(tmp_path, SPECS[0], tools)
     assert answers[-1].calls[0].name == "submit"
     assert is_a_solution(left_in(tmp_path))
 
 
-def test_faults_change_nothing_of_what_is_left(tmp_path: Path) -> None:
+async def test_faults_change_nothing_of_what_is_left(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     tools = (tool(*SHELLS["opencode"]),)
     for spec in SPECS[:4]:
-        asyncio.run(worked(tmp_path / "a", spec, tools))
-        asyncio.run(worked(tmp_path / "b", spec, tools, faults=True))
+        (await worked(tmp_path / "a", spec, tools))
+        (await worked(tmp_path / "b", spec, tools, faults=True))
         assert left_in(tmp_path / "a") == left_in(tmp_path / "b")
 
 
-def test_whole_answers_have_the_same_calls(tmp_path: Path) -> None:
-    async def run() -> None:
-        server = await SimulatedServer.start(settings=SimulationSettings(speed=0, faults=False))
-        question = read_statement(PROBLEM)
-        function = {"name": "bash", "parameters": {"type": "object", "properties": {"command": TEXT}}}
-        schema = {"name": "bash", "input_schema": function["parameters"]}
-        bodies: dict[str, dict[str, Any]] = {
-            "/v1/chat/completions": {
-                "messages": [{"role": "user", "content": question}],
-                "tools": [{"type": "function", "function": function}],
-            },
-            "/v1/responses": {"input": question, "tools": [{"type": "function", **function}]},
-            "/v1/messages": {
-                "max_tokens": 20_000,
-                "messages": [{"role": "user", "content": question}],
-                "tools": [schema],
-            },
-            "/v1beta/models/steady:generateContent": {
-                "contents": [{"role": "user", "parts": [{"text": question}]}],
-                "tools": [{"functionDeclarations": [function]}],
-            },
-        }
-        async with aiohttp.ClientSession() as session:
-            for path, body in bodies.items():
-                headers = {"x-astra-sample": f"7/shell/{PROBLEM}/0"}
-                body["model"] = "steady"
-                async with session.post(server.root_url + path, json=body, headers=headers) as response:
-                    text = await response.text()
-                    assert response.status == 200, text
-                    assert "ls -la" in text, path
-        await server.stop()
-
-    asyncio.run(run())
+async def test_whole_answers_have_the_same_calls(tmp_path: Path) -> None:
+    server = await SimulatedServer.start(settings=SimulationSettings(speed=0, faults=False))
+    question = read_statement(PROBLEM)
+    function = {"name": "bash", "parameters": {"type": "object", "properties": {"command": TEXT}}}
+    schema = {"name": "bash", "input_schema": function["parameters"]}
+    bodies: dict[str, dict[str, Any]] = {
+        "/v1/chat/completions": {
+            "messages": [{"role": "user", "content": question}],
+            "tools": [{"type": "function", "function": function}],
+        },
+        "/v1/responses": {"input": question, "tools": [{"type": "function", **function}]},
+        "/v1/messages": {
+            "max_tokens": 20_000,
+            "messages": [{"role": "user", "content": question}],
+            "tools": [schema],
+        },
+        "/v1beta/models/steady:generateContent": {
+            "contents": [{"role": "user", "parts": [{"text": question}]}],
+            "tools": [{"functionDeclarations": [function]}],
+        },
+    }
+    async with aiohttp.ClientSession() as session:
+        for path, body in bodies.items():
+            headers = {"x-astra-sample": f"7/shell/{PROBLEM}/0"}
+            body["model"] = "steady"
+            async with session.post(server.root_url + path, json=body, headers=headers) as response:
+                text = await response.text()
+                assert response.status == 200, text
+                assert "ls -la" in text, path
+    await server.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -22,18 +21,15 @@ if TYPE_CHECKING:
 FORMATS = ("responses", "anthropic", "gemini", "bedrock")
 
 
-def test_every_format_gives_the_same_answer_as_chat_completions() -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            for number in range(6):
-                sample = f"7/xml/shop/{number}"
-                expected = await chat(place, sample, model="erratic")
-                for fmt in FORMATS:
-                    heard = await ask(place, fmt, sample, model="erratic")
-                    assert (heard.text, heard.done) == (expected.text, True), fmt
-                    assert await whole_text(place, fmt, sample, model="erratic") == expected.text
-
-    asyncio.run(scenario())
+async def test_every_format_gives_the_same_answer_as_chat_completions() -> None:
+    async with running() as place:
+        for number in range(6):
+            sample = f"7/xml/shop/{number}"
+            expected = await chat(place, sample, model="erratic")
+            for fmt in FORMATS:
+                heard = await ask(place, fmt, sample, model="erratic")
+                assert (heard.text, heard.done) == (expected.text, True), fmt
+                assert await whole_text(place, fmt, sample, model="erratic") == expected.text
 
 
 @pytest.mark.parametrize(
@@ -45,15 +41,12 @@ def test_every_format_gives_the_same_answer_as_chat_completions() -> None:
         ("bedrock", "max_tokens"),
     ],
 )
-def test_a_cut_answer_says_so_in_the_formats_own_words(fmt: str, finish: str) -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            heard = await ask(place, fmt, "7/xml/shop/0", model="erratic", max_tokens=40)
-        assert (heard.finish, heard.done, len(heard.text)) == (finish, True, 144)
-        assert heard.usage is not None
-        assert 40 in heard.usage.values()
-
-    asyncio.run(scenario())
+async def test_a_cut_answer_says_so_in_the_formats_own_words(fmt: str, finish: str) -> None:
+    async with running() as place:
+        heard = await ask(place, fmt, "7/xml/shop/0", model="erratic", max_tokens=40)
+    assert (heard.finish, heard.done, len(heard.text)) == (finish, True, 144)
+    assert heard.usage is not None
+    assert 40 in heard.usage.values()
 
 
 @pytest.mark.parametrize(
@@ -65,66 +58,54 @@ def test_a_cut_answer_says_so_in_the_formats_own_words(fmt: str, finish: str) ->
         ("bedrock", {"guardrail_intervened", "content_filtered"}),
     ],
 )
-def test_refusals_are_told_in_the_formats_own_words(fmt: str, finishes: set[str]) -> None:
+async def test_refusals_are_told_in_the_formats_own_words(fmt: str, finishes: set[str]) -> None:
     ordinary = {"completed", "max_output_tokens", "end_turn", "max_tokens", "STOP", "MAX_TOKENS"}
 
-    async def scenario() -> None:
-        async with running() as place:
-            heard = [await ask(place, fmt, f"7/xml/shop/{n}", model="refuser") for n in range(80)]
-        assert all(one.done for one in heard)
-        assert {one.finish for one in heard} - ordinary == finishes
-
-    asyncio.run(scenario())
+    async with running() as place:
+        heard = [await ask(place, fmt, f"7/xml/shop/{n}", model="refuser") for n in range(80)]
+    assert all(one.done for one in heard)
+    assert {one.finish for one in heard} - ordinary == finishes
 
 
-def test_responses_numbers_its_events_and_ends_with_the_whole_response() -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            heard = await ask(place, "responses", "7/xml/shop/0")
-        assert [event["sequence_number"] for event in heard.events] == list(range(len(heard.events)))
-        last = heard.events[-1]["response"]
-        assert last["output"][0]["content"][0]["text"] == heard.text
-        assert set(last["usage"]) >= {"input_tokens", "input_tokens_details", "output_tokens"}
-
-    asyncio.run(scenario())
+async def test_responses_numbers_its_events_and_ends_with_the_whole_response() -> None:
+    async with running() as place:
+        heard = await ask(place, "responses", "7/xml/shop/0")
+    assert [event["sequence_number"] for event in heard.events] == list(range(len(heard.events)))
+    last = heard.events[-1]["response"]
+    assert last["output"][0]["content"][0]["text"] == heard.text
+    assert set(last["usage"]) >= {"input_tokens", "input_tokens_details", "output_tokens"}
 
 
 @pytest.mark.parametrize("fmt", ["anthropic", "bedrock"])
-def test_a_prompt_is_cached_only_where_a_marker_asks_for_it(fmt: str) -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            plain = [await ask(place, fmt, f"7/xml/shop/{n}") for n in range(2)]
-            marked = [await ask(place, fmt, f"7/xml/shop/{n}", marked=True) for n in range(3)]
-        assert [cache_usage(one) for one in plain] == [(0, 0)] * 2
-        (read, written), (later_read, later_written), third = map(cache_usage, marked)
-        assert (read, later_written) == (0, 0)
-        assert written == later_read > 1024
-        assert third == (later_read, 0)
-        totals = {sum(input_usage(one)) for one in plain + marked}
-        assert totals == {-(-len(PROMPT) * 10 // 36)}
-
-    asyncio.run(scenario())
+async def test_a_prompt_is_cached_only_where_a_marker_asks_for_it(fmt: str) -> None:
+    async with running() as place:
+        plain = [await ask(place, fmt, f"7/xml/shop/{n}") for n in range(2)]
+        marked = [await ask(place, fmt, f"7/xml/shop/{n}", marked=True) for n in range(3)]
+    assert [cache_usage(one) for one in plain] == [(0, 0)] * 2
+    (read, written), (later_read, later_written), third = map(cache_usage, marked)
+    assert (read, later_written) == (0, 0)
+    assert written == later_read > 1024
+    assert third == (later_read, 0)
+    totals = {sum(input_usage(one)) for one in plain + marked}
+    assert totals == {-(-len(PROMPT) * 10 // 36)}
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_limits_and_denials_have_the_formats_own_bodies(fmt: str) -> None:
+async def test_limits_and_denials_have_the_formats_own_bodies(fmt: str) -> None:
     settings = SimulationSettings(
         speed=0, faults=False, requests_per_minute=6, burst_s=10, denied={"weak": "key", "refuser": "quota"}
     )
 
-    async def scenario() -> None:
-        async with running(settings) as place:
-            assert (await ask(place, fmt, "7/xml/shop/0")).done
-            rejected = await ask(place, fmt, "7/xml/shop/1")
-            key = await ask(place, fmt, "7/xml/shop/0", model="weak")
-            quota = await ask(place, fmt, "7/xml/shop/0", model="refuser")
-            unknown = await ask(place, fmt, "7/xml/shop/0", model="claude-0")
-        assert (rejected.status, quota.status, unknown.status) == (429, 429, 404)
-        assert key.status in (400, 401, 403)
-        assert is_told_to_wait(fmt, rejected)
-        assert not is_told_to_wait(fmt, quota)
-
-    asyncio.run(scenario())
+    async with running(settings) as place:
+        assert (await ask(place, fmt, "7/xml/shop/0")).done
+        rejected = await ask(place, fmt, "7/xml/shop/1")
+        key = await ask(place, fmt, "7/xml/shop/0", model="weak")
+        quota = await ask(place, fmt, "7/xml/shop/0", model="refuser")
+        unknown = await ask(place, fmt, "7/xml/shop/0", model="claude-0")
+    assert (rejected.status, quota.status, unknown.status) == (429, 429, 404)
+    assert key.status in (400, 401, 403)
+    assert is_told_to_wait(fmt, rejected)
+    assert not is_told_to_wait(fmt, quota)
 
 
 @pytest.mark.parametrize(
@@ -136,76 +117,63 @@ def test_limits_and_denials_have_the_formats_own_bodies(fmt: str) -> None:
         ("bedrock", b"Input is too long for requested model."),
     ],
 )
-def test_a_prompt_beyond_the_context_is_refused_in_the_formats_own_words(fmt: str, words: bytes) -> None:
-    async def scenario() -> None:
-        async with running() as place:
-            heard = await ask(place, fmt, "7/xml/shop/0", model="weak", prompt="x" * 200_000)
-        assert heard.status == 400
-        assert words in heard.body
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("fmt", FORMATS)
-def test_a_request_without_messages_is_a_bad_request(fmt: str) -> None:
-    async def scenario() -> None:
-        async with running() as (server, session):
-            path, _ = request_of(fmt, "steady", PROMPT)
-            async with session.post(server.root_url + path, json={"model": "steady"}) as response:
-                assert response.status == 400
-                assert b"must be an array" in await response.read()
-
-    asyncio.run(scenario())
+async def test_a_prompt_beyond_the_context_is_refused_in_the_formats_own_words(
+    fmt: str, words: bytes
+) -> None:
+    async with running() as place:
+        heard = await ask(place, fmt, "7/xml/shop/0", model="weak", prompt="x" * 200_000)
+    assert heard.status == 400
+    assert words in heard.body
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
-def test_an_error_in_mid_stream_replaces_the_terminal_marker(fmt: str) -> None:
+async def test_a_request_without_messages_is_a_bad_request(fmt: str) -> None:
+    async with running() as (server, session):
+        path, _ = request_of(fmt, "steady", PROMPT)
+        async with session.post(server.root_url + path, json={"model": "steady"}) as response:
+            assert response.status == 400
+            assert b"must be an array" in await response.read()
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+async def test_an_error_in_mid_stream_replaces_the_terminal_marker(fmt: str) -> None:
     settings = SimulationSettings(speed=0, fault_rate=1, fault_kinds=("stream_error",))
 
-    async def scenario() -> None:
-        async with running(settings) as place:
-            heard = await ask(place, fmt, "7/xml/shop/0")
-        assert (heard.status, heard.done, heard.finish) == (200, False, None)
-        assert heard.error is not None
-
-    asyncio.run(scenario())
+    async with running(settings) as place:
+        heard = await ask(place, fmt, "7/xml/shop/0")
+    assert (heard.status, heard.done, heard.finish) == (200, False, None)
+    assert heard.error is not None
 
 
-def test_anthropic_announces_its_limits_with_points_in_time() -> None:
+async def test_anthropic_announces_its_limits_with_points_in_time() -> None:
     settings = SimulationSettings(speed=0, faults=False, requests_per_minute=60, tokens_per_minute=1e6)
 
-    async def scenario() -> None:
-        async with running(settings) as place:
-            heard = await ask(place, "anthropic", "7/xml/shop/0")
-        assert heard.headers["anthropic-ratelimit-requests-limit"] == "60"
-        assert heard.headers["anthropic-ratelimit-requests-remaining"] == "59"
-        assert heard.headers["anthropic-ratelimit-tokens-limit"] == "1000000"
-        assert heard.headers["anthropic-ratelimit-requests-reset"].endswith("Z")
-
-    asyncio.run(scenario())
+    async with running(settings) as place:
+        heard = await ask(place, "anthropic", "7/xml/shop/0")
+    assert heard.headers["anthropic-ratelimit-requests-limit"] == "60"
+    assert heard.headers["anthropic-ratelimit-requests-remaining"] == "59"
+    assert heard.headers["anthropic-ratelimit-tokens-limit"] == "1000000"
+    assert heard.headers["anthropic-ratelimit-requests-reset"].endswith("Z")
 
 
-def test_the_vendors_own_client_reads_a_bedrock_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_vendors_own_client_reads_a_bedrock_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     import aioboto3
 
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
-    async def scenario() -> None:
-        async with running() as place:
-            expected = await ask(place, "bedrock", None)
-            aws = aioboto3.Session(
-                aws_access_key_id="a", aws_secret_access_key="b", region_name="eu-west-1"
-            ).client("bedrock-runtime", endpoint_url=place[0].root_url)
-            async with aws as client:
-                message = {"role": "user", "content": [{"text": PROMPT}]}
-                answer = await client.converse_stream(modelId="steady", messages=[message])
-                events = [event async for event in answer["stream"]]
-        text = "".join(e["contentBlockDelta"]["delta"]["text"] for e in events if "contentBlockDelta" in e)
-        assert expected.text
-        assert text
-        assert events[-1]["metadata"]["usage"]["outputTokens"] > 0
-
-    asyncio.run(scenario())
+    async with running() as place:
+        expected = await ask(place, "bedrock", None)
+        aws = aioboto3.Session(
+            aws_access_key_id="a", aws_secret_access_key="b", region_name="eu-west-1"
+        ).client("bedrock-runtime", endpoint_url=place[0].root_url)
+        async with aws as client:
+            message = {"role": "user", "content": [{"text": PROMPT}]}
+            answer = await client.converse_stream(modelId="steady", messages=[message])
+            events = [event async for event in answer["stream"]]
+    text = "".join(e["contentBlockDelta"]["delta"]["text"] for e in events if "contentBlockDelta" in e)
+    assert expected.text
+    assert text
+    assert events[-1]["metadata"]["usage"]["outputTokens"] > 0
 
 
 # --- asking -----------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
         ("run --out x --model simulated/steady --projects p", 2, "--projects is for a CSV of your own"),
         ("report .", 2, "no run.json there"),
         ("show . m p 0", 2, ".: no run.json there"),
-        ("regrade .", 2, "is no run directory"),
+        ("regrade .", 2, "is not a run directory"),
         ("problems --problems no.csv", 2, "no.csv: cannot be read"),
     ],
 )
@@ -119,8 +119,8 @@ def test_a_dry_run_plans_and_writes_nothing(tmp_path: Path) -> None:
     [
         ("--model openai/gpt-4o", 0, "Prompts take 2,"),
         ("--model openai/gpt-4o", 0, "note: openai/gpt-4o needs an API key: set OPENAI_API_KEY"),
-        ("--model openai/gpt-4o --budget-usd 0.001", 0, "would stop it on the way"),
-        ("--model openai/gpt-4o --budget-usd 500", 0, "holds it"),
+        ("--model openai/gpt-4o --budget-usd 0.001", 0, "would stop the run early"),
+        ("--model openai/gpt-4o --budget-usd 500", 0, "covers it"),
         ("--model simulated/steady --budget-usd 5", 2, "no price is known for simulated/steady"),
         ("--model openai-compatible/a --base-url http://user:pw@host/v1", 2, "without user and password"),
         ("--model azure/x", 2, "azure/x"),
@@ -242,9 +242,9 @@ def test_answers_of_several_providers_are_recorded_without_docker(zipped: Path, 
     assert done.returncode == 0, done.stderr
     lines = (zipped.parent / "run" / "completions.jsonl").read_text().splitlines()
     assert len(lines) == len(models) * 5
-    assert f"{len(models) * 5} of {len(models) * 5} answers are recorded, and not tested" in done.stderr
+    assert f"{len(models) * 5} of {len(models) * 5} answers are recorded but not tested" in done.stderr
     planned = astra(*words, "--base-url", server, "--dry-run", cwd=zipped.parent)
-    assert f"{len(lines)} of these answers are in run already" in planned.stdout
+    assert f"run already has {len(lines)} of these answers" in planned.stdout
     shown = astra("show", "run", "anthropic/erratic", "api", "3", cwd=zipped.parent)
     assert "--- prompt" in shown.stdout
     assert "--- answer" in shown.stdout

@@ -137,8 +137,8 @@ def test_ctrl_c_drains_says_so_and_exits_130(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert b"come to their end first" in said
-    assert b"it goes on with: astra run" in said
+    assert b"stopping: waiting for" in said
+    assert b"continue with: astra run" in said
     assert containers_of(out) == []
     finish(out)
     assert len(lines(out / "results.jsonl")) == PLANNED

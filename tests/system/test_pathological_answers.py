@@ -47,7 +47,7 @@ OTHERS = 24
 @pytest.mark.long
 @pytest.mark.first
 @pytest.mark.parametrize("name", MONSTERS)
-def test_a_monstrous_answer_does_not_hold_up_the_others(tmp_path: Path, name: str) -> None:
+async def test_a_monstrous_answer_does_not_hold_up_the_others(tmp_path: Path, name: str) -> None:
     fmt, made = MONSTERS[name]
     monster = made()
     small = xml_answer(2) if fmt == "xml" else '{"src/answer.txt": "2\\n"}'
@@ -58,7 +58,7 @@ def test_a_monstrous_answer_does_not_hold_up_the_others(tmp_path: Path, name: st
         await asyncio.sleep(0.02 * request.key.sample)
         return completion(small)
 
-    longest_s = asyncio.run(longest_stay(tmp_path, ScriptedPool(answer), fmt))
+    longest_s = await longest_stay(tmp_path, ScriptedPool(answer), fmt)
     lines = [orjson.loads(line) for line in (tmp_path / "results.jsonl").read_bytes().splitlines()]
     assert {line["sample"] for line in lines} == set(range(OTHERS + 1))
     assert {line["passed"] for line in lines if line["sample"]} == {2}

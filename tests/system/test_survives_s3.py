@@ -178,6 +178,6 @@ def test_a_signal_while_projects_are_fetched_stops_at_once_and_leaves_nothing(
             said = finished(process, 143)
             took_s = time.monotonic() - began
         assert beside.allows(took_s, 2.0)
-        assert said.startswith("stopped before anything was asked; it begins with: astra run --problems ")
+        assert said.startswith("stopped before the first request; start again with: astra run --problems ")
         assert not run.out.exists()
         assert not server.asked

@@ -53,8 +53,8 @@ def test_sigterm_lets_running_tests_end_and_exits_143(tmp_path: Path, tiny_image
         await_running_tests(run)
         process.send_signal(signal.SIGTERM)
         said = finished(process, 143)
-        assert "2 containers come to their end first" in said
-        assert "it goes on with: astra run --problems" in said
+        assert " and 2 containers (tests take" in said
+        assert "continue with: astra run --problems" in said
         assert run.containers() == []
         done = run.lines("results.jsonl")
         assert {line["status"] for line in done} == {"scored"}
@@ -100,7 +100,7 @@ def test_a_second_signal_stops_within_two_seconds_and_leaves_no_container(
             awaited(lambda: run.containers() == [], "the removal of the containers")
         else:
             assert run.containers() == []
-            assert "it goes on with: astra run --problems" in said
+            assert "continue with: astra run --problems" in said
         awaited(lambda: not any(map(runs, helpers)), "the end of the helpers")
         assert run.lines("results.jsonl") == [], "a test that was stopped is never scored"
         assert beside.allows(took_s, PROMISED_S)

@@ -42,36 +42,36 @@ SAID = {
 }
 
 
-def test_an_image_is_asked_once_and_what_it_said_is_kept(tmp_path: Path) -> None:
+async def test_an_image_is_asked_once_and_what_it_said_is_kept(tmp_path: Path) -> None:
     sandbox = Told(SAID)
 
     async def ask() -> list[Installed]:
         modules = InstalledModules(tmp_path, sandbox, Limits())
         return list(await asyncio.gather(*(modules.of("flask") for _ in range(5))))
 
-    first, *others = asyncio.run(ask())
+    first, *others = await ask()
     assert len(sandbox.jobs) == 1
     assert first == {
         "python": {"json", "jwt"},
         "javascript": {"chai", "@scope/tools"},
         "java": {"org.junit.jupiter.api Assertions Test"},
     }
-    assert [first, *others, *asyncio.run(ask())] == [first] * 10
+    assert [first, *others, *(await ask())] == [first] * 10
     assert len(sandbox.jobs) == 1  # another process finds it in the cache
-    asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("another"))
+    await InstalledModules(tmp_path, sandbox, Limits()).of("another")
     assert len(sandbox.jobs) == 2
 
 
-def test_an_image_that_says_nothing_is_unknown(tmp_path: Path) -> None:
+async def test_an_image_that_says_nothing_is_unknown(tmp_path: Path) -> None:
     sandbox = Told({})
-    assert asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("bare")) == {}
+    assert (await InstalledModules(tmp_path, sandbox, Limits()).of("bare")) == {}
 
 
-def test_a_damaged_cache_is_asked_again(tmp_path: Path) -> None:
+async def test_a_damaged_cache_is_asked_again(tmp_path: Path) -> None:
     sandbox = Told(SAID)
-    asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("flask"))
+    await InstalledModules(tmp_path, sandbox, Limits()).of("flask")
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(b"[1")
-    again = asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("flask"))
+    again = await InstalledModules(tmp_path, sandbox, Limits()).of("flask")
     assert again["python"] == {"json", "jwt"}
     assert len(sandbox.jobs) == 2

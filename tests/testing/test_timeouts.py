@@ -38,42 +38,36 @@ class SlowSandbox:
         return Execution(exit_code=0, duration_s=0.1)
 
 
-def test_nothing_runs_beside_a_run_that_is_alone() -> None:
-    async def body() -> None:
-        sandbox = SlowSandbox()
-        exclusive = Exclusive(sandbox)
-        beside: list[int] = []
+async def test_nothing_runs_beside_a_run_that_is_alone() -> None:
+    sandbox = SlowSandbox()
+    exclusive = Exclusive(sandbox)
+    beside: list[int] = []
 
-        async def alone() -> None:
-            async with exclusive.alone() as inner:
-                beside.append(sandbox.running)
-                await asyncio.gather(inner.run(JOB), asyncio.sleep(0))
-                beside.append(sandbox.running)
+    async def alone() -> None:
+        async with exclusive.alone() as inner:
+            beside.append(sandbox.running)
+            await asyncio.gather(inner.run(JOB), asyncio.sleep(0))
+            beside.append(sandbox.running)
 
-        before = [asyncio.create_task(exclusive.run(JOB)) for _ in range(3)]
-        await asyncio.sleep(0)
-        lonely = [asyncio.create_task(alone()) for _ in range(2)]
-        await asyncio.sleep(0)
-        after = [asyncio.create_task(exclusive.run(JOB)) for _ in range(3)]
-        await asyncio.gather(*before, *lonely, *after)
-        assert beside == [0, 0, 0, 0]
-        assert sandbox.most == 3
-
-    asyncio.run(body())
+    before = [asyncio.create_task(exclusive.run(JOB)) for _ in range(3)]
+    await asyncio.sleep(0)
+    lonely = [asyncio.create_task(alone()) for _ in range(2)]
+    await asyncio.sleep(0)
+    after = [asyncio.create_task(exclusive.run(JOB)) for _ in range(3)]
+    await asyncio.gather(*before, *lonely, *after)
+    assert beside == [0, 0, 0, 0]
+    assert sandbox.most == 3
 
 
-def test_a_cancelled_run_does_not_keep_others_waiting() -> None:
-    async def body() -> None:
-        exclusive = Exclusive(SlowSandbox())
-        running = asyncio.create_task(exclusive.run(JOB))
-        await asyncio.sleep(0)
-        running.cancel()
-        async with asyncio.timeout(60), exclusive.alone() as sandbox:
-            await sandbox.run(JOB)
-        await asyncio.gather(running, return_exceptions=True)
-        assert await exclusive.image_id("a") == "id of a"
-
-    asyncio.run(body())
+async def test_a_cancelled_run_does_not_keep_others_waiting() -> None:
+    exclusive = Exclusive(SlowSandbox())
+    running = asyncio.create_task(exclusive.run(JOB))
+    await asyncio.sleep(0)
+    running.cancel()
+    async with asyncio.timeout(60), exclusive.alone() as sandbox:
+        await sandbox.run(JOB)
+    await asyncio.gather(running, return_exceptions=True)
+    assert await exclusive.image_id("a") == "id of a"
 
 
 def timeouts(samples: int, *, strained: bool = True, earlier: tuple[tuple[str, str], ...] = ()) -> Timeouts:

@@ -10,18 +10,15 @@ from astra_async.errors import EngineUnavailable
 from astra_async.testing.validation import together
 
 
-def test_results_come_in_the_order_of_their_coroutines() -> None:
+async def test_results_come_in_the_order_of_their_coroutines() -> None:
     async def late(seconds: float) -> float:
         await asyncio.sleep(seconds)
         return seconds
 
-    async def story() -> list[float]:
-        return await together(late(seconds) for seconds in (0.02, 0.0, 0.01))
-
-    assert asyncio.run(story()) == [0.02, 0.0, 0.01]
+    assert (await together(late(seconds) for seconds in (0.02, 0.0, 0.01))) == [0.02, 0.0, 0.01]
 
 
-def test_siblings_of_one_that_fails_are_cancelled_before_its_error_is_told() -> None:
+async def test_siblings_of_one_that_fails_are_cancelled_before_its_error_is_told() -> None:
     ended: list[str] = []
 
     async def endless() -> None:
@@ -34,9 +31,6 @@ def test_siblings_of_one_that_fails_are_cancelled_before_its_error_is_told() -> 
         await asyncio.sleep(0)
         raise EngineUnavailable("no engine answers")
 
-    async def story() -> None:
-        with pytest.raises(EngineUnavailable, match="no engine answers"):
-            await together([endless(), fails(), endless()])
-        assert ended == ["sibling", "sibling"]
-
-    asyncio.run(story())
+    with pytest.raises(EngineUnavailable, match="no engine answers"):
+        await together([endless(), fails(), endless()])
+    assert ended == ["sibling", "sibling"]

@@ -787,26 +787,25 @@ def test_the_turns_of_a_sample_are_its_own_addresses(tmp_path: Path) -> None:
     look(directory, steps)
 
 
-def test_a_directory_that_goes_and_a_server_that_comes_back_are_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_directory_that_goes_and_a_server_that_comes_back_are_told_in_one_line(
+    tmp_path: Path,
+) -> None:
     directory = write_run(tmp_path / "run", PLAIN)
 
-    async def steps() -> None:
-        async with open_tab() as tab:
-            viewer = Viewer([directory], Access(None))
-            async with served(viewer, "127.0.0.1", 0) as port:
-                page = Page(tab, f"http://127.0.0.1:{port}/")
-                await page.go("", "document.querySelector('.board')")
-                directory.rename(tmp_path / "moved")
-                await page.until("!document.getElementById('trouble').hidden")
-                assert await page.run("document.querySelector('.board') !== null")
-                (tmp_path / "moved").rename(directory)
-            await page.until("document.getElementById('link-state').textContent.includes('connection lost')")
+    async with open_tab() as tab:
+        viewer = Viewer([directory], Access(None))
+        async with served(viewer, "127.0.0.1", 0) as port:
+            page = Page(tab, f"http://127.0.0.1:{port}/")
+            await page.go("", "document.querySelector('.board')")
+            directory.rename(tmp_path / "moved")
+            await page.until("!document.getElementById('trouble').hidden")
             assert await page.run("document.querySelector('.board') !== null")
-            async with served(Viewer([directory], Access(None)), "127.0.0.1", port):
-                await page.until("document.getElementById('link-state').textContent === ''")
-                await page.until("document.getElementById('trouble').hidden")
-
-    asyncio.run(steps())
+            (tmp_path / "moved").rename(directory)
+        await page.until("document.getElementById('link-state').textContent.includes('connection lost')")
+        assert await page.run("document.querySelector('.board') !== null")
+        async with served(Viewer([directory], Access(None)), "127.0.0.1", port):
+            await page.until("document.getElementById('link-state').textContent === ''")
+            await page.until("document.getElementById('trouble').hidden")
 
 
 def test_a_run_without_a_result_says_what_will_appear(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Client:
     async def sees(self, what: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """The first summary of which something is true."""
         async with asyncio.timeout(PATIENCE_S):
-            while not what(found := await self.loaded()):  # noqa: ASYNC110 - another program's file changes
+            while not what(found := await self.loaded()):
                 await asyncio.sleep(0.1)
             return found
 
@@ -216,7 +216,7 @@ def test_a_growing_run_is_told_cell_by_cell_and_a_torn_line_is_waited_for(tmp_pa
             assert [byte for _, byte in found] == [cell_of(results[7])]
         assert (await client.loaded())["warnings"] == []
         async with asyncio.timeout(PATIENCE_S):
-            while client.viewer.watch.is_watched:  # noqa: ASYNC110 - a connection that has gone
+            while client.viewer.watch.is_watched:
                 await asyncio.sleep(0.05)
 
     look(scenario, directory)
@@ -399,35 +399,32 @@ def test_only_this_machine_and_its_own_page_may_ask(tmp_path: Path) -> None:
     look(scenario, directory)
 
 
-def test_from_elsewhere_only_with_the_token(tmp_path: Path) -> None:
+async def test_from_elsewhere_only_with_the_token(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", MADE)
 
-    async def scenario() -> None:
-        async with viewing(directory, token="secret-token") as client:
-            elsewhere = {"Host": "runs.example"}
-            jar = aiohttp.CookieJar(unsafe=True)
-            async with aiohttp.ClientSession(cookie_jar=jar) as session:
-                for path in ("/", "/api/run", "/api/run?token=wrong", "/page/view.css", "/?token="):
-                    async with session.get(client.base + path, headers=elsewhere) as answer:
-                        assert answer.status == 403, path
-                        assert "secret" not in await answer.text()
-                address = f"{client.base}/?token=secret-token"
-                async with session.get(address, allow_redirects=False) as answer:
-                    assert (answer.status, answer.headers["Location"]) == (303, "/")
-                    cookie = answer.headers["Set-Cookie"]
-                    assert "HttpOnly" in cookie
-                    assert "SameSite=Strict" in cookie
-                async with session.get(f"{client.base}/api/run") as answer:
-                    assert answer.status == 200
-                    assert "Set-Cookie" not in answer.headers
-                async with session.get(f"{client.base}/api/run", headers={"Origin": "http://evil"}) as answer:
-                    assert answer.status == 403
-
-    asyncio.run(scenario())
+    async with viewing(directory, token="secret-token") as client:
+        elsewhere = {"Host": "runs.example"}
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            for path in ("/", "/api/run", "/api/run?token=wrong", "/page/view.css", "/?token="):
+                async with session.get(client.base + path, headers=elsewhere) as answer:
+                    assert answer.status == 403, path
+                    assert "secret" not in await answer.text()
+            address = f"{client.base}/?token=secret-token"
+            async with session.get(address, allow_redirects=False) as answer:
+                assert (answer.status, answer.headers["Location"]) == (303, "/")
+                cookie = answer.headers["Set-Cookie"]
+                assert "HttpOnly" in cookie
+                assert "SameSite=Strict" in cookie
+            async with session.get(f"{client.base}/api/run") as answer:
+                assert answer.status == 200
+                assert "Set-Cookie" not in answer.headers
+            async with session.get(f"{client.base}/api/run", headers={"Origin": "http://evil"}) as answer:
+                assert answer.status == 403
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as somebody else")
-def test_another_account_of_the_machine_is_refused_without_a_token(tmp_path: Path) -> None:
+async def test_another_account_of_the_machine_is_refused_without_a_token(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", MADE)
     script = (
         "import encodings.idna, os, sys, urllib.request, urllib.error\n"
@@ -439,23 +436,20 @@ def test_another_account_of_the_machine_is_refused_without_a_token(tmp_path: Pat
         "    print(error.code, error.read().decode())\n"
     )
 
-    async def scenario() -> None:
-        for host, name, token in (
-            ("127.0.0.1", "127.0.0.1", None),
-            ("127.0.0.1", "[::ffff:127.0.0.1]", None),  # a socket of IPv6 that leads to the same place
-            ("::1", "[::1]", None),
-            ("127.0.0.1", "127.0.0.1", "t"),
-        ):
-            async with served(Viewer([directory], Access(token)), host, 0) as port:
-                address = f"http://{name}:{port}/api/run?token={token}"
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-I", "-c", script, address, stdout=asyncio.subprocess.PIPE
-                )
-                said = (await process.communicate())[0].decode()
-                assert said.startswith("200" if token else "403"), said
-                assert token or "another account" in said
-
-    asyncio.run(scenario())
+    for host, name, token in (
+        ("127.0.0.1", "127.0.0.1", None),
+        ("127.0.0.1", "[::ffff:127.0.0.1]", None),  # a socket of IPv6 that leads to the same place
+        ("::1", "[::1]", None),
+        ("127.0.0.1", "127.0.0.1", "t"),
+    ):
+        async with served(Viewer([directory], Access(token)), host, 0) as port:
+            address = f"http://{name}:{port}/api/run?token={token}"
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-c", script, address, stdout=asyncio.subprocess.PIPE
+            )
+            said = (await process.communicate())[0].decode()
+            assert said.startswith("200" if token else "403"), said
+            assert token or "another account" in said
 
 
 def test_who_has_closed_its_socket_is_nobody() -> None:

@@ -1,4 +1,4 @@
-"""The interfaces of OpenAI and Anthropic as agents call them: Chat Completions, Messages and Responses."""
+"""The interfaces of agents: Gemini, Messages, Responses and Chat Completions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FUNCTIONS = ("functionDeclarations", "function_declarations")
 class GeminiDialect(ServedGemini, Interface):
     """POST /v1beta/models/{model}:streamGenerateContent and :generateContent.
 
-    Its client gives up after a minute without the head of a response, and loses an answer to a comment.
+    Gemini CLI gives up after a minute without response headers, and loses an answer that follows a comment.
     """
 
     speaks = "gemini"
@@ -43,7 +43,7 @@ class GeminiDialect(ServedGemini, Interface):
     text_part: ClassVar = {"text": REMOVED}
 
     def read(self, body: Json) -> Dialogue:
-        """Calls may have no ids: they are told by their place, and results by their names in turn."""
+        """Parse a body. Calls without ids are numbered; results are matched by name, in order."""
         talk = Talk()
         waiting: list[ToolCall] = []
         for number, content in enumerate(body.get("contents") or ()):
@@ -69,19 +69,19 @@ class GeminiDialect(ServedGemini, Interface):
         return Dialogue(system=text_of(system), tools=tuple(_tools(body)), messages=tuple(talk.messages))
 
     def error(self, message: str) -> Json:
-        """`{"error": {code, message, status}}`."""
+        """Return `{"error": {code, message, status}}`."""
         return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
 
     def context_full(self) -> Json:
-        """Gemini's words."""
+        """Return Gemini's error."""
         return self.error("The input token count exceeds the maximum number of tokens allowed.")
 
     def counted(self, tokens: int) -> Json:
-        """Under a name of its own."""
+        """Return Gemini's `totalTokens`."""
         return {"totalTokens": tokens}
 
     def _without_tools(self, body: Json) -> list[str]:
-        """An entry may hold functions and tools of the provider's beside them."""
+        """Remove provider-run tools. One entry may hold both functions and provider-run tools."""
         removed: list[str] = []
         tools = body.get("tools")
         for entry in tools if isinstance(tools, list) else ():
@@ -104,7 +104,7 @@ def _tools(body: Json) -> Iterator[Tool]:
 
 
 def _small(schema: object) -> Json:
-    """A schema whose types are in capitals, as JSON schema spells them."""
+    """Return a schema with its upper-case types in lower case, as in JSON Schema."""
     if isinstance(schema, list):
         return [_small(each) for each in schema]  # type: ignore[return-value]
     if not isinstance(schema, dict):
@@ -123,7 +123,7 @@ def _result(response: object) -> str:
     return orjson.dumps(response).decode()
 
 
-# Tools of Anthropic's own that the client runs; all others with a type are run by the provider.
+# Anthropic's typed tools that the client runs. The provider runs all other typed tools.
 _RUN_BY_THE_CLIENT = ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_", "custom")
 
 
@@ -136,7 +136,7 @@ class MessagesDialect(ServedMessages, Interface):
     passed_on: ClassVar[tuple[str, ...]] = ("anthropic-beta", "anthropic-version")
 
     def read(self, body: Json) -> Dialogue:
-        """Results and text stand in one message."""
+        """Parse a body. A message may contain both tool results and text."""
         talk = Talk()
         for message in body.get("messages") or ():
             content = message.get("content")
@@ -154,15 +154,15 @@ class MessagesDialect(ServedMessages, Interface):
         return Dialogue(system=text_of(body.get("system") or ""), tools=tools, messages=tuple(talk.messages))
 
     def error(self, message: str) -> Json:
-        """`{"type": "error", "error": {type, message}}`."""
+        """Return `{"type": "error", "error": {type, message}}`."""
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
 
     def context_full(self) -> Json:
-        """Anthropic's words, by which Claude Code knows that it has to compact."""
+        """Return Anthropic's error, on which Claude Code compacts the conversation."""
         return self.error("prompt is too long: it exceeds the model's maximum of tokens")
 
     def local(self, body: Json) -> Json | None:
-        """Whether there is quota: a request for one token."""
+        """Answer Claude Code's probe for quota, a request for one token."""
         messages = body.get("messages") or [{}]
         if body.get("max_tokens") != 1 or text_of(messages[-1].get("content")) != "quota":
             return None
@@ -180,14 +180,14 @@ class MessagesDialect(ServedMessages, Interface):
         return str(part.get("type")) if kind in {"url", "file"} else ""
 
 
-_TRANSLATED = frozenset({"function", "custom"})  # kinds of tools
+_TRANSLATED = frozenset({"function", "custom"})  # kinds of tools that other interfaces have
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _FREE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 
 def _custom(item: Json) -> Json:
-    """A function's call as one of a custom tool, whose input is a text and no JSON."""
+    """Convert a function call to a call of a custom tool, whose input is text instead of JSON."""
     try:
         given = orjson.loads(item.get("arguments") or "")
     except orjson.JSONDecodeError:
@@ -199,7 +199,7 @@ def _custom(item: Json) -> Json:
 
 
 class ResponsesDialect(ServedResponses, Interface):
-    """POST /v1/responses; what the provider would remember of a conversation is taken out."""
+    """POST /v1/responses, without fields that would store a conversation at the provider."""
 
     speaks = "responses"
     messages_at = "input"
@@ -214,7 +214,7 @@ class ResponsesDialect(ServedResponses, Interface):
     text_part: ClassVar = {"type": "input_text", "text": REMOVED}
 
     def read(self, body: Json) -> Dialogue:
-        """Items in order; reasoning is its provider's and stays away."""
+        """Parse a body. Reasoning items are left out, because another provider cannot use them."""
         talk, system = Talk(), [text_of(body.get("instructions") or "")]
         items = body.get("input") or ()
         for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
@@ -235,25 +235,25 @@ class ResponsesDialect(ServedResponses, Interface):
         return Dialogue(system="\n\n".join(filter(None, system)), tools=tools, messages=tuple(talk.messages))
 
     def untranslated(self, body: Json) -> list[str]:
-        """Tools that only OpenAI's models know how to call."""
+        """Return the names of tools that only OpenAI's models can call."""
         others = (each for each in body.get("tools") or () if each.get("type") not in _TRANSLATED)
         return [str(each.get("name") or each.get("type")) for each in others]
 
     def translated(self, whole: Json, body: Json) -> Json:
-        """Calls of custom tools, such as Codex's `apply_patch`, have a text as their input."""
+        """Convert calls of custom tools, such as Codex's `apply_patch`, whose input is text."""
         tools = body.get("tools") or ()
         custom = {each.get("name") for each in tools if each.get("type") == "custom"}
         output = [_custom(item) if item.get("name") in custom else item for item in whole["output"]]
         return {**whole, "output": output}
 
     def context_full(self) -> Json:
-        """OpenAI's words of its Responses."""
+        """Return the error of OpenAI's Responses interface."""
         message = "Your input exceeds the context window of this model. Please adjust your input"
         fields = {"code": "context_length_exceeded", "message": f"{message} and try again."}
         return {"error": {"type": "invalid_request_error", **fields}}
 
     def context_full_event(self) -> bytes | None:
-        """A response that failed: Codex compacts after it, and gives up after an error status."""
+        """Encode a failed response. Codex compacts after that, but gives up after an HTTP error."""
         response: Json = {
             "id": "resp_full",
             "object": "response",
@@ -269,7 +269,7 @@ class ResponsesDialect(ServedResponses, Interface):
         )
 
     def error_event(self, message: str) -> bytes:
-        """The `error` event, whose fields stand beside its type."""
+        """Encode an `error` event, which has its fields next to `type`."""
         fields = {"code": "invalid_request_error", "message": message, "param": None}
         return self.encoded({"type": "error", "sequence_number": 0, **fields})
 
@@ -294,7 +294,7 @@ class Chat(ServedChat, Interface):
     passed_on: ClassVar[tuple[str, ...]] = ("openai-beta",)
 
     def read(self, body: Json) -> Dialogue:
-        """Each result is a message; those of the system may stand anywhere."""
+        """Parse a body. Each tool result is a message; system messages may be anywhere."""
         talk, system = Talk(), []
         for message in body.get("messages") or ():
             match message.get("role"):
@@ -307,13 +307,13 @@ class Chat(ServedChat, Interface):
                     calls = [call(f, each.get("id") or "", f.get("arguments") or "") for each, f in made]
                     talk.says(role, text_of(message.get("content")), calls)
                 case other:
-                    raise NotUnderstood(f"messages: no such role: {other!r}")
+                    raise NotUnderstood(f"messages: unknown role {other!r}")
         functions = [each["function"] for each in body.get("tools") or () if "function" in each]
         tools = tuple(tool(each, each.get("parameters") or {}) for each in functions)
         return Dialogue(system="\n\n".join(system), tools=tools, messages=tuple(talk.messages))
 
     def stream(self, whole: Json, body: Json) -> bytes:
-        """With the usage where the client asked for it."""
+        """Encode a stream, with the usage only if the client asked for it."""
         if not (body.get("stream_options") or {}).get("include_usage"):
             whole = {name: value for name, value in whole.items() if name != "usage"}
         return super().stream(whole, body)

@@ -1,10 +1,10 @@
-"""One server on a unix socket for all agents: a request's key tells its sample, whose Calls answer it.
+"""A server on a Unix socket for all agents. A request's key identifies its sample, whose AgentCalls answer.
 
-The model's answer is whole before any of it is served, so that no agent sees a stream that breaks off; while
-it is waited for, clients are kept by what each bears (see Interface). No agent ever hears of a rate limit, an
-overload or a lost connection: these are waited out below. At a limit, or in trouble, it is told 400 with one
-sentence, and its runner ends it. What its provider refuses of its own body is told the same way, in the
-provider's words, and the agent goes on.
+An answer is complete before any of it is served, so no agent sees a broken stream. Until then each client
+gets the keep-alive that it accepts (see Interface). Agents never see rate limits, overload or lost
+connections; the pool waits and retries. At a limit of the sample, or after an error, an agent gets status
+400 with one sentence, and its runner ends it. A body that the provider refuses is answered with the
+provider's message, and the agent continues.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from astra_async.types import AgentWire
 
 MOST_BYTES = 64 * 1024**2
-_WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # a client without a stream is kept by blanks before the JSON
+_WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # keep-alive of a client without a stream: blanks before the JSON
 _FOLDER, _SOCKET = "astra-gateway-", "model.sock"
-_LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
+_LONGEST_FOLDER = 70  # the path of a Unix socket has at most 107 bytes
 _BYTES_PER_TOKEN = 3.2
 _EVENTS = "text/event-stream"
-_OVER = "The model cannot be asked any more: this task is over."
+_OVER = "The model is no longer available: this task is over."
 _ALL: tuple[Interface, ...] = (Chat(), ResponsesDialect(), MessagesDialect(), GeminiDialect())
 INTERFACES: dict[AgentWire, Interface] = {each.speaks: each for each in _ALL}
 _PATHS: dict[str, AgentWire] = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
@@ -54,7 +54,7 @@ _PATHS: dict[str, AgentWire] = {"chat/completions": "chat", "responses": "respon
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One request for an answer, understood."""
+    """One parsed request for an answer."""
 
     interface: Interface
     calls: AgentCalls
@@ -65,7 +65,7 @@ class _Request:
     translated: bool
 
     def answer(self, step: Step) -> bytes:
-        """The answer in the agent's interface."""
+        """Encode the answer in the agent's interface."""
         whole = step.completion.native
         if self.translated or not isinstance(whole, dict):
             name = f"{step.number}_{secrets.token_hex(6)}"
@@ -75,7 +75,7 @@ class _Request:
 
 
 def _remove_dead(parent: Path) -> None:
-    """Remove the folders of this user's gateways that were killed: nothing listens at their sockets."""
+    """Remove the folders of this user's killed gateways, whose sockets refuse connections."""
     for folder in parent.glob(f"{_FOLDER}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
             if folder.stat().st_uid != os.getuid():
@@ -87,10 +87,10 @@ def _remove_dead(parent: Path) -> None:
 
 
 class Gateway:
-    """The server; `start` before, `close` after.
+    """The gateway's server. Call `start` first and `close` at the end.
 
     Attributes:
-        socket: where it listens; only this user gets there.
+        socket: path of the Unix socket, which only this user can open.
     """
 
     def __init__(self) -> None:
@@ -103,19 +103,19 @@ class Gateway:
         self._asking: set[asyncio.Task[Step]] = set()
 
     async def start(self) -> None:
-        """Listen."""
+        """Start to listen."""
         await self._runner.setup()
         await web.UnixSite(self._runner, str(self.socket)).start()
 
     async def close(self) -> None:
-        """Cut every connection; calls under way are their samples' to end."""
+        """Close all connections. The samples themselves end their calls in flight."""
         await self._runner.cleanup()
         await cancel(*self._asking)
         shutil.rmtree(self.socket.parent, ignore_errors=True)
 
     @contextmanager
     def admit(self, calls: AgentCalls) -> Iterator[None]:
-        """Requests with `calls.token` are this sample's."""
+        """Accept requests with the key `calls.token` for this sample while the context is open."""
         self._calls[calls.token] = calls
         try:
             yield
@@ -185,9 +185,9 @@ class Gateway:
 
 
 async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Request) -> web.StreamResponse:
-    """The answer once it is whole; its client is kept until then.
+    """Send the complete answer, with keep-alives until it is ready.
 
-    Invariant: a step whose answer this has not written to its end is given back, whether or not it is ready.
+    Invariant: a step whose answer was not sent completely is given back, whether or not it is ready.
     """
     calls, interface = asked.calls, asked.interface
     received = False
@@ -231,7 +231,7 @@ def _accounted(calls: AgentCalls, task: asyncio.Task[Step], *, received: bool) -
 
 
 def _ended(asked: _Request, error: BaseException) -> web.Response:
-    """What is said to an agent whose task is over, or body refused. What is not planned is raised."""
+    """Return the response for an ended sample or a refused body. Unexpected errors are raised."""
     if not isinstance(error, SampleEnds | BodyRefused | AstraError):
         raise error
     if isinstance(error, ContextFull):
@@ -240,7 +240,7 @@ def _ended(asked: _Request, error: BaseException) -> web.Response:
 
 
 def _error_event(interface: Interface, error: BaseException) -> bytes:
-    """The error in a stream that has begun."""
+    """Encode the error as an event of a stream that has begun."""
     if isinstance(error, ContextFull):
         return interface.context_full_event() or interface.encoded(interface.context_full())
     return interface.error_event(_words(error))
@@ -265,7 +265,7 @@ def _understood(
             named = {name: request.headers[name] for name in interface.passed_on if name in request.headers}
             asked = NativeBody(fields=body, headers=named)
     except (AttributeError, KeyError, TypeError) as error:
-        raise NotUnderstood(f"The request has a shape that is not known here ({error}).") from error
+        raise NotUnderstood(f"The gateway does not know requests of this shape ({error}).") from error
     return _Request(interface, calls, asked, body, removed, streams, translated)
 
 
@@ -289,4 +289,4 @@ def _refused(interface: Interface, message: str, status: int = 400) -> web.Respo
 
 async def _nothing_here(request: web.Request) -> web.Response:
     del request
-    return _json({"error": {"message": "There is nothing here but the model.", "type": "not_found"}}, 404)
+    return _json({"error": {"message": "This server only answers model requests.", "type": "not_found"}}, 404)

@@ -1,4 +1,4 @@
-"""What the gateway knows of an interface that agents speak: one subclass for each, in a file of its own."""
+"""The gateway's side of the interfaces that agents use. `dialects` has one subclass per interface."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ REMOVED = "(removed: nothing is fetched for this task)"
 
 
 class NotUnderstood(ValueError):  # noqa: N818 - names what was seen
-    """A body that its interface would refuse; the message says why."""
+    """A body that is invalid in its interface. The message says why."""
 
 
 class Interface(Served):
-    """One interface, as a server speaks it.
+    """One interface from the server's side.
 
     Attributes:
-        speaks: its name.
-        headers_after_s: how long an answer is waited for before the head of a stream is sent; until then an
-            error has its status.
-        ping_after_s: the longest silence then.
-        ping: what breaks it, in a stream.
-        messages_at: the field of a body that holds the messages.
-        passed_on: headers of the agent's that the provider is to see.
-        text_part: what takes the place of content that the provider would fetch.
+        speaks: name of the interface.
+        headers_after_s: seconds to wait for an answer before the headers of a stream are sent. An error
+            before that gets its own HTTP status.
+        ping_after_s: seconds between two keep-alives in a stream.
+        ping: the keep-alive that clients of the interface accept.
+        messages_at: field of a body with the messages.
+        passed_on: headers of the agent that are sent on to the provider.
+        text_part: replacement for content that the provider would fetch.
     """
 
     speaks: ClassVar[AgentWire]
@@ -45,7 +45,7 @@ class Interface(Served):
     text_part: ClassVar[Mapping[str, str]] = {"type": "text", "text": REMOVED}
 
     def tidied(self, body: Json) -> list[str]:
-        """Take out of a body what would leave the container by the model's provider; returns its names."""
+        """Remove tools and content that the provider would run or fetch. Return their names."""
         removed = self._without_tools(body)
         for name in [name for name in self.dropped_fields if body.get(name)]:
             removed.append(name)
@@ -56,47 +56,47 @@ class Interface(Served):
         return list(dict.fromkeys(removed))
 
     def read(self, body: Json) -> Dialogue:
-        """The dialogue that a body is. Raises NotUnderstood: it has another shape."""
+        """Parse a body as a Dialogue. Raises NotUnderstood if it is invalid."""
         raise NotImplementedError
 
     def stream(self, whole: Json, body: Json) -> bytes:
-        """A whole answer as a stream, for the client that asked with `body`."""
+        """Encode a complete answer as a stream for the request `body`."""
         del body
         return b"".join(map(self.encoded, self.events(whole, in_one))) + self.done
 
     def error(self, message: str) -> Json:
-        """The body of an error that cannot be helped by asking again."""
+        """Return the body of an error that a retry cannot fix."""
         return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
 
     def error_event(self, message: str) -> bytes:
-        """The same in a stream that has begun."""
+        """Encode an error as an event of a stream that has begun."""
         return self.encoded(self.error(message))
 
     def context_full(self) -> Json:
-        """The error of a conversation that is too long, in the provider's words: agents shorten it then."""
+        """Return the error for a too long conversation in the provider's words, which agents recognize."""
         message = "This model's maximum context length is exceeded. Please reduce the length of the messages."
         fields = {"message": message, "type": "invalid_request_error", "param": "messages"}
         return {"error": {**fields, "code": "context_length_exceeded"}}
 
     def context_full_event(self) -> bytes | None:
-        """The same as a stream of its own, where the client looks for it in one; None where not."""
+        """Encode that error as a stream, if clients of the interface expect it there; otherwise None."""
         return None
 
-    def untranslated(self, body: Json) -> list[str]:  # noqa: ARG002 - most translate all
-        """Names of tools of a body that `read` leaves out."""
+    def untranslated(self, body: Json) -> list[str]:  # noqa: ARG002 - most interfaces translate all tools
+        """Return the names of tools that `read` cannot translate."""
         return []
 
     def translated(self, whole: Json, body: Json) -> Json:
-        """A translated answer, its calls of the kinds that the body's tools have."""
+        """Convert the calls of a translated answer to the kinds of tools in the request."""
         del body
         return whole
 
-    def local(self, body: Json) -> Json | None:  # noqa: ARG002 - most ask nothing of the kind
-        """The answer to a probe that is not worth a call, or None."""
+    def local(self, body: Json) -> Json | None:  # noqa: ARG002 - most interfaces have no probe
+        """Return the answer to a probe that needs no model call, or None."""
         return None
 
     def counted(self, tokens: int) -> Json:
-        """The answer to a question for the tokens of a request."""
+        """Return the answer to a request for a token count."""
         return {"input_tokens": tokens}
 
     # --- what is taken out --------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Interface(Served):
     dropped_fields: ClassVar[tuple[str, ...]] = ()
 
     def _without_tools(self, body: Json) -> list[str]:
-        """Tools that the provider would run."""
+        """Remove tools that the provider would run. Return their names."""
         tools = body.get("tools")
         if not isinstance(tools, list):
             return []
@@ -126,7 +126,7 @@ class Interface(Served):
         return tool.get("type") in self.kept_tools
 
     def _without_remote(self, item: Any) -> list[str]:
-        """Content that the provider would fetch: its place is taken by a text that says so."""
+        """Replace content that the provider would fetch by a text. Return the kinds of content."""
         removed: list[str] = []
         for field in ("content", "parts", "output"):
             parts = item.get(field) if isinstance(item, dict) else None
@@ -143,19 +143,19 @@ class Interface(Served):
         return removed
 
     def _remote(self, part: Json) -> str:
-        """What a part is that the provider would fetch, or nothing."""
+        """Return the kind of a part that the provider would fetch, or ""."""
         raise NotImplementedError
 
 
 class Talk:
-    """Puts together the messages of a dialogue, whatever pieces they come in."""
+    """Builder for the messages of a Dialogue."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self._calls: dict[str, ToolCall] = {}
 
     def says(self, role: Literal["user", "assistant"], text: str, calls: Iterable[ToolCall] = ()) -> None:
-        """A message, or more of the one before."""
+        """Add a message. Consecutive messages of one role are joined."""
         calls = tuple(calls)
         self._calls |= {call.id: call for call in calls}
         last = self.messages[-1] if self.messages else None
@@ -166,10 +166,10 @@ class Talk:
             self.messages.append(Message(role=role, text=text, calls=calls))
 
     def gives(self, call_id: str, text: str, *, failed: bool = False) -> None:
-        """The result of a call. Raises NotUnderstood: no message makes it."""
+        """Add the result of a call. Raises NotUnderstood if no message has this call."""
         call = self._calls.get(call_id)
         if call is None:
-            raise NotUnderstood(f"a result of {call_id!r}, which no message calls")
+            raise NotUnderstood(f"a result of the call {call_id!r}, which is in no message")
         result = ToolResult(call=call, text=text, failed=failed)
         last = self.messages[-1]
         if last.role == "user":
@@ -179,18 +179,18 @@ class Talk:
 
 
 def tool(fields: Json, schema: Mapping[str, Any]) -> Tool:
-    """A tool whose name and description stand in `fields`."""
+    """Return the tool with the name and description in `fields`."""
     return Tool(name=fields["name"], description=fields.get("description") or "", parameters=schema)
 
 
 def call(fields: Json, call_id: str, arguments: object) -> ToolCall:
-    """A call of the tool whose name stands in `fields`; arguments that are no text are written as JSON."""
+    """Return a call of the tool named in `fields`. Arguments that are not text are encoded as JSON."""
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return ToolCall(id=call_id, name=fields.get("name") or "", arguments=text)
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content: text, or a list of parts, of which those with text count."""
+    """Return the text of a message's content, which is a text or a list of parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
@@ -202,10 +202,10 @@ def text_of(content: Any) -> str:
 
 
 def is_remote(url: object) -> bool:
-    """Whether an address is one that its provider would fetch."""
+    """Return True if the provider would fetch this address."""
     return isinstance(url, str) and not url.startswith("data:")
 
 
 def in_one(text: str) -> tuple[str, ...]:
-    """A text in one piece, or none."""
+    """Return a text as one piece; an empty text as no piece."""
     return (text,) if text else ()

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from astra_async.languages.dotnet.mutate import read_tests
 from astra_async.languages.language import (
     BUILD,
     INSTALLED,
@@ -242,4 +243,5 @@ DOTNET = Language(
     loaded="word",
     unbuilt=r"error (?:CS|FS|BC|MSB|NETSDK)\d|Build FAILED",
     compiled=r"\.(?:nupkg|dll|exe)$",
+    mutate=read_tests,
 )  # fmt: skip

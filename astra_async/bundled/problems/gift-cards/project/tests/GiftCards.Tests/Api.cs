@@ -110,5 +110,13 @@ namespace GiftCards.Tests
                 throw new Exception($"expected {expected}, got {actual}");
             }
         }
+
+        public static void NotEqual<T>(T expected, T actual)
+        {
+            if (Equals(expected, actual))
+            {
+                throw new Exception($"expected anything but {expected}");
+            }
+        }
     }
 }

@@ -1,0 +1,42 @@
+"""Read API keys from a file `.env` in the current folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from astra_async.errors import UsageError
+from astra_async.redaction import register_secrets_of
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+ENV_FILE = ".env"
+_MOST_BYTES = 64 * 1024
+# Only credentials are read. Any other variable could change how this program or its child processes work.
+_KEY = re.compile(r"[A-Z][A-Z0-9_]*(?:KEY|TOKEN|KEY_ID)")
+_LINE = re.compile(r"\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^#\s]*)\s*(?:#.*)?")
+
+
+def read_env_file(environ: MutableMapping[str, str], path: Path = Path(ENV_FILE)) -> str:
+    """Set keys of the file that are not set yet. Return a line that names them; "" if there are none.
+
+    Raises UsageError if the file cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8") as stream:
+            lines = stream.read(_MOST_BYTES).splitlines()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}; ignore the file with --no-env-file") from error
+    found = {
+        match["name"]: match["value"].strip("'\"")
+        for line in lines
+        if (match := _LINE.fullmatch(line)) and _KEY.fullmatch(match["name"])
+    }
+    new = {name: value for name, value in found.items() if value and not environ.get(name)}
+    environ.update(new)
+    register_secrets_of(environ)
+    return f"from {path}: {', '.join(new)}" if new else ""
