@@ -162,7 +162,7 @@ def test_nothing_is_learned_from_a_run_of_which_tests_are_missing(
     tmp_path: Path, written: dict[str, str], said: str, fields: dict[str, Any]
 ) -> None:
     sandbox = WritingSandbox(written={"0": written, "1": {"junit.xml": CART + COUPON, "coupon.xml": COUPON}})
-    remedy = "give a reference that lets all tests run, or name them in a column `tests`"
+    remedy = "list the tests in a column `tests`"
     with pytest.raises(ExpectationError, match=rf"(?s)are not all reported.*{said}.*{remedy}"):
         learn(tmp_path / "untouched", sandbox, answer="0", **fields)
     with pytest.raises(ExpectationError, match=rf"(?s){said}.*and with the reference are not all.*{said}"):

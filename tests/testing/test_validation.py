@@ -123,7 +123,7 @@ def test_a_problem_whose_tests_an_answer_could_replace_is_unfit_and_a_run_warns_
     found = check(tmp_path, CountingSandbox(), untouched=open_project, reference="4")
     assert found.verdict == "unfit"
     assert len(found.reasons) == 1
-    assert "could replace its tests; name" in found.reasons[0]
+    assert "could replace the tests; list" in found.reasons[0]
     source = MemorySource({"p1": open_project})
     assert asyncio.run(prepare(a_problem(), source, ("xml",))).warnings == found.reasons
     told = asyncio.run(prepare(a_problem(readonly_paths=("shop_spec.lua",)), source, ("xml",)))
