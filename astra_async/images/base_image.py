@@ -67,7 +67,7 @@ async def build_image(
 
 
 async def remove_unnamed(engine: Engine, image: str) -> bool:
-    """Remove an image without a name and its unused parents; the engine refuses if another image uses it."""
+    """Remove an untagged image and its unused parents; the engine keeps an image that others use."""
     found = await engine.image(image)
     is_unnamed = bool(found and not found.get("RepoTags"))
     if is_unnamed:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.hardened import Fitness
 
 _HELD = "/.astra-layer"
-_WAITS = ["bash", "-c", "read -r"]  # exits at the end of its input, when our connection closes
+_WAITS = ["bash", "-c", "read -r"]  # `read` returns when the holder's input closes
 _HOLDER_LIMITS = Limits(memory_bytes=64 * 1024**2, processes=16)
 _HOLDER_FILES = "size=4096,nr_inodes=2"
 _log = logging.getLogger(__name__)
