@@ -1,4 +1,4 @@
-"""axe-core, the checker of accessible pages, from npm's registry; it runs in the page itself."""
+"""axe-core from npm's registry, which checks the accessibility of a page inside the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FOUND = (
 
 @functools.cache
 def source() -> str:
-    """The checker's script; the test is skipped where npm or its registry is not there."""
+    """Return axe-core's script; skip the test without npm or its registry."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm to fetch axe-core with")
@@ -39,7 +39,7 @@ def source() -> str:
 
 
 async def violations(tab: Tab) -> list[str]:
-    """What axe finds on the page as it is, all its rules, best practices included."""
+    """Return axe-core's findings on the current page, with all rules and best practices."""
     await tab.run(f"(() => {{ if (!window.axe) {{ {source()} }} return 1 }})()")
     await tab.run(
         "window.found = null, axe.run(document, {resultTypes: ['violations']})"

@@ -42,7 +42,7 @@ _CHANGED = "net::ERR_NETWORK_CHANGED"
 
 
 class Tab:
-    """One tab; `complaints` are console messages and exceptions, `requests` the addresses asked for."""
+    """One tab; `complaints` are console messages and exceptions, `requests` the requested addresses."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.complaints: list[str] = []
@@ -64,7 +64,7 @@ class Tab:
                 return result
 
     async def open(self, url: str) -> None:
-        """Load a page to its load event."""
+        """Load a page and wait for its load event."""
         self._loaded = False
         while (await self.call("Page.navigate", url=url)).get("errorText") == _CHANGED:
             pass
@@ -72,7 +72,7 @@ class Tab:
             await self._next()
 
     async def run(self, script: str) -> Any:
-        """The value of an expression, awaited if it is a promise."""
+        """Return the value of an expression; a promise is awaited."""
         answer = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -121,7 +121,7 @@ class Tab:
 
 @asynccontextmanager
 async def open_tab() -> AsyncIterator[Tab]:
-    """A tab with a profile of its own, in the one browser of this process; both are gone after the block."""
+    """Open a tab with a new profile in the browser of this process; close both after the block."""
     host, whole = await asyncio.to_thread(_browser)
     async with aiohttp.ClientSession() as session, session.ws_connect(f"ws://{host}{whole}") as control:
         browser = Tab(control)
@@ -139,7 +139,7 @@ async def open_tab() -> AsyncIterator[Tab]:
 
 @cache
 def _browser() -> tuple[str, str]:
-    """Start the browser, which ends with this process: its host and the path of the browser itself."""
+    """Start the browser, which ends with this process; return its host and the browser's path."""
     assert PROGRAM is not None
     profile = Path(tempfile.mkdtemp(prefix="astra-browser-"))
     process = subprocess.Popen(
@@ -147,16 +147,16 @@ def _browser() -> tuple[str, str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # what was started may be a shell's script, and waits for the browser
+        start_new_session=True,  # the program may be a shell script that waits for the browser
     )
 
     def end() -> None:
-        os.killpg(process.pid, signal.SIGKILL)  # nobody needs what it would still write
+        os.killpg(process.pid, signal.SIGKILL)  # its further output is not needed
         process.wait()
         shutil.rmtree(profile, ignore_errors=True)
 
     atexit.register(end)
-    listens = profile / "DevToolsActivePort"  # its port and the path, once it listens
+    listens = profile / "DevToolsActivePort"  # contains port and path when the browser listens
     for _ in range(_START_S * 20):
         if listens.exists() and len(lines := listens.read_text().splitlines()) > 1:
             return f"127.0.0.1:{lines[0]}", lines[1]

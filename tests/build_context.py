@@ -1,4 +1,4 @@
-"""What a build of an image begins with."""
+"""Build contexts of images."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tarfile
 
 
 def context(dockerfile: str) -> io.BytesIO:
-    """A tar of a Dockerfile alone."""
+    """Return a tar with only a Dockerfile."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:") as archive:
         entry = tarfile.TarInfo("Dockerfile")

@@ -1,4 +1,4 @@
-"""`astra` in processes that have its modules already, which hundreds of short commands would load again each.
+"""Fast start of `astra` commands in tests: a server process imports the modules once.
 
 A process of its own imports the package once and forks for each command, with its words, folder and
 environment. Only the start is spared; all that a command does, it does as ever. Tests of the start itself and
@@ -41,7 +41,7 @@ _turn = threading.Lock()
 def astra(
     *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, typed: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end; `env` is its whole environment."""
+    """Run the command to its end; `env` is its whole environment."""
     request = {"words": words, "cwd": str(cwd or Path.cwd()), "env": dict(os.environ if env is None else env)}
     with ExitStack() as stack, _turn:
         streams = [stack.enter_context(os.fdopen(os.memfd_create("stream"), "w+")) for _ in range(_FDS)]
@@ -69,7 +69,7 @@ def _asked(request: Mapping[str, object], fds: list[int]) -> int:
 
 @cache
 def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """This process's server and the connection to it, at whose end it ends, with this process."""
+    """Start the server of this process and return the connection; the server ends with the connection."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     server = subprocess.Popen([sys.executable, __file__, str(its.fileno())], pass_fds=[its.fileno()])
     its.close()
@@ -77,7 +77,7 @@ def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 
 def _serve(connection: socket.socket) -> None:
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as `main` does it, before anything starts threads
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in `main`, before any thread starts
     for name in _LOADED:
         importlib.import_module(f"astra_async.{name}")
     gc.freeze()
@@ -97,7 +97,7 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _become(request: dict[str, Any], fds: list[int]) -> NoReturn:
-    """Be the command, to the exit of this process."""
+    """Run the command in this process and exit."""
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
         os.close(fd)

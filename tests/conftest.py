@@ -1,4 +1,4 @@
-"""Which tests run and in which processes, the signals that programs under test get, and their end."""
+"""Selection of tests, their distribution to processes, signals, and cleaning up of programs under test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from xdist.remote import Producer
 
-# Folders of tests that wait more than they compute: for whole programs, nodes, a browser.
+# Folders of tests that mostly wait: for whole programs, nodes, a browser.
 _WAITING = ("cluster", "system", "view")
 # Folders of tests with containers that share what one process makes (a sandbox, two engines, images), or
 # look at what the dead have left, which every sandbox that another process opens sweeps away.

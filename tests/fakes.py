@@ -1,4 +1,4 @@
-"""Small honest implementations of the Protocols, for tests of what stands above them."""
+"""Small complete implementations of the Protocols, for tests of their users."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def completion(text: str) -> Completion:
 
 
 def xml_answer(passing: int | str) -> str:
-    """An answer that makes `passing` of the tests pass."""
+    """Return an answer with which `passing` tests pass."""
     return f'<solution><file path="src/answer.txt"><![CDATA[{passing}\n]]></file></solution>'
 
 
 class ScriptedPool:
-    """Answers each request by a function; counts how often each sample was asked."""
+    """Provider that answers with a function and counts the requests of each sample."""
 
     def __init__(self, answer: Callable[[ModelRequest], Completion | Awaitable[Completion]]) -> None:
         self.asked: list[str] = []
@@ -59,7 +59,7 @@ class ScriptedPool:
         return outcome if isinstance(outcome, Completion) else await outcome
 
     def stop(self) -> None:
-        """Nothing ever waits here."""
+        """Do nothing, because no request waits."""
 
 
 @dataclass
@@ -89,13 +89,13 @@ class CountingSandbox:
 
 
 class Unhindered(Passage):
-    """A passage without limits."""
+    """Pool without limits."""
 
     def __init__(self) -> None:
         pass
 
     def answered(self) -> None:
-        """Nobody counts."""
+        """Do nothing, because requests are not counted."""
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
@@ -111,7 +111,7 @@ class Unhindered(Passage):
 
 @dataclass
 class MemorySource:
-    """Projects and references by location."""
+    """Loader of projects and references by location."""
 
     projects: dict[str, Project]
     references: dict[str, Solution] = field(default_factory=dict)
@@ -144,7 +144,7 @@ def a_problem(problem_id: str = "p1", **fields: object) -> Problem:
 
 
 def _content(archive: bytes, path: str) -> bytes:
-    """A file of a tar; read by hand, because `tarfile` costs more than all that is measured over it."""
+    """Return a file of a tar without `tarfile`, which would dominate the measured time."""
     name, at = path.encode(), 0
     while archive[at]:
         size = int(archive[at + 124 : at + 136].rstrip(b" \0"), 8)

@@ -1,4 +1,4 @@
-"""A whole run without Docker: the real runner, parsers, integration, logs and metrics over a fake sandbox."""
+"""A whole run without Docker: real runner, parsers, integration, logs and metrics with a fake sandbox."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def run_in_memory(
     on_open: Callable[[Runner], None] | None = None,
     making: ProblemImages | None = None,
 ) -> Runner:
-    """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
+    """Run all samples of all models; resume a run in `path`.
 
     `project` is every problem's; what its `hidden` folder holds is hidden.
     `thorough` tries solutions by altered tests and grades identical ones once. `around` may put something

@@ -1,4 +1,4 @@
-"""How slow this machine is now: limits of jobs that tests run grow with it."""
+"""Measured slowness of this machine, which scales the limits of jobs in tests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from astra_async.images.build import ensure_image_set
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.types import Job, Limits
 
-_VARIABLE = "TESTS_SLOWNESS"  # not ASTRA_...: the program warns of one that it does not know
-_QUIET_S = 0.35  # on two cores that do nothing else
+_VARIABLE = "TESTS_SLOWNESS"  # not ASTRA_..., because the program warns about unknown variables
+_QUIET_S = 0.35  # seconds on two idle cores
 _MOST = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Run directories made by a seeded generator, line for line as a run writes them."""
+"""Run directories from a seeded generator, with the same lines as a real run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MadeProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """What to make; `skill` is the chance that a test passes, by model."""
+    """Parameters of a generated run; `skill` is the probability that a test passes, by model."""
 
     skill: Mapping[str, float] = field(default_factory=lambda: {"alpha": 0.8, "beta": 0.6})
     formats: Sequence[Format] = ("xml",)
@@ -47,8 +47,7 @@ class Made:
 
 
 def agreeing(line: dict[str, Any], passed: int, **fields: Any) -> dict[str, Any]:
-    """The line with so many tests passed, and all that follows from it: a line that contradicts itself is
-    not counted."""
+    """Return the line with this number of passed tests and consistent other fields, so that it is valid."""
     total = fields.get("total", line["total"])
     outcomes = ["passed"] * passed + ["failed"] * (total - passed)
     verdict = {
@@ -134,7 +133,7 @@ def run_json(made: Made) -> dict[str, Any]:
 
 
 def made_results(made: Made) -> list[tuple[Result, str]]:
-    """All results of the plan with their answers' texts; the same for the same seed."""
+    """Return all results of the plan with the answers' texts; a seed determines them."""
     return [
         _result(made, model, answer_format, (number, problem), sample)
         for sample in range(made.samples)
@@ -226,7 +225,7 @@ def _result(
 
 
 def write_turns(directory: Path, made: Made, turns: int, skill: Mapping[str, float]) -> None:
-    """Let samples that failed go on: each further turn is a new try of this `skill`, by model.
+    """Add follow-up turns to failed samples; each turn passes tests with this `skill`, by model.
 
     With a model's own skill a turn is worth what a blind sample is. Every third solution is the one before.
     """

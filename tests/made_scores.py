@@ -1,4 +1,4 @@
-"""Scores as benchmarks have them: problems always or never solved, whole or partial answers, 1 to 13 tests.
+"""Realistic scores: problems always or never solved, whole or partial answers, 1 to 13 tests.
 
 A problem has a chance that an answer is wholly right, and for the others a chance for each test to pass.
 """
@@ -22,7 +22,7 @@ _TESTS = (1, 2, 3, 4, 4, 5, 5, 5, 6, 6, 7, 7, 8, 8, 9, 10, 12, 13)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems:
-    """Arrays of one shape, whatever it is; `full` and `each` are the two chances."""
+    """Arrays of equal shape; `full` and `each` are the two probabilities."""
 
     full: Floats
     each: Floats
@@ -30,16 +30,16 @@ class Problems:
 
     @property
     def scores(self) -> Floats:
-        """The true mean score of each problem."""
+        """Return the true mean score of each problem."""
         return self.full + (1 - self.full) * self.each
 
     @property
     def passes(self) -> Floats:
-        """The true pass@1 of each problem."""
+        """Return the true pass@1 of each problem."""
         return self.full + (1 - self.full) * self.each**self.tests
 
     def sampled(self, k: int, rng: np.random.Generator) -> Floats:
-        """Scores of k samples of each problem, along a new last axis."""
+        """Draw scores of k samples of each problem, along a new last axis."""
         shape = (*self.full.shape, k)
         tests = np.broadcast_to(self.tests[..., None], shape)
         partial = rng.binomial(tests, np.broadcast_to(self.each[..., None], shape))
@@ -70,7 +70,7 @@ def made(kind: Kind, shape: tuple[int, ...], rng: np.random.Generator) -> Proble
 
 
 def other_model(of: Problems, how: Literal["weaker", "now_and_then", "alike"], seed: int) -> Problems:
-    """Another model on the same problems: weaker everywhere, much weaker on one in ten, or not different."""
+    """Return another model: weaker on all problems, much weaker on one in ten, or equal."""
     rng = np.random.default_rng(seed)
     shape = of.full.shape
     if how == "now_and_then":
@@ -83,7 +83,7 @@ def other_model(of: Problems, how: Literal["weaker", "now_and_then", "alike"], s
 
 
 def _shifted(chances: Floats, shift: Floats) -> Floats:
-    """Chances moved on the logit scale; 0 and 1 stay what they are."""
+    """Shift probabilities on the logit scale; 0 and 1 do not change."""
     with np.errstate(divide="ignore"):
         moved: Floats = 1 / (1 + (1 / chances - 1) * np.exp(-shift))
     return moved

@@ -1,4 +1,4 @@
-"""A chat-completions server that misbehaves as told, in a thread of the test's own process.
+"""Chat-completions server with scripted faults, in a thread of the test process.
 
 Samples are told apart by `x-astra-sample`, which simulated models get: run `simulated/steady` against it.
 """
@@ -27,7 +27,7 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodi
 
 
 class NastyServer(ThreadedServer):
-    """Answers as its script says.
+    """Server that answers by its script.
 
     Attributes:
         asked: requests by sample.
@@ -66,7 +66,7 @@ class NastyServer(ThreadedServer):
 
 
 class Connection:
-    """One request's way back; `answered` once a whole answer was sent."""
+    """Response to one request; `answered` is True after a complete answer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -74,29 +74,29 @@ class Connection:
         self.answered = False
 
     async def send(self, data: bytes) -> None:
-        """Raises ConnectionError once the client has gone."""
+        """Send bytes; raises ConnectionError after the client has disconnected."""
         self.writer.write(data)
         await self.writer.drain()
 
     async def begin(self) -> None:
-        """Head and first words of a stream."""
+        """Send the head and the first words of a stream."""
         await self.send(STREAM + event({"content": "<solution>"}))
 
     async def until_gone(self) -> None:
-        """Wait for the client to hang up."""
+        """Wait until the client disconnects."""
         await self.reader.read()
         self.writer.close()
 
 
 def event(delta: dict[str, str], finish: str | None = None) -> bytes:
-    """One server-sent event as an HTTP chunk."""
+    """Send one server-sent event as an HTTP chunk."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     data = b"data: %b\n\n" % json.dumps({"id": "c", "model": "nasty-1", "choices": [choice]}).encode()
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def answers(text: str = solution(3), after_s: float = 0.0) -> Behaviour:
-    """A whole answer."""
+    """Send a complete answer."""
 
     async def behave(connection: Connection) -> None:
         await asyncio.sleep(after_s)
@@ -109,7 +109,7 @@ def answers(text: str = solution(3), after_s: float = 0.0) -> Behaviour:
 
 
 def refuses(status: int, **headers: str) -> Behaviour:
-    """An error status with the provider's own body."""
+    """Send an error status with the provider's error body."""
 
     async def behave(connection: Connection) -> None:
         body = json.dumps({"error": {"message": "not now", "type": "server_error"}}).encode()
@@ -121,25 +121,25 @@ def refuses(status: int, **headers: str) -> Behaviour:
 
 
 async def falls_silent(connection: Connection) -> None:
-    """Begins an answer and never goes on."""
+    """Begin an answer, then send nothing more."""
     await connection.begin()
     await connection.until_gone()
 
 
 async def says_nothing(connection: Connection) -> None:
-    """Takes the request and never answers."""
+    """Accept the request and never respond."""
     await connection.until_gone()
 
 
 async def never_ends(connection: Connection) -> None:
-    """Streams text for as long as anybody listens."""
+    """Stream text until the client disconnects."""
     await connection.begin()
     while True:
         await connection.send(event({"content": "x" * 60_000}))
 
 
 async def trickles(connection: Connection) -> None:
-    """Sends a comment now and then, which keeps every idle timer quiet, and never an answer."""
+    """Send comments, which reset idle timers, and never an answer."""
     await connection.begin()
     while True:
         await connection.send(b"8\r\n: wait\n\n\r\n")
@@ -147,18 +147,18 @@ async def trickles(connection: Connection) -> None:
 
 
 async def resets(connection: Connection) -> None:
-    """Resets the connection in the middle of the answer."""
+    """Reset the connection during the answer."""
     await connection.begin()
     _reset(connection.writer)
 
 
 async def resets_at_once(connection: Connection) -> None:
-    """Resets the connection before any answer."""
+    """Reset the connection before the answer."""
     _reset(connection.writer)
 
 
 async def cuts(connection: Connection) -> None:
-    """Ends the stream cleanly, without its terminal marker."""
+    """End the stream without an error and without its end mark."""
     await connection.begin()
     await connection.send(b"0\r\n\r\n")
 

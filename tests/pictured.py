@@ -1,4 +1,4 @@
-"""The pages that docs/pictures shows, of a made run, and what such a page consists of."""
+"""The viewer's pages in docs/pictures, for a generated run, and the layout of a page."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ TESTS = (
     *("a book is lent", "a late book costs a fee", "a book in time costs nothing"),
     *("a reader has the book", "the fee grows by the day", "a sixth book is refused"),
 )
-# What a page consists of, whatever run it shows.
+# Layout of a page, independent of the run.
 _LAYOUT = """(() => {
   const texts = (what) => [...document.querySelectorAll(what)].map((node) => node.textContent.trim());
   const all = (what) => [...new Set(texts(what))].filter(Boolean);
@@ -89,7 +89,7 @@ _LAYOUT = """(() => {
 
 
 def made_run(directory: Path) -> Path:
-    """Simulated models on the bundled problems' names, with one sample that has all its texts."""
+    """Write a run of simulated models on the bundled problems; one sample has all its texts."""
     names = [problem.id for problem in load_problems(bundled_problems_csv()).problems]
     problems = tuple(
         MadeProblem(id=name, total=len(TESTS) if name == KEY[2] else 4 + number % 5)
@@ -133,7 +133,7 @@ def _change(path: Path, change: Any) -> None:
 
 @asynccontextmanager
 async def opened(run: Path) -> AsyncIterator[tuple[Tab, str]]:
-    """A tab in the size of the pictures, and the viewer's address."""
+    """Open a tab in the size of the pictures; yield the tab and the viewer's address."""
     async with served(Viewer([run], Access(None)), "127.0.0.1", 0) as port, open_tab() as tab:
         await tab.call("Emulation.setDeviceMetricsOverride", **SIZE, deviceScaleFactor=1, mobile=False)
         light = {"name": "prefers-color-scheme", "value": "light"}
@@ -142,10 +142,10 @@ async def opened(run: Path) -> AsyncIterator[tuple[Tab, str]]:
 
 
 async def layout(tab: Tab, address: str, name: str) -> dict[str, Any]:
-    """Open a page of the viewer until it stands; what it consists of."""
+    """Open a page of the viewer, wait until it is complete, and return its layout."""
     await tab.open(f"{address}?{name}#/{PAGES[name]}")
     await tab.until("document.querySelector('.board, canvas, .rows .row, .tabs') !== null")
     await tab.until("document.querySelector('#run-state').textContent !== 'loading'")
-    await asyncio.sleep(0.5)  # what a page asks for after it stands
+    await asyncio.sleep(0.5)  # time for later requests of the page
     found: dict[str, Any] = await tab.run(_LAYOUT)
     return found

@@ -1,4 +1,4 @@
-"""Small C libraries of the tests that stand between a program and its C library (LD_PRELOAD)."""
+"""Small C libraries that replace functions of the C library in programs under test (LD_PRELOAD)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ needs_compiler = pytest.mark.skipif(
 
 
 def compiled(name: str, folder: Path) -> Path:
-    """The library made from `tests/NAME.c`, below `folder`."""
+    """Compile `tests/NAME.c` into `folder` and return the library's path."""
     library = folder / f"{name}.so"
     source = Path(__file__).with_name(f"{name}.c")
     command = ["cc", "-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]

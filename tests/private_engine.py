@@ -1,4 +1,4 @@
-"""A Docker Engine of the tests' own, which they may restart and kill."""
+"""A separate Docker Engine that tests may restart and kill."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def private_engine(image: str, programs: tuple[str, ...], *options: str) -> Iter
         asyncio.run(build())
         yield engine
     finally:
-        # Whatever a failed test left, a started engine knows and ends.
+        # A running engine can remove containers that a failed test left.
         engine.stop()
         engine.start()
         engine.await_answer()
@@ -61,7 +61,7 @@ def private_engine(image: str, programs: tuple[str, ...], *options: str) -> Iter
 
 
 class PrivateEngine:
-    """A dockerd with its own data, socket and containers.
+    """Docker Engine with its own data, socket and containers.
 
     In namespaces of its own, and that is vital: without a bridge, dockerd deletes the one of the host, on
     which the machine's real engine depends. Mounts end with the namespace.
@@ -81,7 +81,7 @@ class PrivateEngine:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        # containerd dies with a killed dockerd; where nobody collects it, its pid seems in use for good.
+        # containerd dies with a killed dockerd; without a wait its pid would remain in use.
         self._containerd_pid.unlink(missing_ok=True)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
@@ -108,7 +108,7 @@ class PrivateEngine:
 
 
 def small_system(programs: tuple[str, ...]) -> bytes:
-    """The build context of an image with programs of this machine and the libraries they need."""
+    """Return the build context of an image with programs of this machine and their libraries."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:") as archive:
         files: dict[str, Path] = {}
@@ -131,7 +131,7 @@ def small_system(programs: tuple[str, ...]) -> bytes:
 
 
 def kill_orphans(folder: Path) -> None:
-    """End the shims that a killed dockerd forgot while it started their containers."""
+    """Kill shims of containers that a killed dockerd was starting."""
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             if f"{folder}/exec/".encode() in command.read_bytes():

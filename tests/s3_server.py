@@ -1,4 +1,4 @@
-"""A real S3 (moto's) on a port of its own."""
+"""S3 server (moto) on a free port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """Its address, while this is open."""
+    """Serve S3 during the block; yield the address."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)

@@ -1,4 +1,4 @@
-"""A server before an S3 server that hands objects over slowly, in part or not at all, as told."""
+"""Proxy before an S3 server that delivers objects slowly, in part or not at all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class S3Trouble(ThreadedServer):
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            head = await reader.readuntil(b"\r\n\r\n")  # a GET has no body; one request for each connection
+            head = await reader.readuntil(b"\r\n\r\n")  # a GET has no body; each connection has one request
             path = head.split(b" ")[1].decode()
             self.asked[path] += 1
             answer = await self._answer_of_the_server(head)
@@ -60,13 +60,13 @@ class S3Trouble(ThreadedServer):
 
 
 async def whole(writer: asyncio.StreamWriter, answer: bytes) -> None:
-    """As it came."""
+    """Forward the response unchanged."""
     writer.write(answer)
     await writer.drain()
 
 
 def trickled(seconds: float) -> Way:
-    """Bit by bit."""
+    """Forward the response in small pieces."""
 
     async def hand_over(writer: asyncio.StreamWriter, answer: bytes) -> None:
         size = -(-len(answer) // _PIECES)
@@ -79,7 +79,7 @@ def trickled(seconds: float) -> Way:
 
 
 async def cut(writer: asyncio.StreamWriter, answer: bytes) -> None:
-    """The head and a part of the body."""
+    """Send the head and a part of the body."""
     head, end, body = answer.partition(b"\r\n\r\n")
     writer.write(head + end + body[: len(body) // 2])
     await writer.drain()
@@ -87,7 +87,7 @@ async def cut(writer: asyncio.StreamWriter, answer: bytes) -> None:
 
 
 async def expired(writer: asyncio.StreamWriter, _: bytes) -> None:
-    """The refusal of credentials whose time is over."""
+    """Refuse expired credentials."""
     text = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
     head = b"HTTP/1.1 403 Forbidden\r\nContent-Type: application/xml\r\nConnection: close\r\nContent-Length: "
     writer.write(head + b"%d\r\n\r\n%b" % (len(text), text))

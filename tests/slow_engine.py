@@ -1,4 +1,4 @@
-"""A socket before Docker's own on which every answer comes late, and bit by bit, or not at all."""
+"""Proxy before Docker's socket with slow, fragmented or missing responses."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class SlowEngine(ThreadedServer):
         shutil.rmtree(self._folder)
 
     def hang(self) -> None:
-        """From now on neither requests nor answers pass."""
+        """Hold all requests and responses."""
         self.loop.call_soon_threadsafe(self._passing.clear)
 
     def go_on(self) -> None:
-        """What was held back passes."""
+        """Forward the held data."""
         self.loop.call_soon_threadsafe(self._passing.set)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Problems that need nothing but bash, for tests and measurements of the whole program.
+"""Problems that need only bash, for tests and measurements of the whole program.
 
 Four tests; as many pass as the number in `src/answer.txt` says.
 """
@@ -37,7 +37,7 @@ def write_problems(
     before: str = "",
     named: bool = False,
 ) -> Path:
-    """Write the projects and their CSV; returns its path.
+    """Write the projects and their CSV; return the CSV's path.
 
     `characters` is what the prompt gains by padding; `before` runs in the container before the tests;
     `named` lists the tests in the CSV, so that the untouched project is not run to learn them.
@@ -55,7 +55,7 @@ def write_problems(
 
 
 def solution(passing: int | str) -> str:
-    """An answer that makes `passing` of the tests pass."""
+    """Return an answer with which `passing` tests pass."""
     return f'<solution><file path="src/answer.txt"><![CDATA[{passing}\n]]></file></solution>'
 
 

@@ -1,6 +1,6 @@
-"""The bundled problems as files: whole, labelled, and within the rules that answers are held to.
+"""Files of the bundled problems: complete, labeled, and within the rules for answers.
 
-That the promised scores are true is shown by running them, not here.
+Other tests run the problems and check their scores.
 """
 
 from __future__ import annotations

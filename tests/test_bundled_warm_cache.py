@@ -1,4 +1,4 @@
-"""The Angular image keeps modules that Jest has transformed, under keys that hold its configuration."""
+"""The Angular image caches modules transformed by Jest; the cache keys include the configuration."""
 
 from __future__ import annotations
 

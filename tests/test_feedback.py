@@ -1,4 +1,4 @@
-"""What a model is told of its tests: equal for equal failures, short, and without what is hidden."""
+"""Feedback to a model: equal for equal failures, short, and without hidden content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layers of the program, by the imports of every module; a package without a layer fails."""
+"""Layers of the program, checked by the imports of every module; every package needs a layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent / "astra_async"
 DESIGN = ROOT.parent / "docs" / "development" / "design.md"
 ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
-# From the bottom up: a module may import its own layer and those below. The longest prefix decides.
+# Layers from bottom to top. A module may import its own layer and lower ones. The longest prefix decides.
 LAYERS = {
     "values": {"types", "usage", "errors", "files", "listing", "redaction", "surrogates", "transport"},
     "pure": {
@@ -47,12 +47,12 @@ LAYERS = {
     "run": {"audit", "asking", "running", "export", "view", "cluster"},
     "top": {"cli", "from_python", "__main__", ""},
 }
-# Parts that a run can do without. `running.agent_asking` lets agents work.
+# Optional parts of a run. `running.agent_asking` runs agents.
 OPTIONAL = (
     *("view.", "cluster.", "agents.", "asking.batches.", "simulate.", "export.", "audit."),
     "running.agent_asking.",
 )
-# Settings are resolved by what the providers know of their models, without any request.
+# Settings are resolved with the providers' knowledge of models, without requests.
 ALLOWED_UPWARD = {("model_options", "asking.providers")}
 
 
@@ -70,7 +70,7 @@ MODULES = modules()
 
 @cache
 def package_of(module: str) -> str:
-    """The classified package of a module: its longest prefix among the layers."""
+    """Return the package of a module in the layers: the longest matching prefix."""
     known = {name for names in LAYERS.values() for name in names}
     parts = module.split(".") if module else [""]
     found = [name for name in (".".join(parts[:end]) for end in range(len(parts), 0, -1)) if name in known]
@@ -97,7 +97,7 @@ def imported(path: Path) -> set[str]:
 
 
 def own(path: Path) -> set[str]:
-    """Modules of ours that a module imports."""
+    """Return the modules of this program that a module imports."""
     names = {
         name.removeprefix("astra_async").lstrip(".")
         for name in imported(path)
@@ -131,7 +131,7 @@ def test_edges_do_not_import_each_other() -> None:
 
 
 def at_the_top(path: Path, *, with_types: bool = True) -> set[str]:
-    """Modules of ours that a module imports as it is read, or for its types."""
+    """Return the modules of this program that a module imports at import time or for types."""
     tree = ast.parse(path.read_text())
     blocks = [tree.body, *(node.body for node in tree.body if with_types and isinstance(node, ast.If))]
     names = {

@@ -1,4 +1,4 @@
-"""Options that set something of every model, and addresses that variables of the environment name."""
+"""Options for all models, and addresses from environment variables."""
 
 from __future__ import annotations
 

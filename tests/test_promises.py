@@ -1,4 +1,4 @@
-"""Every page names only tests and files that exist; the page of promises names the tests that hold them."""
+"""Pages name only existing tests and files, and the page of promises names tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TESTS = frozenset(
     for path in (ROOT / "tests").rglob("test_*.py")
     for name in (path.stem, *re.findall(r"^(?:async )?def (test_\w+)\(", path.read_text(), re.MULTILINE))
 )
-# Three words and more: `test_command` is a column, `test_file` a reason, and no test has so short a name.
+# At least three words: `test_command` is a column and `test_file` a reason; no test name is so short.
 _NAMED = re.compile(r"`(test(?:_[a-z0-9]+){3,})`")
 _PLACE = re.compile(r"`((?:astra_async|docs|scripts|tests)/[\w/.-]+)")
 

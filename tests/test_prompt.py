@@ -1,4 +1,4 @@
-"""The prompt: what it shows, what it leaves out by which rule, and that it never varies."""
+"""The prompt: shown files, omitted files with their rules, and stable text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is masked, and what must not be: keys in every spelling, and no word of anybody's text."""
+"""Masking of keys in every spelling, without changes to ordinary text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BUNDLED = Path(__file__).parent.parent / "astra_async"
 
 @contextmanager
 def knowing(*secrets: str) -> Iterator[None]:
-    """Within the block these are all the secrets that are kept."""
+    """Replace the known secrets within the block."""
     with patch.object(redaction, "_known", SecretRegistry()):
         register_secret(*secrets)
         yield
@@ -100,7 +100,7 @@ def test_ordinary_words_are_never_masked(text: str) -> None:
 
 
 def test_masking_changes_no_line_of_sources_and_bundled_projects() -> None:
-    """A corpus of honest text: code, prose, identifiers, addresses."""
+    """Check a corpus of ordinary text: code, prose, identifiers, addresses."""
     suffixes = {".py", ".js", ".jsx", ".ts", ".rb", ".java", ".md", ".json", ".yml", ".csv"}
     paths = [path for path in sorted(BUNDLED.rglob("*")) if path.suffix in suffixes]
     changed = []

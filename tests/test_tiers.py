@@ -1,4 +1,4 @@
-"""The first tier meets everything once, and with the parts of the rest every test runs."""
+"""The first tier covers every kind of test, and tiers and parts together run every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of the tests in a thread of their own process, with an event loop of its own."""
+"""Server in a thread of the test process, with a separate event loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ThreadedServer(ABC):
 
     @abstractmethod
     async def listen(self) -> asyncio.Server:
-        """Begin to listen; whatever the server must know of its address is set here."""
+        """Start listening, and set the values that depend on the address."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -49,21 +49,23 @@ class ThreadedServer(ABC):
 
     async def _end(self) -> None:
         self._listening.close()
-        while others := asyncio.all_tasks() - {asyncio.current_task()}:  # one that ends may begin another
+        while others := asyncio.all_tasks() - {
+            asyncio.current_task()
+        }:  # a task may start another one at its end
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens at, for a program that wants to be told one."""
+    """Return a free port of 127.0.0.1 for a program with a port option."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port
 
 
 def answers_at(port: int) -> bool:
-    """Whether somebody listens at a port of 127.0.0.1."""
+    """Return True if a process listens on a port of 127.0.0.1."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

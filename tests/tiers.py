@@ -1,8 +1,8 @@
-"""Which tests a tier runs, by marks that stand beside the tests, and what is told at the end.
+"""Selection of tests by tier, from the marks of the tests, and the summary at the end.
 
-A test that needs no container is in the first tier, unless its mark `long` says that there are many like it.
-One that needs a container, or is `long`, is in it if its mark `first` says so; all others are the rest, which
-is cut into parts of about the same length.
+A test without a container and without the mark `long` is in the first tier. A test with a container, or with
+the mark `long`, is in the first tier only if it has the mark `first`. All other tests are divided into parts
+of about the same length.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
 PARTS = 7
 TIERS = ("first", "all", *map(str, range(1, PARTS + 1)))
-_USUAL_S = 3.0  # of a test with a container that has no mark `seconds`
+_USUAL_S = 3.0  # seconds of a test with a container and without the mark `seconds`
 _SLOWEST = 10
-_NAMED = 12  # failed tests that a command to repeat them names one by one
+_NAMED = 12  # maximum number of failed tests in the command that repeats them
 
 
 def selected(items: Sequence[pytest.Item], tier: str) -> list[pytest.Item]:
-    """The tests of a tier; `tier` is one of TIERS, a number one part of the rest."""
+    """Return the tests of a tier of TIERS; a number selects one part."""
     if tier == "all":
         return list(items)
     parted = [item for item in items if is_parted(item)]
@@ -40,12 +40,12 @@ def selected(items: Sequence[pytest.Item], tier: str) -> list[pytest.Item]:
 
 
 def is_parted(item: pytest.Item) -> bool:
-    """Whether a test is in the first tier only if its mark `first` says so."""
+    """Return True if a test needs the mark `first` to be in the first tier."""
     return any(item.get_closest_marker(name) for name in ("docker", "long"))
 
 
 def first_of(parted: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """Those tests with a container, and those that are long, that are in the first tier.
+    """Return the tests with a container, and the long tests, of the first tier.
 
     The mark means one case of a test; one with kinds means as few cases as are of every kind, each a
     function of the cases' parameters, which is None for cases that need not be there for its sake.
@@ -71,7 +71,7 @@ def _as_few(cases: Mapping[pytest.Item, set[tuple[str, Hashable]]]) -> set[pytes
 
 
 def _parts(rest: Sequence[pytest.Item]) -> list[set[pytest.Item]]:
-    """The longest first, each to the part that has least so far."""
+    """Distribute the units to parts: the longest first, each to the shortest part."""
     units: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in rest:
         units[unit_of(item)].append(item)
@@ -85,7 +85,7 @@ def _parts(rest: Sequence[pytest.Item]) -> list[set[pytest.Item]]:
 
 
 def unit_of(item: pytest.Item) -> str:
-    """What is never parted: the tests of a module that makes something for all of them, else the test."""
+    """Return the unit that is never divided: a module with shared fixtures, else the test."""
     shared = {
         each.scope
         for each in item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def unit_of(item: pytest.Item) -> str:
 
 
 def seconds_of(tests: Iterable[pytest.Item]) -> float:
-    """What these take one after the other, by their marks."""
+    """Return the total seconds of the tests by their marks."""
     marks = (item.get_closest_marker("seconds") for item in tests)
     return sum(float(mark.args[0]) if mark else _USUAL_S for mark in marks)
 
@@ -106,7 +106,7 @@ def _parameters(item: pytest.Item) -> dict[str, Any]:
 
 
 def told(record: Path, tier: str) -> str:
-    """The last lines of the output: the slowest tests, which tier ran, how to repeat what failed."""
+    """Return the last lines of the output: slowest tests, tier, command that repeats failed tests."""
     ran: dict[str, float] = defaultdict(float)
     failed = []
     for line in record.read_text().splitlines():

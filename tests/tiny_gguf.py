@@ -1,4 +1,4 @@
-"""Write a llama.cpp model with random weights: `python tests/tiny_gguf.py PATH`, where gguf and numpy are.
+"""Write a llama.cpp model with random weights: `python tests/tiny_gguf.py PATH`; needs gguf and numpy.
 
 Its vocabulary is the 256 bytes, so every text has one token per byte.
 """

@@ -1,4 +1,4 @@
-"""Honest answers that look odd: a reference with files of unlucky names, or code that does unusual things.
+"""Correct answers that look suspicious: references with unusual file names or unusual code.
 
 Each file that is added is loaded by the answer's own code, which fails without it: an answer that loses a
 file loses its points. Own tests are the exception: they may be left out, and must not cost anything.
@@ -563,7 +563,7 @@ STACKS = {
 
 
 def unusual_answers() -> Iterator[Unusual]:
-    """All of them, for each stack one after the other."""
+    """Yield the unusual answers of all stacks."""
     for name, stack in STACKS.items():
         yield from _answers(name, stack)
 

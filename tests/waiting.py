@@ -1,4 +1,4 @@
-"""Waiting for what happens elsewhere, however loaded the machine is; a failure says what was seen instead."""
+"""Waiting for events on a loaded machine; a failure shows the last observed value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Seen = TypeVar("Seen")
-PATIENCE_S = 600.0  # nothing that is promised: what takes longer hangs
+PATIENCE_S = 600.0  # seconds; a longer wait counts as a hang
 _LONGEST_PAUSE_S = 0.2
 _USUAL_WORK_S = 0.0045
 
@@ -25,7 +25,7 @@ def awaited(
     until: Callable[[Seen], object] = bool,
     while_runs: subprocess.Popen[str] | None = None,
 ) -> Seen:
-    """Look again and again until what is seen will do, which is by default anything true; returns it.
+    """Poll until the value is accepted (by default: true) and return it.
 
     Nothing is awaited of a program `while_runs` that has ended without it.
     """

@@ -1,4 +1,4 @@
-"""Runs `astra run` as a user does, and checks what must hold at the end of every run."""
+"""Run `astra run` like a user, and check the invariants at the end of every run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _started: list[subprocess.Popen[str]] = []
 
 @dataclass(kw_only=True)
 class Run:
-    """One run directory and the command that brings it about.
+    """One run directory and its command.
 
     `settings` are TOML keys of the model, `options` further words of the command line, `before` a command
     that runs this one.
@@ -85,7 +85,7 @@ class Run:
         return process
 
     def finish(self, code: int = 0) -> str:
-        """Run to the end, which must have this exit code; returns what was said."""
+        """Run to the end, check the exit code, and return the output."""
         if self.before or "LD_PRELOAD" in self.environ:  # which tell of the start of a process
             return finished(self.start(), code)
         done = astra(*self.command[len(ASTRA) :], env=self.all_environ)
@@ -93,18 +93,18 @@ class Run:
         return done.stderr
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """The readable records of a log, the torn last line of a running program left out."""
+        """Return the readable records of a log without an incomplete last line."""
         path = self.out / name
         if not path.exists():
             return []
         return [orjson.loads(line) for line in path.read_bytes().rpartition(b"\n")[0].splitlines()]
 
     def kinds(self) -> set[str]:
-        """What kinds of events there were."""
+        """Return the kinds of the recorded events."""
         return {event["kind"] for event in self.lines("events.jsonl")}
 
     def await_lines(self, name: str, count: int = 1) -> None:
-        """Wait until a log holds so many records."""
+        """Wait until a log has this number of records."""
         awaited(
             lambda: self.lines(name),
             f"{count} lines of {name}",
@@ -132,7 +132,7 @@ class Run:
         assert self.containers() == []
 
     def containers(self, *, running_only: bool = False) -> list[str]:
-        """Ids of this run's containers, on the engine that it used."""
+        """Return the ids of this run's containers on its engine."""
         if "--generate-only" in self.options:
             return []
         return self.docker(
@@ -140,7 +140,7 @@ class Run:
         )
 
     def docker(self, *words: str) -> list[str]:
-        """A docker command at the engine that the run uses."""
+        """Run a docker command on the run's engine."""
         environ = {**os.environ, **self.environ}
         done = subprocess.run(["docker", *words], check=True, capture_output=True, text=True, env=environ)
         return done.stdout.split()
@@ -151,7 +151,7 @@ class Run:
 
 
 def finished(process: subprocess.Popen[str], code: int) -> str:
-    """Wait for the end, which must have this exit code; returns what was said."""
+    """Wait for the end, check the exit code, and return the output."""
     try:
         _, said = process.communicate(timeout=PATIENCE_S)
     finally:
@@ -161,12 +161,12 @@ def finished(process: subprocess.Popen[str], code: int) -> str:
 
 
 def number_started() -> int:
-    """How many runs this process has started and not ended by `end_started`."""
+    """Return the number of runs that this process has started and not ended by `end_started`."""
     return len(_started)
 
 
 def end_started(*, but: int) -> None:
-    """Kill what a failed test has left, which a later test would fail for; the first `but` go on."""
+    """Kill the runs that a failed test has left, except the first `but`."""
     while len(_started) > but:
         process = _started.pop()
         process.kill()
@@ -176,7 +176,7 @@ def end_started(*, but: int) -> None:
 
 
 def key(line: Mapping[str, Any]) -> Key:
-    """The sample that a record is about."""
+    """Return the sample key of a record."""
     return line["model"], line["format"], line["problem_id"], line["sample"]
 
 

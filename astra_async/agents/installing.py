@@ -24,6 +24,9 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import orjson
 
 from astra_async.agents.shell import VERSION
 from astra_async.errors import SandboxError, UsageError
@@ -63,6 +66,41 @@ _TABLES = tomllib.loads(resources.files(__package__).joinpath("catalog.toml").re
 KNOWN: Mapping[str, KnownAgent] = {name: _known(name, **table) for name, table in _TABLES.items()}
 
 
+def known_agent(name: str) -> KnownAgent | None:
+    """Return a known agent by NAME, or another version of it by NAME@VERSION; None if it is unknown."""
+    base, _, version = name.partition("@")
+    known = KNOWN.get(base)
+    if known is None or version in {"", known.settings.version}:
+        return known
+
+    def other(package: str) -> str:
+        return package.replace(known.settings.version, version)
+
+    return KnownAgent(
+        settings=replace(known.settings, version=version),
+        npm={folder: other(package) for folder, package in known.npm.items()},
+        pip=tuple(map(other, known.pip)),
+    )
+
+
+def newest_version(known: KnownAgent) -> str:
+    """Return the newest version of an agent in its registry (npm or PyPI). Raises SandboxError."""
+    if known.pip:
+        name = known.pip[0].partition("==")[0]
+        place = f"{_PYPI}/{name}/json"
+    else:
+        name = next(iter(known.npm.values())).rpartition("@")[0].replace("{cpu}", "x64")
+        place = f"{_NPM_REGISTRY}/{name.replace('/', '%2f')}/latest"
+    try:
+        with urlopen(place, timeout=_REGISTRY_S) as reply:  # noqa: S310 - https
+            found = orjson.loads(reply.read(_REGISTRY_BYTES))
+        return str(found["info"]["version"] if known.pip else found["version"])
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise SandboxError(f"{place} does not tell the newest version: {error}") from error
+
+
+_NPM_REGISTRY, _PYPI = "https://registry.npmjs.org", "https://pypi.org/pypi"
+_REGISTRY_S, _REGISTRY_BYTES = 30.0, 64 * 1024**2
 _VOLUME = re.compile(r"astra-agent_(?P<name>[a-z0-9-]+)_(?P<version>[\w.+-]+?)_(?P<sha256>[0-9a-f]{64})")
 _WHOLE = ".astra-whole-2"  # the number counts what an installation holds beside the agent
 _MOST_BYTES = 8 * 1024**3
@@ -162,19 +200,21 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
         return asked
     if name == SHELL.name:
         return SHELL
-    if name not in KNOWN:
+    if (agent := known_agent(name)) is None:
         raise UsageError(
             f"--agent {name}: unknown agent; known are {', '.join([SHELL.name, *KNOWN])}; describe another"
             " agent under [[agents]] in the configuration file"
         )
-    known = KNOWN[name].settings
+    known = replace(agent.settings, name=name.partition("@")[0])
     found = await _whole(engine, known, here)
     if found is None:
         raise UsageError(
             f"--agent {name}: version {known.version} is not installed; run `astra agents install {name}`"
         )
     variables, files = {**known.variables, **asked.variables}, {**known.files, **asked.files}
-    return replace(known, variables=variables, files=files, volume=found.volume, sha256=found.sha256)
+    return replace(
+        known, name=name, variables=variables, files=files, volume=found.volume, sha256=found.sha256
+    )
 
 
 async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str], None]) -> Installed:

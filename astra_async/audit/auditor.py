@@ -21,7 +21,7 @@ from astra_async.log import AppendLog, now_utc
 from astra_async.overlay import anchored, integrate
 from astra_async.report.audited import AUDIT_LOG, AuditEvidence, AuditLine, SolutionKey, read_audit
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
-from astra_async.running.recorded import believed, completion_from
+from astra_async.running.recorded import completion_from, valid_records
 from astra_async.testing.counting import grade
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from astra_async.audit.mutants import Suite
     from astra_async.config import RunConfig
     from astra_async.prepare import Prepared
-    from astra_async.running.recorded import Place
+    from astra_async.running.recorded import ByteRange
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import AnswerKey, Changed, ExpectedTest, Limits, NamedOutcome, Sandbox
 
@@ -155,7 +155,7 @@ class RecordedSolution:
 
     key: SolutionKey
     passed: frozenset[str]
-    answer: Place
+    answer: ByteRange
     samples: list[SampleKey] = field(default_factory=list)
 
     def line(self, **fields: Any) -> AuditLine:
@@ -189,11 +189,11 @@ def passed_names(tests: Iterable[NamedOutcome]) -> set[str]:
 
 def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> list[RecordedSolution]:
     """Return the distinct graded solutions of the chosen samples."""
-    answers: dict[AnswerKey, Place] = {
-        key: place for key, place, _ in believed(directory / "completions.jsonl")
+    answers: dict[AnswerKey, ByteRange] = {
+        key: place for key, place, _ in valid_records(directory / "completions.jsonl")
     }
     found: dict[SolutionKey, RecordedSolution] = {}
-    for key, place, record in believed(directory / "results.jsonl", check_result):
+    for key, place, record in valid_records(directory / "results.jsonl", check_result):
         if record["status"] != "scored" or key not in answers or not chosen(key.first):
             continue
         solved = SolutionKey(key.problem_id, str(record.get("solution_sha256", "")))

@@ -139,11 +139,11 @@ def _print(directory: Path, intents: Iterable[Intent]) -> None:
 
 
 def _costs(directory: Path) -> dict[Any, float]:
-    from astra_async.running.recorded import believed
+    from astra_async.running.recorded import valid_records
 
     found: dict[Any, float] = {}
     for name in ("completions.jsonl", "turns.jsonl"):
-        for key, _, record in believed(directory / name):
+        for key, _, record in valid_records(directory / name):
             if record.get("via") == "batch":
                 found[key] = record.get("cost_usd") or 0.0
     return found
@@ -155,7 +155,7 @@ def _usd(value: float | None) -> str:
 
 def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: str) -> int:
     """Give up one batch, by the id of the batch or of its intent."""
-    from astra_async.running.held import lock_directory
+    from astra_async.running.spool import lock_directory
 
     wanted = [each for each in intents.values() if name in {each.token, each.batch_id} and each.is_open]
     if not wanted:

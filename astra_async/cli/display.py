@@ -228,7 +228,7 @@ def _counts(view: View) -> Iterator[str]:
 
 
 def _packed(parts: Sequence[str], width: int) -> list[str]:
-    """Fill lines with the parts; no part is broken."""
+    """Join parts to lines of at most the width, without breaking a part."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + 3 + len(part) <= width:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.agents.installing import KNOWN, SHELL, install, installed
+from astra_async.agents.installing import KNOWN, SHELL, install, installed, known_agent, newest_version
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import open_console, say, tell
 from astra_async.errors import EngineUnavailable, SandboxError, UsageError
@@ -23,17 +23,18 @@ from astra_async.running.problem_set import (
     cached,
     chosen_problems,
     data_config,
-    in_engine,
-    nobody_else,
+    lock_cache,
     ready_problems,
     remove_stored,
+    stored_in_engine,
 )
+from astra_async.types.declarations import is_agent_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.agents.installing import Installed
+    from astra_async.agents.installing import Installed, KnownAgent
     from astra_async.config import RunConfig
     from astra_async.testing.sandbox.engine import Engine
 
@@ -44,10 +45,11 @@ def agents() -> None:
 
 
 @agents.command("list")
-def list_() -> int:
-    """List all known agents: version, interface, installed version."""
+@click.option("--newest", is_flag=True, help="Also ask npm and PyPI for the newest versions.")
+def list_(*, newest: bool) -> int:
+    """List all known agents: tested version, interface, installed versions."""
     here = asyncio.run(_installed())
-    _show_installed(here or ())
+    _show_installed(here or (), newest=newest)
     if here is not None:
         say(f"next: astra agents install NAME..., or astra run --agent {SHELL.name}, which is built in")
     return 0
@@ -56,7 +58,10 @@ def list_() -> int:
 @agents.command("install")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def install_(names: tuple[str, ...]) -> int:
-    """Install agents (or `all`) into volumes of the Docker Engine; each takes minutes."""
+    """Install agents (or `all`) into volumes of the Docker Engine; each takes minutes.
+
+    NAME is the tested version, NAME@VERSION another one, NAME@latest the newest one.
+    """
     return asyncio.run(_install(list(KNOWN) if names == ("all",) else list(dict.fromkeys(names))))
 
 
@@ -78,15 +83,24 @@ async def _installed() -> list[Installed] | None:
         return None
 
 
-def _show_installed(here: Sequence[Installed]) -> None:
+def _show_installed(here: Sequence[Installed], *, newest: bool) -> None:
     from rich.table import Table
 
-    table = Table("agent", "version", "speaks", "installed")
+    table = Table("agent", "tested", "speaks", "installed", *(["newest"] if newest else []))
     table.add_row(SHELL.name, SHELL.version, "its model's own interface", "part of astra")
     for name, known in KNOWN.items():
         states = [_state(each, known.settings.version) for each in here if each.name == name]
-        table.add_row(name, known.settings.version, known.settings.speaks, "\n".join(states) or "-")
+        row = [name, known.settings.version, known.settings.speaks, "\n".join(states) or "-"]
+        table.add_row(*row, *([_newest(known)] if newest else []))
     open_console().print(table)
+
+
+def _newest(known: KnownAgent) -> str:
+    try:
+        return newest_version(known)
+    except SandboxError as error:
+        tell(f"{known.settings.name}: {error}")
+        return "-"
 
 
 def _state(each: Installed, wanted: str) -> str:
@@ -94,17 +108,27 @@ def _state(each: Installed, wanted: str) -> str:
     return f"{older}sha256 {each.sha256[:12]}"
 
 
+def _chosen(name: str) -> KnownAgent:
+    """Return the agent for NAME, NAME@VERSION or NAME@latest."""
+    base, _, version = name.partition("@")
+    known = known_agent(base)
+    if known is None:
+        raise UsageError(f"{name}: unknown agent; known agents: {', '.join(KNOWN)}")
+    wanted = f"{base}@{newest_version(known)}" if version == "latest" else name
+    if not is_agent_name(wanted):
+        raise UsageError(f"{name}: {version!r} is not a version")
+    return known_agent(wanted) or known
+
+
 async def _install(names: Sequence[str]) -> int:
     from astra_async.testing.sandbox.engine import Engine
 
-    for name in names:
-        if name not in KNOWN:
-            raise UsageError(f"{name}: unknown agent; known agents: {', '.join(KNOWN)}")
+    chosen = {name: _chosen(name) for name in names}
     failed = []
     async with await Engine.open() as engine:
         for name in names:
             try:
-                each = await install(engine, KNOWN[name], progress=tell)
+                each = await install(engine, chosen[name], progress=tell)
                 say(f"{name} {each.version}: sha256 {each.sha256[:12]}")
             except EngineUnavailable:
                 raise
@@ -114,7 +138,9 @@ async def _install(names: Sequence[str]) -> int:
     if failed:
         tell(f"next: correct the errors above, then run: astra agents install {' '.join(failed)}")
         return 1
-    say(f"next: astra run --agent {names[0]} ...")
+    first = chosen[names[0]].settings
+    tested = KNOWN[first.name].settings.version
+    say(f"next: astra run --agent {first.name}{'' if first.version == tested else f'@{first.version}'} ...")
     return 0
 
 
@@ -162,7 +188,7 @@ async def _clean(kinds: set[str], least_s: float, *, yes: bool) -> int:
     folder = cache_root()
     async with AsyncExitStack() as stack:
         engine = await _engine(stack)
-        found = [*cached(folder), *([each async for each in in_engine(engine)] if engine else [])]
+        found = [*cached(folder), *([each async for each in stored_in_engine(engine)] if engine else [])]
         _show(found, folder)
         if not kinds:
             named = " ".join(f"--{kind}" for kind in KINDS)
@@ -179,7 +205,7 @@ async def _clean(kinds: set[str], least_s: float, *, yes: bool) -> int:
         asked = f"remove {_counted(removable)}, {_size(removable)}?"
         if not yes and not click.confirm(asked, err=True):
             return 1
-        with nobody_else(folder):
+        with lock_cache(folder):
             stayed = await remove_stored(engine, folder, removable)
     for name, why in stayed.items():
         tell(f"stays: {name}: {why}")

@@ -12,9 +12,9 @@ import click
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.cli.display import Screen
 from astra_async.report.answer_warnings import warnings_of_run
-from astra_async.running.description import that_go_on
-from astra_async.running.held import owner_of
+from astra_async.running.description import commands_to_finish
 from astra_async.running.progress import view_of_directory
+from astra_async.running.spool import owner_of
 from astra_async.types.run_record import missing_answers, read_run, require_run
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _next_steps(directory: Path, run: Mapping[str, Any], view: View, missing: se
     if not missing:
         return [f"next: astra report {directory}"]
     all_answered = view.answered == view.planned > view.final
-    commands = that_go_on(run, missing, answered=all_answered)
+    commands = commands_to_finish(run, missing, answered=all_answered)
     what = "tests the recorded answers" if all_answered else "continues the run"
     if not commands:  # started from Python, or by an earlier version
         return [f"next: start this run again from the same program; it {what}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from astra_async.files import read_at
-from astra_async.running.recorded import believed
+from astra_async.running.recorded import valid_records
 from astra_async.types.records import read_key, read_record
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def places(path: Path) -> dict[AnswerKey, tuple[int, int]]:
     """Where each answer stands in completions.jsonl or turns.jsonl: (offset, length in bytes)."""
     found: dict[AnswerKey, tuple[int, int]] = {}
-    for key, place, _ in believed(path):
+    for key, place, _ in valid_records(path):
         found.setdefault(key, place)
     return found
 

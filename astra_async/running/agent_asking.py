@@ -1,7 +1,7 @@
-"""Samples that agents work on: what they need beside their model's pool, open for as long as a run is.
+"""Samples that are answered by agents: the request log, gateway and containers, open during a run.
 
-An agent's model calls are recorded one by one in calls.jsonl, before the agent has the answer. So a sample
-that was killed begins again with the calls that are there, and that log alone tells what a model has cost.
+Each model request of an agent is recorded in calls.jsonl before the agent receives the response. After a
+kill, the sample is therefore resumed from its recorded requests, and calls.jsonl contains the complete cost.
 """
 
 from __future__ import annotations
@@ -29,12 +29,19 @@ if TYPE_CHECKING:
     from astra_async.running.model_pools import ModelPool
     from astra_async.types import AgentLimits, Completion, ModelRequest, ModelSettings
 
-_TRIES = 3  # of a sample whose container is lost
+_TRIES = 3  # attempts for a sample whose container is lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAsking:
-    """Lets agents work; `models` are the settings by name, `record_event` is the run directory's."""
+    """Runs agents for samples.
+
+    Attributes:
+        runs: agent containers on this machine or on a cluster.
+        log: log of the agents' model requests (calls.jsonl).
+        models: model settings by name.
+        record_event: `RunDirectory.record_event`.
+    """
 
     runs: AgentRuns | ClusterAgents
     log: CallLog
@@ -43,12 +50,13 @@ class AgentAsking:
     record_event: Callable[..., None]
 
     async def ask(self, request: ModelRequest, prepared: Prepared, image: str, pool: ModelPool) -> Completion:
-        """What the key's agent left, with all of its calls' usage and cost.
+        """Run the agent of `request.key` and return its answer, with the usage and cost of all its requests.
 
-        Where its container is lost it begins again from its recorded calls, on a cluster elsewhere.
+        If its container is lost, the agent is restarted from its recorded requests; on a cluster, this may
+        be on another node. `request` is the request that would get a single answer without an agent.
 
-        `request` is what a single answer would be asked with. Raises ProviderError, SandboxError or
-        StorageError: the sample is missing, and goes on from its recorded calls when it is asked for again.
+        Raises ProviderError, SandboxError or StorageError. The sample is missing then, and the next
+        invocation resumes it from its recorded requests.
         """
         for _ in range(_TRIES - 1):
             try:
@@ -84,7 +92,7 @@ async def open_agents(
     *,
     cluster: ClusterSandbox | None,
 ) -> AgentAsking:
-    """Their log, gateway and containers, closed with the stack."""
+    """Open the agents' request log, gateway and containers; they are closed with `stack`."""
     log = CallLog(directory.calls.path, directory.calls, directory.keep)
     gateway = Gateway()
     await gateway.start()

@@ -1,4 +1,4 @@
-"""The final line of an answer: what all outcomes share, and what each of them adds."""
+"""The final line (result record) of an answer: fields of all outcomes, and of each outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from astra_async.testing.verdict import Examined
     from astra_async.types import AnswerKey, Completion, ExpectedTest, Integrated, Prompt, Solution, Unusable
 
-# What a final line repeats of the completion.
+# Fields of the completion that are copied into its final line.
 _OF_THE_COMPLETION = (
     *("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "ttft_s", "latency_s"),
     *("returned_model", "agent"),
@@ -29,9 +29,11 @@ _OF_THE_COMPLETION = (
 
 @dataclass(frozen=True, slots=True)
 class FinalLine:
-    """What every outcome's line holds of an answer.
+    """Builder of an answer's final line.
 
-    `characters_before` are those of a turn's conversation. `provisional`: no complete run confirms T.
+    Attributes:
+        characters_before: characters in the earlier conversation of a follow-up turn.
+        provisional: True if no complete test run has confirmed the expected tests (T).
     """
 
     key: AnswerKey
@@ -42,7 +44,7 @@ class FinalLine:
     provisional: bool = False
 
     def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
-        """No usable solution: 0 of T."""
+        """Return the line for an answer without a usable solution: 0 of the expected tests pass."""
         return self._final(
             status="no_solution",
             failure=outcome.failure,
@@ -56,7 +58,7 @@ class FinalLine:
     def scored(
         self, solution: Solution, integrated: Integrated, examined: Examined, evidence: Evidence
     ) -> Result:
-        """The tests ran in a healthy container."""
+        """Return the line for a solution whose tests ran."""
         execution, verdict, failure = examined.tested.execution, examined.verdict, examined.failure
         return self._final(
             status="scored",
@@ -78,7 +80,7 @@ class FinalLine:
         )
 
     def reused(self, solution: Solution, integrated: Integrated, equal: Mapping[str, Any]) -> Result:
-        """The verdict of a sample with the same solution; `equal` is its final line."""
+        """Return the line with the verdict of a sample with the same solution; `equal` is its final line."""
         return self._final(
             status="scored",
             note=note_of_reuse(self.key, read_key(equal)),
@@ -112,7 +114,7 @@ class FinalLine:
 
 
 def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a final line that follow from the solution alone."""
+    """Return the fields of a final line that depend only on the solution."""
     names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
     fields = {name: equal[name] for name in names}
     tests = {name: convert(equal[name], tuple[NamedOutcome, ...]) for name in ("tests", "extra_tests")}

@@ -158,7 +158,7 @@ class ModelRequest:
 
     @property
     def task(self) -> str:
-        """Return the prompt's hash, or for an agent the problem: many bodies belong to one problem."""
+        """Return the key of the task: the prompt's hash, or the problem's id for an agent."""
         return self.key.problem_id if self.by_agent else self.prompt_sha256
 
     @property

@@ -185,9 +185,15 @@ def is_cluster(text: str) -> bool:
         return False
 
 
+_AGENT_NAME = r"[a-z0-9][a-z0-9.-]{0,40}(?:@[0-9][A-Za-z0-9.+-]{0,40})?"
+
+
 def is_agent_name(text: str) -> bool:
-    """A name of lower-case letters, digits, dots and hyphens; not xml, json, none or both."""
-    return re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", text) is not None and text not in _NO_AGENTS
+    """Return True for NAME or NAME@VERSION of lower-case letters, digits, dots and hyphens.
+
+    The names of answer formats are no agents: xml, json, none and both.
+    """
+    return re.fullmatch(_AGENT_NAME, text) is not None and text not in _NO_AGENTS
 
 
 # Types of many settings; None: not set.

@@ -16,7 +16,7 @@ from astra_async.redaction import mask, one_line
 from astra_async.report.deciding import goes_on
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.run_settings import RunSettings, read_settings
-from astra_async.running.held import owner_of
+from astra_async.running.spool import owner_of
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_record
 from astra_async.view.logs import Logs, Regrown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -19,6 +20,7 @@ from astra_async.agents.installing import (
     install,
     installed,
     installed_as,
+    known_agent,
     settings_of,
 )
 from astra_async.errors import UsageError
@@ -74,11 +76,27 @@ def test_a_volume_is_known_by_its_name_alone() -> None:
         assert installed_as(foreign) is None
 
 
+def test_another_version_of_a_known_agent_changes_its_packages_and_nothing_else() -> None:
+    tested, other = KNOWN["codex"], known_agent("codex@0.171.0")
+    assert other is not None
+    assert other.settings == replace(tested.settings, version="0.171.0")
+    assert other.npm == {"codex": "@openai/codex@0.171.0-linux-{cpu}"}
+    aider, gemini = known_agent("aider@0.90.0"), known_agent("gemini-cli@0.62.0")
+    assert aider is not None
+    assert aider.pip == ("aider-chat==0.90.0",)
+    assert gemini is not None
+    assert gemini.npm["node"] == KNOWN["gemini-cli"].npm["node"]
+    assert known_agent("codex") is known_agent(f"codex@{tested.settings.version}") is tested
+    assert known_agent("nobody@1") is None
+
+
 def test_what_cannot_be_run_is_said_with_the_remedy() -> None:
     with pytest.raises(UsageError, match="--agent nobody: unknown agent; known are shell, "):
         settings(AgentSettings(name="nobody"))
     with pytest.raises(UsageError, match=r"0\.169\.0 is not installed; run `astra agents install codex`"):
         settings(AgentSettings(name="codex"), volumes=(f"astra-agent_codex_0.168.0_{HASH}",))
+    with pytest.raises(UsageError, match=r"0\.171\.0 is not installed; run `astra agents install codex@0"):
+        settings(AgentSettings(name="codex@0.171.0"), volumes=(f"astra-agent_codex_0.169.0_{HASH}",))
     with pytest.raises(UsageError, match=r"\[\[agents\]\] mine: `speaks` is missing"):
         settings(AgentSettings(name="mine", command="work"))
 

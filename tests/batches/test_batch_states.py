@@ -192,7 +192,7 @@ def test_a_run_without_batch_does_not_ask_again_what_lies_in_batches(tmp_path: P
         process.kill()
         process.communicate()
         run.options = ("--generate-only",)
-        assert "8 requests of openai/steady are in batches: add --batch" in run.finish(2)
+        assert "8 requests of openai/steady are in open batches: add --batch" in run.finish(2)
 
 
 def test_a_budget_bounds_what_is_submitted(tmp_path: Path) -> None:

@@ -90,6 +90,6 @@ def test_a_run_directory_inside_a_project_is_refused_before_anything_is_written(
         check=False,
     )
     assert ran.returncode == 2
-    assert "lies inside the project of p" in ran.stderr
+    assert "is inside the project of p" in ran.stderr
     assert f"--out {tmp_path / 'run'}" in ran.stderr
     assert [each.name for each in project.iterdir()] == ["app.py"]

@@ -241,11 +241,11 @@ def test_looks_cannot_be_planned_by_who_has_seen_results_or_changed_after(tmp_pa
     with pytest.raises(ConflictError, match="another margin"):
         bring_about(tmp_path / "run", pools, margin=5.0)
     bring_about(tmp_path / "plain", pools, until=None)
-    with pytest.raises(ConflictError, match="begun without --until"):
+    with pytest.raises(ConflictError, match="started without --until"):
         bring_about(tmp_path / "plain", pools)
     with pytest.raises(UsageError, match="name two"):
         bring_about(tmp_path / "one", {"good": passing(4)})
-    with pytest.raises(UsageError, match="belong together"):
+    with pytest.raises(UsageError, match="must be used together"):
         bring_about(tmp_path / "two", pools, until="precise")
 
 
@@ -264,7 +264,8 @@ def test_looks_of_another_version_of_the_rule_are_kept_and_not_continued(tmp_pat
     }
     (tmp_path / "run" / "run.json").write_bytes(orjson.dumps(run))
     with pytest.raises(
-        ConflictError, match=r"version 1 of the rule.* go on with astra_async 0\.9\.1, which began it"
+        ConflictError,
+        match=r"version 1 of the decision rule.* with astra_async 0\.9\.1, which started",
     ):
         bring_about(tmp_path / "run", pools)
     said = build_report([tmp_path / "run"]).conclusions[0]

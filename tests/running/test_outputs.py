@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 from astra_async.redaction import register_secret
 from astra_async.redaction.secret_patterns import MASK
 from astra_async.running.directory import RunDirectory
-from astra_async.running.evidence import MAX_OUTPUT_BYTES, by_stream, evidence_of, head_and_tail, stderr_lines
+from astra_async.running.evidence import (
+    MAX_OUTPUT_BYTES,
+    evidence_of,
+    head_and_tail,
+    stderr_last,
+    stderr_lines,
+)
 from astra_async.testing.verdict import Examined, Tested
 from astra_async.types import Execution, NamedOutcome, TestReport, Verdict
 from astra_async.types.records import is_output_of
@@ -122,7 +128,7 @@ def test_a_torn_last_line_is_cut_off_and_told(tmp_path: Path) -> None:
     with (tmp_path / "outputs.jsonl").open("ab") as stream:
         stream.write(b'{"schema":1,"model":"m","outp')
     with closing(RunDirectory.open(tmp_path)) as directory:
-        assert directory.warnings == ["outputs.jsonl: a torn last line of 29 bytes was cut off"]
+        assert directory.warnings == ["outputs.jsonl: removed an incomplete last line of 29 bytes"]
     assert len(lines(tmp_path, "outputs.jsonl")) == 2
 
 
@@ -254,6 +260,6 @@ def test_two_streams_are_told_apart_however_they_were_mixed(
         return "".join(f"{line}\n" for line in lines)
 
     stdout = "".join(f"{line}\n" for line in out)
-    once, again = (by_stream(text, stderr_lines(text, stdout)) for text in (mixed(), mixed()))
+    once, again = (stderr_last(text, stderr_lines(text, stdout)) for text in (mixed(), mixed()))
     assert once == again
     assert once == "\n".join([*stdout.split("\n"), *(line for line in error if line)])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.docker
 PROMISED_S = 2.0
 CONTAINERS, STREAMS = 12, 30
-REMOVED_LATER = "a process of its own removes what is left in Docker"
+REMOVED_LATER = "a separate process removes the remaining containers"
 ENDLESS_WORK = '{"' * 100_000  # for the helper process that repairs answers
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from astra_async.asking.prompt import build_prompt
 from astra_async.overlay import anchored, integrate, path_policy
 from astra_async.running.directory import RunDirectory
-from astra_async.running.held import owner_of
+from astra_async.running.spool import owner_of
 from astra_async.types import Integrated, Problem, Project, ProjectFile, Solution
 from astra_async.view.following import Following, is_running
 from astra_async.view.logs import Regrown, Tail

@@ -515,12 +515,12 @@ def test_nothing_is_under_way_where_no_process_lives(tmp_path: Path) -> None:
         now = {"schema": 1, "pid": os.getpid(), "host": socket.gethostname(), "ended": False}
         live = {**now, "since": now_utc(), "stopping": False, "seconds_left": None}
         counts = {"planned": 48, "answered": 47, "final": 46, "asking": 1, "grading": 1, "waiting": 0}
-        live |= {"samples": {**counts, "missing": 0}, "models": {}, "doing": ["images: 1 of 2 made"]}
+        live |= {"samples": {**counts, "missing": 0}, "models": {}, "doing": ["images: 1 of 2 built"]}
         live |= {"containers": {"busy": 0, "ahead": 0, "slots": 2}}
         async with kept_live(directory, live):
             await page.go("", f"{chips} === 'under way 1,waiting 1,missing 0'")
             await page.until(
-                "document.querySelector('.standing-line').textContent.includes('images: 1 of 2 made')"
+                "document.querySelector('.standing-line').textContent.includes('images: 1 of 2 built')"
             )
             (directory / "calls.jsonl").write_bytes(model_call(SampleKey(*lost), 0, []))
             await page.until(f"{chips} === 'under way 2,waiting 0,missing 0'")

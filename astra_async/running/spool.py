@@ -1,8 +1,10 @@
-"""Lines that cost money and that the disk refused: held in memory, tried again, at last laid down elsewhere.
+"""The lock of a run directory, and a spool for paid lines that could not be written to their log.
 
-    SPARE/astra-RUN_ID-completions.jsonl     what the next opening of the run directory takes over
+Spooled lines are kept in memory and retried. At the end, the remaining lines are written to another folder:
 
-Invariant: a line is in its log, or held, or in one such file that was forced to disk; never nowhere.
+    SPARE/astra-RUN_ID-completions.jsonl     recovered by the next opening of the run directory
+
+Invariant: a paid line is in its log, in the spool, or in such a file synced to disk.
 """
 
 from __future__ import annotations
@@ -25,18 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from astra_async.log import AppendLog
-    from astra_async.running.recorded import OnRecord, Place
+    from astra_async.running.recorded import ByteRange, OnRecord
     from astra_async.types import AnswerKey
 
 
-_LOCK_ATTEMPTS = 100  # others would have to be refused so often, each in the same instant
+_LOCK_ATTEMPTS = 100  # an attempt fails only if another process removes the lock file at that moment
 
 
 def make_private(path: Path) -> str:
-    """Make a folder for its owner alone, or tighten one of ours; what was tightened or cannot be, in a line.
+    """Create a folder that only its owner can access, or restrict an existing folder.
 
-    A folder with the set-group-ID bit is shared with its group on purpose, and stays as it is: what is
-    made in it then follows the umask (see `log.file_mode`).
+    Returns a message if permissions were changed or could not be changed, else an empty string. A folder with
+    the set-group-ID bit is shared with its group on purpose and not changed. Files in it follow the umask
+    (see `files.file_mode`).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -48,21 +51,22 @@ def make_private(path: Path) -> str:
         try:
             path.chmod(stat.S_IMODE(mode) & ~0o077)
         except OSError:
-            return f"{path}: others can read it, and only its owner can change that (chmod 700)"
-        return f"{path}: others could read it, and no longer can; `chmod g+s` shares it with its group"
+            return f"{path}: readable by other users; its owner can restrict it with: chmod 700 {path}"
+        return f"{path}: removed other users' access; to share it with its group: chmod g+s {path}"
     return ""
 
 
 def lock_directory(path: Path) -> int:
-    """Make a run directory and hold its lock, which names this process, until the descriptor is closed.
+    """Create a run directory if necessary, lock it, and return the descriptor that holds the lock.
 
-    Invariant: who holds the lock on the file that is `.lock` now owns the directory. A call that was refused
-    removes it (`RunDirectory.discard_if_unused`): a lock on a file that is no longer there is nobody's, and
-    is tried again.
+    The lock file contains the process ID. Closing the descriptor releases the lock.
 
-    Raises ConflictError when another process holds it, StorageError where there can be no directory.
+    Invariant: the process with a lock on the current `.lock` file owns the directory. Another process may
+    delete the file between open and lock (`RunDirectory.discard_if_unused`); the lock is then retried.
+
+    Raises ConflictError if another process holds the lock, StorageError if the directory cannot be created.
     """
-    lock, reason = path / ".lock", "its .lock is removed as often as it is made"
+    lock, reason = path / ".lock", "another process keeps removing .lock"
     for _ in range(_LOCK_ATTEMPTS):
         with contextlib.ExitStack() as opened:
             try:
@@ -71,10 +75,10 @@ def lock_directory(path: Path) -> int:
                 opened.callback(os.close, descriptor)
                 _lock(descriptor, path)
                 if os.path.samestat(os.fstat(descriptor), lock.stat()):
-                    _sign(descriptor)
+                    _write_owner(descriptor)
                     opened.pop_all()
                     return descriptor
-            except (FileNotFoundError, FileExistsError) as error:  # removed just now, with its folder
+            except (FileNotFoundError, FileExistsError) as error:  # another process removed the folder
                 reason = str(error.strerror)
             except OSError as error:
                 raise StorageError(f"{path}: {error.strerror}; choose another --out") from error
@@ -91,15 +95,15 @@ def _lock(descriptor: int, path: Path) -> None:
         ) from error
 
 
-def _sign(descriptor: int) -> None:
-    """Write down whose the lock is, for people; a full disk is told by who needs its room."""
+def _write_owner(descriptor: int) -> None:
+    """Write the process ID into the lock file; errors such as a full disk are ignored."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def names_with_content(folder: Path) -> frozenset[str]:
-    """What a folder holds; an empty file, as a call leaves it that was killed at once, is nothing.
+    """Return the names in a folder, without empty files, which a killed process may have left.
 
     Raises StorageError.
     """
@@ -114,20 +118,21 @@ def names_with_content(folder: Path) -> frozenset[str]:
 
 
 def refuse_foreign_problems(path: Path) -> None:
-    """Refuse a folder with somebody's own problems.csv, which a run would replace. Raises ConflictError."""
+    """Raise ConflictError if a problems.csv exists that no run created, because a run would replace it."""
     found = names_with_content(path)
     is_runs = "run.json" in found or any(name.endswith(".jsonl") for name in found)
     if "problems.csv" in found and not is_runs and (path / "problems.csv").is_file():
         raise ConflictError(
-            f"{path}: problems.csv there is no run's, and would be replaced; choose another --out"
+            f"{path}: the run would overwrite problems.csv, which no run created; choose another --out"
         )
 
 
 def owner_of(path: Path) -> int | None:
-    """The process that holds a run directory now, if one on this machine does.
+    """Return the ID of the process on this machine that holds a run directory's lock, or None.
 
-    The lock is looked up (proc_locks(5)) and not tried, not for an instant: a run that begins just then would
-    be refused. Where the kernel shows no locks it is taken for free.
+    Returns 0 if the lock is held but the process ID is unknown. The lock is looked up in /proc/locks
+    (proc_locks(5)) instead of acquired, because even a short acquisition could make a starting run fail. If
+    the kernel does not list locks, the result is None.
     """
     lock = path / ".lock"
     try:
@@ -139,22 +144,24 @@ def owner_of(path: Path) -> int | None:
     for line in locks.splitlines():
         _, kind, *_, pid, place, _, _ = line.split()  # `1: FLOCK ADVISORY WRITE 812 08:01:131 0 EOF`
         at, _, inode = place.rpartition(":")
-        # some file systems show another device to stat(2): then the process must be the one in the file
+        # Some file systems report another device to stat(2); then compare the process ID instead.
         if kind == "FLOCK" and inode == str(found.st_ino) and (at == device or pid == owner):
             return int(owner) if owner.isdecimal() else 0
     return None
 
 
-# Enough for the answers of some hundred calls in flight.
+# Bytes, enough for the answers of about a hundred requests in flight.
 RESERVE_BYTES = 16 * 2**20
 
 
-class HeldLines:
-    """The paid lines of a run; `spare` is tried before the folder for temporary files.
+class LineSpool:
+    """Spool for the paid lines of a run that could not be written to their log.
+
+    The folder `spare` is tried before the folder for temporary files.
 
     Attributes:
-        exhausted: why the disk takes no more than what is under way; None while it is well.
-        reserve: a file whose room is given up for these lines, if there is one.
+        exhausted: the storage error after which no new work may start, or None.
+        reserve: path of a preallocated file that is deleted to free disk space, or None.
     """
 
     def __init__(self, run_id: str, spare: Path | None, reserve: Path | None = None) -> None:
@@ -164,9 +171,9 @@ class HeldLines:
         self._folders = [folder for folder in (spare, Path(gettempdir())) if folder]
         self._lines: list[tuple[AppendLog, bytes]] = []
 
-    def set_reserve_aside(self) -> None:
-        """Take RESERVE_BYTES of the disk. Raises StorageError."""
-        assert self.reserve is not None  # noqa: S101 - the caller has named one
+    def allocate_reserve(self) -> None:
+        """Allocate RESERVE_BYTES of disk space. Raises StorageError."""
+        assert self.reserve is not None  # noqa: S101 - the caller passed one
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             mode = file_mode(self.reserve.parent)
@@ -175,22 +182,22 @@ class HeldLines:
         except OSError as error:
             self.reserve.unlink(missing_ok=True)
             raise StorageError(
-                f"{self.reserve.parent}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
+                f"{self.reserve.parent}: {error.strerror}; free at least {RESERVE_BYTES // 2**20} MB"
             ) from error
 
-    def give_up_reserve(self) -> None:
-        """Give its room back; a disk that has turned read-only keeps it, and the next opening removes it."""
+    def free_reserve(self) -> None:
+        """Delete the reserve file; errors are ignored, because the next opening deletes the file."""
         if self.reserve:
             with contextlib.suppress(OSError):
                 self.reserve.unlink(missing_ok=True)
 
-    def keep(self, log: AppendLog, line: bytes) -> Place:
-        """Append a line that was paid for. Raises StorageError when the disk refuses it: then it is held."""
+    def keep(self, log: AppendLog, line: bytes) -> ByteRange:
+        """Append a paid line. Raises StorageError if it cannot be written; the line is spooled then."""
         try:
             place = log.append_line(line)
         except StorageError as error:
             self.exhausted = self.exhausted or error
-            self.give_up_reserve()
+            self.free_reserve()
             try:
                 place = log.append_line(line)
             except StorageError:
@@ -201,47 +208,52 @@ class HeldLines:
         return place
 
     def hold(self, log: AppendLog, line: bytes) -> None:
-        """Hold a line that its log could not take."""
+        """Add a line to the spool."""
         self._lines.append((log, line))
 
     def _write(self) -> None:
-        """Write them to their logs, the oldest first. Raises StorageError."""
+        """Write the spooled lines to their logs, oldest first. Raises StorageError."""
         while self._lines:
             log, line = self._lines[0]
             log.append_line(line)
             self._lines.pop(0)
 
     def rescue(self) -> None:
-        """The last try: to their logs, else to another folder. Raises StorageError that says where."""
+        """Write the spooled lines to their logs, or else to another folder.
+
+        Raises StorageError, which names the files in the other folder.
+        """
         try:
             self._write()
         except StorageError as refused:
-            places = [self._lay_down(log) for log in dict.fromkeys(log for log, _ in self._lines)]
+            places = [self._write_elsewhere(log) for log in dict.fromkeys(log for log, _ in self._lines)]
             self._lines.clear()
             raise StorageError(
-                f"{refused}; what it refused was paid for and lies in {', '.join(map(str, places))}, from"
-                " where the same command takes it over"
+                f"{refused}; paid answers that could not be written are in {', '.join(map(str, places))}; run"
+                " the same command again to recover them"
             ) from refused
 
-    def rescue_and(self, close: Callable[[], None]) -> None:
-        """The last try, and the logs are closed whatever comes of it. Raises StorageError as `rescue`."""
+    def rescue_then(self, close: Callable[[], None]) -> None:
+        """Call `rescue`, then `close` in any case. Raises StorageError like `rescue`."""
         try:
             self.rescue()
         except StorageError:
-            with contextlib.suppress(StorageError):  # what is told is where the lines are
+            with contextlib.suppress(
+                StorageError
+            ):  # report the first error, because it names the spool files
                 close()
             raise
         close()
 
-    def found(self, logs: Sequence[AppendLog], take: Callable[[AppendLog, bytes], bool]) -> Iterator[str]:
-        """What an earlier process laid down for these logs goes to `take`; yields a line on each file.
+    def recover(self, logs: Sequence[AppendLog], take: Callable[[AppendLog, bytes], bool]) -> Iterator[str]:
+        """Recover the lines that an earlier process spooled for these logs; yield a message for each file.
 
-        `take` appends a line, or says that it came too late. A line that stands in its log already, by a
-        process that was killed in the midst of this, is not shown to it.
+        `take` appends a line to its log and returns True, or returns False for an outdated answer. Lines that
+        are already in the log are skipped, because an earlier recovery may have been killed.
         """
         for folder in self._folders:
             for log in logs:
-                path = self._place(folder, log)
+                path = self._spool_path(folder, log)
                 lines = dict.fromkeys(_own_lines(path))
                 if not lines:
                     continue
@@ -250,42 +262,41 @@ class HeldLines:
                 late = [take(log, line) for line in lines].count(False)
                 log.sync()
                 path.unlink()
-                yield f"{log.path.name}: took over from {path} what an earlier call held" + (
-                    f"; {late} of its answers came too late: their samples were asked for again meanwhile,"
-                    " and only their cost is kept"
+                yield f"{log.path.name}: recovered lines of an earlier invocation from {path}" + (
+                    f"; {late} outdated answers, replaced by newer ones: only their cost was recorded"
                     if late
                     else ""
                 )
 
-    def _lay_down(self, log: AppendLog) -> Path:
+    def _write_elsewhere(self, log: AppendLog) -> Path:
         content = b"".join(line + b"\n" for each, line in self._lines if each is log)
         refused: OSError | None = None
         for folder in self._folders:
-            path = self._place(folder, log)
+            path = self._spool_path(folder, log)
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _append_safely(path, content)
+                _append_privately(path, content)
             except OSError as error:
                 refused = error
             else:
                 return path
         raise StorageError(
-            f"{log.path}: what was paid for is taken neither by this disk nor by"
-            f" {' nor by '.join(map(str, self._folders))}"
+            f"{log.path}: paid answers could not be saved, neither here nor in"
+            f" {' nor in '.join(map(str, self._folders))}; free disk space and check the permissions"
         ) from refused
 
-    def _place(self, folder: Path, log: AppendLog) -> Path:
+    def _spool_path(self, folder: Path, log: AppendLog) -> Path:
         return folder / f"astra-{self._run_id}-{log.path.name}"
 
 
-def taken_over(
-    log: AppendLog, line: bytes, *, events: AppendLog, answered: dict[AnswerKey, Place], count: OnRecord
+def recover_line(
+    log: AppendLog, line: bytes, *, events: AppendLog, answered: dict[AnswerKey, ByteRange], count: OnRecord
 ) -> bool:
-    """Append a line that an earlier process held to its indexed log; False for an answer that came too late.
+    """Append a line that an earlier process spooled to its log; return False for an outdated answer.
 
-    The same command may have gone on meanwhile where the held lines are not looked for, on another host: an
-    answer whose key has another one by now leaves its cost in the events, and nothing else. `answered` gets
-    the place of each answer that is taken, `count` its record.
+    The command may have been resumed on another host, which does not see the spooled lines. If the key has
+    another answer by then, only the cost of the spooled answer is recorded, as an event. The byte range of
+    each appended answer is added to `answered`, and its record is passed to `count`.
     """
     if (check := ANSWER_LOGS.get(log.path.name)) is None:
         return append(log, line)
@@ -294,12 +305,12 @@ def taken_over(
         key = key_reader(log.path.name)(record)
         check(record)
     except Flaw:
-        return append(log, line)  # the next opening names it
+        return append(log, line)  # the next opening reports the invalid line
     if key not in answered:
         answered[key] = log.append_line(line)
         count(record)
         return True
-    # One event, the same whenever it is written: a kill may come before the held line is gone.
+    # The event is deterministic, so that a recovery after a kill does not record the cost twice.
     cost = {"at": record.get("finished_at"), "kind": "spent", **key._asdict()}
     cost |= {"cost_usd": record.get("cost_usd"), "cost_estimated": record.get("cost_estimated")}
     event = encode(cost | {"detail": "a held answer that was found after the sample had been asked again"})
@@ -310,24 +321,27 @@ def taken_over(
 
 
 def append(log: AppendLog, line: bytes) -> bool:
-    """Take a line, whatever it is."""
+    """Append a line without any check; always return True."""
     log.append_line(line)
     return True
 
 
-def _append_safely(path: Path, content: bytes) -> None:
-    """For its owner alone, and never through somebody else's link or file: the folder may be everybody's."""
+def _append_privately(path: Path, content: bytes) -> None:
+    """Append to a file that only its owner can access, and sync it.
+
+    Symbolic links and files of other users are refused (OSError), because the folder may be world-writable.
+    """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "ab") as stream:
         if os.fstat(stream.fileno()).st_uid != os.geteuid():
-            raise PermissionError(1, "belongs to somebody else", str(path))
+            raise PermissionError(1, "belongs to another user", str(path))
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
 
 
 def _own_lines(path: Path) -> list[bytes]:
-    """The whole lines of a file that this user laid down; a file of anybody else is not looked at."""
+    """Return the complete lines of a file of the current user; empty for another user's file."""
     with (
         contextlib.suppress(OSError),
         os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream,

@@ -60,7 +60,7 @@ def test_held_answers_that_are_found_late_contradict_nothing(tmp_path: Path, tur
             assert directory.earlier["m"].cost_usd == 1.25
             (told,) = directory.warnings
             assert str(held) in told
-            assert "1 of its answers came too late" in told
+            assert "1 outdated answers" in told
         assert not held.exists()
         assert spent(path)["m"].cost_usd == 1.25
     with closing(opened(path, spare)) as directory:
