@@ -107,7 +107,7 @@ async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bo
     except EngineUnavailable as error:
         say(f"Images: cannot be listed: {error}")
     for recipe in absent:
-        if known := recipe.remembered(failures):
+        if known := recipe.recorded_failure(failures):
             tell(known)
             impossible = {**impossible, recipe.name: known}
         else:

@@ -23,7 +23,7 @@ from astra_async.errors import (
     RequestRejected,
     TransientError,
 )
-from astra_async.redaction import keep_secret
+from astra_async.redaction import register_secret
 from astra_async.types import FinishReason, RateLimits, RateWindow
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -469,7 +469,7 @@ def test_without_another_hint_the_reset_of_what_is_used_up_counts() -> None:
 def test_a_message_is_one_line_without_control_characters_or_keys() -> None:
     secret = "my-own-secret"
     body = openai(f"a\nb\x1b[31m\x00c {secret} Bearer abcdefgh1 sk-proj-aaaaaaaaaaaa " + "x" * 9000)
-    keep_secret(secret)
+    register_secret(secret)
     error = classify(Failure(body=body, status=500), settings())
     line = str(error)
     assert len(line) < 2100

@@ -17,7 +17,7 @@ import orjson
 from astra_async.asking.providers.answer import Unreadable
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
-from astra_async.redaction import keep_secrets_of, keep_sent, one_line
+from astra_async.redaction import one_line, register_secrets_of, register_sent_secret
 from astra_async.transport import is_local
 
 if TYPE_CHECKING:
@@ -149,13 +149,13 @@ class Signer:
     def __init__(
         self, name: str, service: str, region: str, address: URL, environ: Mapping[str, str]
     ) -> None:
-        keep_secrets_of(environ)
+        register_secrets_of(environ)
         self._name = name
         self._scope = service, region
         self._environ = environ
         self._bearer = environ.get("AWS_BEARER_TOKEN_BEDROCK", "").strip()
         named = environ.get("AWS_ACCESS_KEY_ID") or environ.get("AWS_PROFILE")
-        keep_sent(self._bearer)
+        register_sent_secret(self._bearer)
         self._needs_none = is_local(address) and not named
         self._finding = asyncio.Lock()
         self._found: Any = None
@@ -211,7 +211,7 @@ class Signer:
         if self._found is None:
             raise NoCredentialsError
         frozen = self._found.get_frozen_credentials()
-        keep_sent(frozen.access_key, frozen.secret_key, frozen.token or "")
+        register_sent_secret(frozen.access_key, frozen.secret_key, frozen.token or "")
         return frozen
 
 

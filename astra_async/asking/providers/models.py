@@ -15,7 +15,7 @@ from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.connection import address
 from astra_async.asking.providers.counts import tier_name
 from astra_async.errors import ConfigError
-from astra_async.redaction import keep_sent
+from astra_async.redaction import register_sent_secret
 from astra_async.transport import is_local
 from astra_async.types import DEFAULT_MAX_TOKENS
 
@@ -69,7 +69,7 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
     if key:
         if not (key.isascii() and key.isprintable()):
             raise ConfigError(f"{name} contains characters that are invalid in an API key: set it again")
-        keep_sent(key)
+        register_sent_secret(key)
         return key
     base = settings.base_url
     local = is_local(_base(base, settings.name)) if base else False

@@ -14,7 +14,7 @@ import orjson
 from astra_async.asking.providers.connection import address
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import ConfigError
-from astra_async.redaction import keep_sent
+from astra_async.redaction import register_sent_secret
 from astra_async.types import ModelSettings, declared
 from astra_async.types.agents import Message
 
@@ -269,7 +269,7 @@ def _replaced(text: str, environ: Mapping[str, str], where: str) -> str:
         value = environ.get(found[1], "").strip()
         if not value:
             raise ConfigError(f"{where}: the variable {found[1]} is not set in the environment")
-        keep_sent(value)
+        register_sent_secret(value)
         return value
 
     return _VARIABLE.sub(replacement, text)
