@@ -28,7 +28,7 @@ from astra_async.options import (
     tables,
     variable_of,
 )
-from astra_async.redaction import keep_secrets_in, keep_secrets_of, public_settings
+from astra_async.redaction import public_settings, register_secrets_in, register_secrets_of
 from astra_async.types import (
     AGENT_MINUTES,
     ANSWER_FORMATS,
@@ -109,8 +109,8 @@ def load_config(
     warnings = _unknown_variables(environ)
     toml = _read_toml(toml_path) if toml_path else {}
     where = f"--config {toml_path}" if toml_path else "run.json"
-    keep_secrets_in([given, toml])
-    keep_secrets_of(environ)
+    register_secrets_in([given, toml])
+    register_secrets_of(environ)
     set_before = {name: value for name, value in recorded.items() if value is not None}
     toml = laid_over(set_before, toml)
     typed = Options(**_values(given, environ, toml, where))

@@ -92,7 +92,7 @@ def test_different_numbers_of_samples_have_no_common_k() -> None:
 def test_a_total_that_changes_is_refused_even_across_models() -> None:
     metrics = Metrics({("m", "xml"): {"a": 2}, ("other", "xml"): {"a": 2}})
     metrics.add("m", "xml", "a", 1, 5)
-    with pytest.raises(ConflictError, match="counts 6 tests where earlier ones of this problem count 5"):
+    with pytest.raises(ConflictError, match="has 6 tests, but earlier results of this problem have 5"):
         metrics.add("other", "xml", "a", 1, 6)
 
 
@@ -107,16 +107,16 @@ def toy_of_one() -> Metrics:
 
 
 def test_a_result_outside_the_plan_is_refused() -> None:
-    with pytest.raises(ConflictError, match="m/json/a has a result but is not part"):
+    with pytest.raises(ConflictError, match="m/json/a has a result but is not planned"):
         toy_of_one().add("m", "json", "a", 1, 1)
-    with pytest.raises(ConflictError, match="not part of this run's plan"):
+    with pytest.raises(ConflictError, match="is not planned in run"):
         toy_of_one().add("m", "xml", "b", 1, 1)
 
 
 def test_one_result_more_than_planned_is_refused() -> None:
     metrics = toy_of_one()
     metrics.add("m", "xml", "a", 1, 1)
-    with pytest.raises(ConflictError, match="more than the 1 results planned"):
+    with pytest.raises(ConflictError, match="more than the 1 planned results"):
         metrics.add("m", "xml", "a", 1, 1)
 
 

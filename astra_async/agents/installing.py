@@ -31,7 +31,7 @@ import orjson
 from astra_async.agents.shell import VERSION
 from astra_async.errors import SandboxError, UsageError
 from astra_async.images.base_image import ensure_base
-from astra_async.images.build import a_container, ensure_image_set
+from astra_async.images.build import ensure_image_set, temporary_container
 from astra_async.testing.sandbox.resultfiles import entries
 from astra_async.types import AgentSettings
 from astra_async.types.task_work import WITHOUT_MODEL
@@ -248,7 +248,7 @@ async def bring(volume: str, source: Engine, target: Engine) -> None:
     if here is None or (here in await installed(target) and await _is_whole(target, here)):
         return
     body = _holding(await ensure_base(source, progress=lambda _: None), volume)
-    async with a_container(source, body) as origin, _filled(target, body, volume) as container:
+    async with temporary_container(source, body) as origin, _filled(target, body, volume) as container:
         async with source.packed(origin, INSTALLED_AT) as chunks:
             found = entries(chunks, lambda _: False, most_bytes=_MOST_BYTES)
             names = {
@@ -283,7 +283,7 @@ async def _copied(
     """Make a volume with the content of an image's INSTALLED_AT."""
     progress(f"Copying {settings.name} {settings.version} into a volume")
     async with (
-        a_container(engine, _holding(image)) as container,
+        temporary_container(engine, _holding(image)) as container,
         engine.packed(container, INSTALLED_AT) as chunks,
     ):
         digest = await _digest(chunks)
@@ -306,7 +306,7 @@ async def _filled(engine: Engine, body: Mapping[str, Any], volume: str) -> Async
     """Open a container to fill a new volume. The volume is marked as complete at the end, or removed."""
     await engine.remove_volume(volume)  # a half-written one
     try:
-        async with a_container(engine, body) as container:
+        async with temporary_container(engine, body) as container:
             yield container
             await engine.upload(container, INSTALLED_AT, _marker())
     except BaseException:
@@ -327,7 +327,7 @@ async def _is_whole(engine: Engine, each: Installed) -> bool:
     base = await ensure_base(engine, progress=lambda _: None)
     body = _holding(base, each.volume)
     async with (
-        a_container(engine, body) as container,
+        temporary_container(engine, body) as container,
         engine.packed(container, f"{INSTALLED_AT}/{_WHOLE}") as chunks,
     ):
         async for entry, _ in entries(chunks, lambda _: False, most_bytes=_MOST_BYTES):

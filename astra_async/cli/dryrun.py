@@ -107,7 +107,7 @@ async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bo
     except EngineUnavailable as error:
         say(f"Images: cannot be listed: {error}")
     for recipe in absent:
-        if known := recipe.remembered(failures):
+        if known := recipe.recorded_failure(failures):
             tell(known)
             impossible = {**impossible, recipe.name: known}
         else:
@@ -157,7 +157,7 @@ def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[
     """Yield the schedule of --until, and the cost if all models stop after each look."""
     if config.until is None:
         return
-    from astra_async.report.deciding import too_few
+    from astra_async.report.deciding import too_few_problems
     from astra_async.stats.sequential import schedule_of
 
     schedule = schedule_of(config.samples, margin=config.margin / 100)
@@ -178,7 +178,7 @@ def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[
         " median SD."
     )
     families = {name: {"family": each.problem.family} for name, each in prepared.items()}
-    if warning := too_few(schedule, families, math.comb(len(config.models), 2)):
+    if warning := too_few_problems(schedule, families, math.comb(len(config.models), 2)):
         yield warning
 
 

@@ -19,7 +19,7 @@ from astra_async.cli.run import start
 from astra_async.errors import StorageError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.log import AppendLog, now_utc
-from astra_async.redaction.spelled import MASK
+from astra_async.redaction.secret_patterns import MASK
 from astra_async.running.description import recorded_call
 from astra_async.running.directory import PARENT_FILES, opened_run
 from astra_async.running.problem_set import data_config

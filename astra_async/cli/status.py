@@ -53,10 +53,11 @@ def _of_a_next_round(run: Mapping[str, Any]) -> set[Cell]:
     """Return the samples that a run with `--until` may still request after its planned rounds."""
     if "planned" not in (record := run.get("deciding") or {}):
         return set()
-    from astra_async.report.deciding import goes_on  # imports numpy, which other runs do not need
+    from astra_async.report.deciding import has_open_pairs  # imports numpy, which other runs do not need
 
     formats = run["formats"]
-    return set(product(record["planned"], formats, run["problems"])) if goes_on(record, formats) else set()
+    is_open = has_open_pairs(record, formats)
+    return set(product(record["planned"], formats, run["problems"])) if is_open else set()
 
 
 def _state(owner: int | None, missing: set[Cell]) -> str:

@@ -248,7 +248,7 @@ def listing_of(commands: str) -> tuple[str, Callable[[str], Iterable[tuple[str, 
     """Return the command that lists the tests, and how its output is read; None for an unknown runner.
 
     Args:
-        commands: the test command and the scripts that it calls, as `ToolsAtHand.commands` has them.
+        commands: the test command and the scripts that it calls, as `ProblemTools.commands` has them.
     """
     if _ENTERS_FOLDER.search(commands):
         return None

@@ -210,7 +210,7 @@ def _batch_log(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack
     log = BatchLog(directory.path, directory.run_id)
     stack.callback(log.close)
     for settings in config.models:
-        count = sum(len(intent.requests) for intent in log.open_of(settings.name))
+        count = sum(len(intent.requests) for intent in log.open_intents(settings.name))
         if count and not settings.batch:
             raise ConflictError(
                 f"{directory.path}: {count} requests of {settings.name} are in open batches: add --batch to"

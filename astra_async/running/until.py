@@ -19,10 +19,10 @@ from astra_async.report.deciding import (
     as_recorded,
     compared,
     group_of,
-    in_words,
     recorded,
     schedule_in,
-    too_few,
+    status_line,
+    too_few_problems,
 )
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
@@ -64,7 +64,7 @@ class Deciding:
     def warning(self) -> str:
         """Warning if there are too few problems for any decision; otherwise empty."""
         pairs = max(len(group["pairs"]) for group in self._record["groups"])
-        return too_few(schedule_in(self._record), self._directory.run["problems"], pairs)
+        return too_few_problems(schedule_in(self._record), self._directory.run["problems"], pairs)
 
     def begin(self, end: int) -> tuple[str, ...]:
         """Plan the round up to `end` samples, record it in run.json, and return its models."""
@@ -105,7 +105,7 @@ class Deciding:
 
     def _update_message(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
         found = self._found or as_recorded(self._record, self._directory.run["formats"])
-        self.message = in_words(self._record, found, ahead(self._record, found, cost_usd))
+        self.message = status_line(self._record, found, ahead(self._record, found, cost_usd))
 
     def _continues(self, model: str) -> bool:
         mine = [each for each in self._found if model in (each.a, each.b)]

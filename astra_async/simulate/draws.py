@@ -94,8 +94,8 @@ class SampleNumbers:
 
 def find_bundled_problem(prompt: str) -> str | None:
     """The id of the bundled problem whose statement stands in the prompt, or None."""
-    squeezed = _squeezed(prompt)
-    found = (problem_id for problem_id, statement in _statements() if statement in squeezed)
+    without_whitespace = _squeezed(prompt)
+    found = (problem_id for problem_id, statement in _statements() if statement in without_whitespace)
     return next(found, None)
 
 

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from astra_async.asking.judge_prompt import ERROR_CLASSES, LEAST_QUOTED, parts_of, squeezed
+from astra_async.asking.judge_prompt import ERROR_CLASSES, LEAST_QUOTED, parts_of, without_whitespace
 from astra_async.simulate.draws import SampleName, digest, seeded
 from astra_async.simulate.formatting import REPAIRABLE, UNREADABLE, flawed, introduced, well_formed
 from astra_async.simulate.profiles import Profile, try_rate
@@ -202,10 +202,10 @@ def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random
 
 def _true_class(answer: str, solutions: BundledAnswers | None) -> str:
     """The class of the faulty solution that an answer gives."""
-    given = squeezed(answer)
+    given = without_whitespace(answer)
     for faulty in solutions.faulty if solutions else ():
-        contents = [squeezed(content) for content in faulty.files.values()]
-        if all(each in given or squeezed(json.dumps(each))[1:-1] in given for each in contents):
+        contents = [without_whitespace(content) for content in faulty.files.values()]
+        if all(each in given or without_whitespace(json.dumps(each))[1:-1] in given for each in contents):
             return faulty.error_class
     return "logic"
 
@@ -213,4 +213,4 @@ def _true_class(answer: str, solutions: BundledAnswers | None) -> str:
 def _quote(parts: dict[str, str]) -> str:
     """The first line of tests or answer that is long enough to be a quotation."""
     lines = (line for name in ("tests", "output", "answer") for line in parts[name].splitlines()[1:])
-    return next((line.strip() for line in lines if len(squeezed(line)) >= LEAST_QUOTED), "")
+    return next((line.strip() for line in lines if len(without_whitespace(line)) >= LEAST_QUOTED), "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
-from astra_async.report.deciding import goes_on
+from astra_async.report.deciding import has_open_pairs
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.run_settings import RunSettings, read_settings
 from astra_async.running.spool import owner_of
@@ -139,7 +139,7 @@ class Following:
             self._begin(settings)
         elif settings != self.logs.settings:
             self.logs.settings = settings
-            self.logs.columns.plan_again(settings)
+            self.logs.columns.update_plan(settings)
             self.version += 1
 
     def _begin(self, settings: RunSettings) -> None:
@@ -209,7 +209,7 @@ class Following:
         left = (
             missing.any()
             or not missing.size
-            or goes_on(self.logs.settings.deciding, self.logs.settings.formats)
+            or has_open_pairs(self.logs.settings.deciding, self.logs.settings.formats)
         )
         return "stopped" if left else "finished"
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.report.harness import Events
-from astra_async.report.sidecar import kept_columns
+from astra_async.report.sidecar import cached_columns
 from astra_async.types.records import Flaw, read_head, read_key, read_record
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Logs:
     def of(cls, directory: Path, settings: RunSettings) -> Logs:
         """Nothing read yet but what is kept beside the result lines."""
         tails = {name: Tail(directory / f"{name}.jsonl") for name in _READERS}
-        columns, lines, size = kept_columns(directory, settings)
+        columns, lines, size = cached_columns(directory, settings)
         if size:
             tails["results"].skip(lines, size)
         return cls(settings=settings, columns=columns, tails=tails)

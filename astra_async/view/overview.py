@@ -10,7 +10,7 @@ import numpy as np
 
 from astra_async.redaction import one_line
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.deciding import ahead, as_recorded, in_words, sentence
+from astra_async.report.deciding import ahead, as_recorded, sentence, status_line
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
 from astra_async.stats.intervals import total_interval
@@ -98,7 +98,7 @@ def deciding(board: Board, entries: Entries) -> list[Record]:
         }
         with suppress(LookupError, TypeError, ValueError, AttributeError):  # edited: nobody's looks
             pairs = as_recorded(record, run.logs.settings.formats) if record else []
-            words = in_words(record, pairs, ahead(record, pairs, costs)) if pairs else ""
+            words = status_line(record, pairs, ahead(record, pairs, costs)) if pairs else ""
             shown = [_compared(each, record) for each in pairs]
             found.append({"directory": str(run.directory), "words": words, "pairs": shown})
     return [each for each in found if each["pairs"]]

@@ -92,7 +92,7 @@ def test_results_that_are_in_no_file_are_missing_and_asked_for_by_the_next_comma
 ) -> None:
     with Simulated(batch_faults=("missing",)) as server:
         run = BatchRun(folder=tmp_path, server=server, settings={"batch_settled_s": 0.1})
-        assert "has ended without a result of this request" in run.finish(1)
+        assert "has ended without a result for this request" in run.finish(1)
         assert server.created == 1
         run.finish()
         assert whole(run)
@@ -178,7 +178,7 @@ def test_a_batch_that_is_cancelled_under_way_is_not_sent_again_by_itself(tmp_pat
         server.hurry()
         said = process.communicate()[1]
         assert process.returncode == 1
-        assert "was cancelled; the same command sends the rest again" in said
+        assert "was cancelled; run the same command again to send the remaining" in said
         assert server.created == 1
         run.finish()
         assert whole(run)

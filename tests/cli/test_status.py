@@ -17,7 +17,7 @@ from astra_async.cli.display import dollars
 from astra_async.cli.status import status
 from astra_async.errors import UsageError
 from astra_async.fingerprint import Parts
-from astra_async.redaction import keep_secret
+from astra_async.redaction import register_secret
 from astra_async.running.description import commands_to_finish, shell_command
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import Spent
@@ -184,7 +184,7 @@ def test_answers_that_were_only_recorded_are_tested_without_that_flag() -> None:
 
 
 def test_a_secret_that_was_typed_is_not_kept() -> None:
-    keep_secret("hunter2hunter2")
+    register_secret("hunter2hunter2")
     words = (
         "astra",
         "run",

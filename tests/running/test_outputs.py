@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_async.redaction import keep_secret
-from astra_async.redaction.spelled import MASK
+from astra_async.redaction import register_secret
+from astra_async.redaction.secret_patterns import MASK
 from astra_async.running.directory import RunDirectory
 from astra_async.running.evidence import (
     MAX_OUTPUT_BYTES,
@@ -192,7 +192,7 @@ def test_a_long_output_is_kept_as_head_and_tail(letter: str) -> None:
 
 def test_keys_are_masked_also_where_the_middle_is_cut_out() -> None:
     secret = "a-secret-of-this-test-4711"
-    keep_secret(secret)
+    register_secret(secret)
     half = MAX_OUTPUT_BYTES // 2
     for shift in range(0, 60, 7):
         kept = head_and_tail("x" * (half - shift) + f" {secret} " + "y" * 10**6, 10**6)
@@ -205,7 +205,7 @@ def test_keys_are_masked_also_where_the_middle_is_cut_out() -> None:
 @pytest.mark.parametrize("keys", [5_000, 40_000])
 def test_no_half_of_a_key_is_left_where_masking_takes_most_of_a_text_away(keys: int) -> None:
     secret = "still-another-secret-of-this-test-" + "0123456789" * 4
-    keep_secret(secret)
+    register_secret(secret)
     for shift in range(0, len(secret), 9):
         kept = head_and_tail("x" * shift + f" {secret}" * keys + " " + "y" * shift, 10**6)
         assert secret[:6] not in kept
@@ -226,7 +226,7 @@ def examined(tests: Sequence[NamedOutcome], output: str = "") -> Examined:
 
 
 async def test_messages_are_masked_and_kept_as_long_as_there_is_room() -> None:
-    keep_secret("another-secret-of-this-test")
+    register_secret("another-secret-of-this-test")
     told = ("key another-secret-of-this-test " + "x" * 600)[:500]
     tests = [NamedOutcome(name=f"t{number}", outcome="failed", message=told) for number in range(1000)]
     kept = (await evidence_of(examined(tests), with_output=True)).tests

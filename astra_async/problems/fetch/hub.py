@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from astra_async.errors import ConfigError, SourceError
-from astra_async.redaction import keep_secret
+from astra_async.redaction import register_secret
 from astra_async.types.declarations import is_http_url
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def hub_of(environ: Mapping[str, str]) -> Hub:
         raise ConfigError("HF_ENDPOINT: an http:// or https:// URL without user and password is expected")
     token = "".join((environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or "").split())
     token = token or _stored_token(environ)
-    keep_secret(token)
+    register_secret(token)
     offline = environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
     return Hub(endpoint=endpoint, token=token, offline=offline)
 

@@ -1,4 +1,4 @@
-"""Secrets by value: each is known however it is written, and by a beginning that nobody has by chance."""
+"""Recognize registered secrets in any spelling, and by an unmistakable beginning."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ if TYPE_CHECKING:
 
 MASK = "***"
 
-# A beginning that no text has by chance: it ends with twelve letters and digits, of which one is a digit.
+# A beginning that does not occur by chance: it ends with twelve letters and digits, at least one a digit.
 _SURE_BEGINNING = re.compile(r"(?=[A-Za-z]{0,11}[0-9])[A-Za-z0-9]{12}")
 
-# What a secret is cut into to be spelled: what nobody escapes, blanks, backslashes, one other character.
+# Parts of a secret that are spelled differently: characters never escaped, blanks, backslashes, one other.
 _PART = re.compile(
     r"(?P<plain>[-A-Za-z0-9_.~]+)|(?P<blank>[\s\x00-\x1f\x7f-\x9f]+)|(?P<backslashes>\\+)|.", re.DOTALL
 )
-_MOST_BACKSLASHES = 64  # of one, encoded six times
+_MOST_BACKSLASHES = 64  # one backslash, encoded six times
 _BLANK_CODE = r"(?:[0189][0-9A-Fa-f]|20|7[fF]|[aA]0)"
 _BLANKS = rf"(?:[\s\x00-\x1f\x7f-\x9f]|\\++(?:[bfnrtv]|x{_BLANK_CODE}|u00{_BLANK_CODE}|u202[89]))+"
 
-# A character written by its number, as any of ours may be: in JSON and Python, in HTML, in a URL.
+# A printable ASCII character written by its number: in JSON, Python, HTML or a URL.
 _NUMBERED = re.compile(
     r"(?<!\\)\\++(?:u00|x)([2-7][0-9A-Fa-f])|&#x0*([2-7][0-9A-Fa-f]);|%([2-7][0-9A-Fa-f])|&#0*([1-9][0-9]{1,2});"
 )
 
 
-class Kept:
-    """Secrets by value, in what they are recognised by."""
+class SecretRegistry:
+    """Registered secrets and the patterns that recognize them."""
 
     def __init__(self) -> None:
-        self._values: set[str] = set()  # grows only: a secret of this process stays one
+        self._values: set[str] = set()  # never shrinks: a secret stays secret for the whole process
         self._encoded: list[str] = []
         self._shape: re.Pattern[str] | None = None
 
-    def keep(self, value: str) -> None:
-        """One more."""
+    def register(self, value: str) -> None:
+        """Register one secret."""
         if value not in self._values:
             self._values.add(value)
             self._encoded += _encodings(value)
             self._shape = None
 
     def mask(self, text: str) -> str:
-        """The text without them, however they are written; itself where it holds none."""
+        """Replace every registered secret in the text, in any spelling."""
         if not self._values:
             return text
         if self._shape is None:
@@ -61,7 +61,10 @@ class Kept:
 
 
 def shape_of(secrets: Iterable[str]) -> re.Pattern[str]:
-    """Each secret with the rest of its word, for another may begin with it; and each sure beginning."""
+    """Return a pattern for each secret with the rest of its word, and for each unmistakable beginning.
+
+    The rest of the word is included because another secret may begin with the same value.
+    """
     longest_first = sorted(secrets, key=len, reverse=True)
     begun = [secret[: found.end()] for secret in longest_first if (found := _SURE_BEGINNING.search(secret))]
     shapes = [rf"(?:{'|'.join(map(_spelled, longest_first))})\w*"]
@@ -71,7 +74,7 @@ def shape_of(secrets: Iterable[str]) -> re.Pattern[str]:
 
 
 def _encodings(secret: str) -> list[str]:
-    """The value in hex and, wherever it stands in what is encoded, in base64: all letters that it decides."""
+    """Return the secret in hex, and the invariant part of its base64 form at each of the three offsets."""
     raw = secret.encode("utf-8", "surrogatepass")
     forms = [raw.hex(), raw.hex().upper()]
     for before in range(3):
@@ -87,9 +90,10 @@ def _character(found: re.Match[str]) -> str:
 
 
 def _spelled(secret: str) -> str:
-    """A pattern for every way to write the value: in JSON, however often encoded, in Python, a URL, HTML.
+    """Return a pattern for the spellings of a secret in JSON (encoded repeatedly), Python, URLs and HTML.
 
-    Runs of backslashes are taken from their start only, and almost never given back: linear time.
+    Runs of backslashes match from their start only and almost without backtracking, which keeps the time
+    linear.
     """
     parts = list(_PART.finditer(secret))
     start = "" if parts[0]["plain"] else r"(?<!\\)"

@@ -1,4 +1,4 @@
-"""Reported "cases" that are no tests: hooks and suites that failed before or after their tests."""
+"""Detect reported cases that are not tests, but failed hooks and suites."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ _TELLING = re.compile(
 )
 
 
-def telling(output: str) -> str:
-    """At most _SHOWN lines: those that speak of a failure, the first ones before all, and the last of all.
+def relevant_lines(output: str) -> str:
+    """Return the most informative lines of an output, at most _SHOWN: failure lines, and the last ones.
 
-    What a tool says first is the cause more often than what it says last ("Run with --trace for full trace").
-    Gaps are shown as `...`; an output without such lines is given by its end.
+    The first failure lines are preferred, because they name the cause more often than later lines ("Run with
+    --trace for full trace"). Omitted lines are shown as `...`. If no line is about a failure, the end is
+    returned.
     """
     lines = [line.rstrip()[:_LONGEST] for line in output.splitlines() if line.strip()]
     if len(lines) <= _SHOWN:
@@ -56,7 +57,7 @@ def telling(output: str) -> str:
 JEST_SUITE = "Test suite failed to run"
 JEST_NO_TESTS = "test suite must contain at least one test"
 _VITEST_NO_TESTS = "No test suite found in file"
-JEST_AFTER = "Test execution failure: could be caused by test hooks like 'afterAll'"  # as jest-junit has it
+JEST_AFTER = "Test execution failure: could be caused by test hooks like 'afterAll'"  # wording of jest-junit
 AVA_HOOK = re.compile(r"(?:^|(?<= \u203a ))(?:before|after)(?:Each)?(?:\.always)? hook(?: for |$)")
 _UNITTEST_FIXTURE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) \(([\w.]{1,500})\)")
 _JUNIT_CLASS = {"initializationError", "executionError", "classMethod"}
@@ -67,7 +68,7 @@ SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
 
 
 def is_suite_failure(case: TestCase) -> bool:
-    """True for a case that stands for a suite or a hook that failed, as the common reporters name it."""
+    """Return True for a case that represents a failed suite or hook, as common reporters name it."""
     if case.outcome not in ("failed", "error"):
         return False
     return (
@@ -87,19 +88,19 @@ def is_suite_failure(case: TestCase) -> bool:
 
 
 def hides_tests(case: TestCase) -> bool:
-    """True for a failed suite or hook, unless it is a file without tests."""
+    """Return True for a failed suite or hook, except a file without tests."""
     return is_suite_failure(case) and not (JEST_NO_TESTS in case.message or _VITEST_NO_TESTS in case.message)
 
 
 def fails_its_suite(case: TestCase) -> bool:
-    """True for the failure of a class, file or block that has its own element, and so the tests beside it."""
+    """Return True for the reported failure of a class, file or block, which fails that suite's tests."""
     return is_suite_failure(case) and (
         case.is_suite or case.name in _JUNIT_CLASS or case.name == _BUN_HOOK or JEST_AFTER in case.name
     )
 
 
 def failed_with_suite(cases: Iterable[TestCase], failure: TestCase) -> list[TestCase]:
-    """Fail the passed ones of a suite's tests, with the message of its failed hook."""
+    """Mark a suite's passed tests as failed, with the message of the failed hook."""
     message = f"{failure.name}: {failure.message}"[:MAX_MESSAGE]
     return [
         replace(case, outcome="failed", message=message) if case.outcome == "passed" else case
@@ -108,9 +109,9 @@ def failed_with_suite(cases: Iterable[TestCase], failure: TestCase) -> list[Test
 
 
 def named_suite(case: TestCase) -> str | None:
-    """Return what the names of a failed hook's tests begin with: their titles, or their class and a dot.
+    """Return the name prefix of a failed hook's tests: their suites' titles, or their class and a dot.
 
-    mocha and ava put the titles of its suites before a hook. unittest names the class or module.
+    mocha and ava put the suites' titles before the hook. unittest names the class or module.
     """
     if found := (AVA_HOOK if case.is_suite else HOOK).search(case.name):
         return case.name[: found.start()]
@@ -119,7 +120,7 @@ def named_suite(case: TestCase) -> str | None:
 
 
 def _is_script(case: TestCase) -> bool:
-    """A test file that did not load, which vitest and node's own runner report under its path."""
+    """Return True for a test file that did not load; vitest and node's runner report it under its path."""
     if " " in case.name or not case.name.endswith(SCRIPTS):
         return False
     is_vitests = case.name == case.classname and (".test." in case.name or ".spec." in case.name)
