@@ -1,4 +1,4 @@
-"""One task that reads on for all pages that look, and tells them what changed; it rests while nobody does."""
+"""A background task that reads the runs and sends changes to all open pages; idle without pages."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 
     from astra_async.view.board import Board, Bytes
 
-    Page = asyncio.Queue[bytes]  # what is to be sent to it
+    Page = asyncio.Queue[bytes]  # messages to send to the page
 
 _INTERVAL_S = 0.5
-_FRESH_S = 0.4  # what was looked at so lately is not looked at again for a request
-_PATIENCE_S = 0.25  # that a request waits for reading; the rest comes by the stream
-_MOST_CHANGES = 5_000  # more are cheaper fetched as a whole
-_QUEUED = 8  # messages that a slow page may be behind
+_FRESH_S = 0.4  # a request does not read again after so recent a reading
+_PATIENCE_S = 0.25  # longest time that a request waits for reading; later changes come by the stream
+_MOST_CHANGES = 5_000  # with more changes, fetching everything is cheaper
+_QUEUED = 8  # messages that a slow page may lag behind
 
 
 class Watch:
-    """Keeps a board current for whoever asks.
+    """Keeps a board up to date for requests and open pages.
 
-    Invariant: at most one look is under way; whatever a page was told, the next `change` starts from it.
+    Invariant: at most one reading is in progress. Each `change` message contains the changes since the last
+    one.
     """
 
     def __init__(self, board: Board, live: Callable[[], Any]) -> None:
@@ -58,16 +59,16 @@ class Watch:
 
     @property
     def is_watched(self) -> bool:
-        """Whether any page has its stream open."""
+        """Return True if any page has an open stream."""
         return bool(self._pages)
 
     async def fresh(self) -> None:
-        """Bring the board up to date, as far as a moment allows."""
+        """Update the board, for at most _PATIENCE_S seconds."""
         if not self._looking and time.monotonic() - self._looked_at > _FRESH_S:
             await self._look(_PATIENCE_S)
 
     def open(self) -> Page:
-        """What is sent to a new page; the first message has it fetch everything."""
+        """Register a new page; its first message makes it fetch everything."""
         page: Page = asyncio.Queue(_QUEUED)
         page.put_nowait(self._everything())
         self._pages.add(page)
@@ -76,7 +77,7 @@ class Watch:
         return page
 
     def close(self, page: Page) -> None:
-        """The page is gone."""
+        """Unregister a page."""
         self._pages.discard(page)
 
     async def _load(self) -> None:
@@ -91,13 +92,13 @@ class Watch:
                 await self._look(_INTERVAL_S)
                 try:
                     self._tell()
-                except Exception as error:  # noqa: BLE001 - a boundary: the next look may be told again
-                    text = one_line(f"what changed cannot be told: {type(error).__name__}: {error}")
+                except Exception as error:  # noqa: BLE001 - a failed message must not end the task
+                    text = one_line(f"changes cannot be sent: {type(error).__name__}: {error}")
                     self._send(_event("gone", {"text": text}))
             await asyncio.sleep(max(0.0, started + _INTERVAL_S - time.monotonic()))
 
     async def _look(self, within_s: float) -> bool:
-        """Read on in slices that leave the loop free; whether there is more to read."""
+        """Read in slices that leave the event loop free; return True if there is more to read."""
         self._looking, until, more = True, time.monotonic() + within_s, True
         try:
             while more and time.monotonic() < until:
@@ -140,7 +141,7 @@ class Watch:
         self._sent_trouble = trouble
 
     def _send(self, message: bytes) -> None:
-        """A page that is too far behind has to fetch everything, in place of all it waits for."""
+        """Send a message to all pages; a page that lags too far behind gets "fetch everything" instead."""
         for page in self._pages:
             if page.full():
                 while not page.empty():
