@@ -1,4 +1,4 @@
-"""One model call, seen from the server: read, admit, draw, and stream, with a fault now and then."""
+"""Handle one model request: parse, admit, draw an answer, and stream it, with injected faults."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _LEAST_WAIT_S = 0.05
 
 @dataclass(slots=True)
 class Counters:
-    """What a server has seen so far.
+    """Counts of a server's requests.
 
     Attributes:
-        requests: model calls received, whatever became of them.
-        answered: answers delivered to their end.
-        rejected: calls refused with 429 because a limit was passed.
-        violations: those of them that came within a pause the server had announced.
-        disconnected: answers not delivered to their end, because the client went or the server stopped.
+        requests: model requests received, regardless of the outcome.
+        answered: answers delivered completely.
+        rejected: requests rejected with 429 because of a limit.
+        violations: rejected requests sent during a pause that the server had announced.
+        disconnected: answers not delivered because the client disconnected or the server stopped.
         faults: injected faults by kind.
     """
 
@@ -62,7 +62,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """Everything that is known of one admitted call."""
+    """One admitted request."""
 
     wire: Wire
     ask: Ask
@@ -73,7 +73,7 @@ class _Call:
 
 
 class Service:
-    """Answers model calls in any wire format; `answers` gives the solutions of a problem, or None."""
+    """Answers model requests in any wire format; `answers` returns a problem's solutions, or None."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Service:
     def processed(
         self, wire: Wire, body: Mapping[str, Any], header: str | None = None, model: str | None = None
     ) -> tuple[int, bytes]:
-        """The status and the body that a request in a batch gets: no limit and no fault meets it."""
+        """Return status and body for a request in a batch; limits and faults do not apply."""
         try:
             ask = wire.read(body, {"model": model} if model else {})
             name = _sample_name(header, ask) if header is not None else None
@@ -109,7 +109,7 @@ class Service:
         return 200, orjson.dumps(wire.body(call.reply))
 
     async def handle(self, wire: Wire, request: web.Request) -> web.StreamResponse:
-        """One request, from its body to the last byte of its answer."""
+        """Handle one request, from its body to the last byte of the response."""
         self.counters.requests += 1
         try:
             ask = wire.read(await _body(request), request.match_info)
@@ -131,7 +131,7 @@ class Service:
             raise
         except ConnectionResetError:
             self.counters.disconnected += 1
-            return web.Response()  # aiohttp drops it quietly: the client has gone
+            return web.Response()  # the client is gone, and aiohttp drops the response
         finally:
             self._samples.leave(taken, ask.model, answered=answered)
         return response
@@ -139,7 +139,7 @@ class Service:
     # --- before the answer ------------------------------------------------------------------------
 
     def _unfit(self, wire: Wire, ask: Ask) -> web.Response | None:
-        """Why the call gets no answer at any time: key, quota, model, context length."""
+        """Return a permanent error (key, quota, model or context length), or None if the request is valid."""
         denial = self.settings.denied.get(ask.model)
         if denial:
             return wire.failure(denial, Detail(model=ask.model))
@@ -153,7 +153,7 @@ class Service:
         return None
 
     def _rejection(self, wire: Wire, ask: Ask) -> web.Response | None:
-        """Why the call is not admitted now; None admits it."""
+        """Return the rejection of a request over the limit; None if it is admitted."""
         tokens = tokens_in(ask.prompt) + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
         tokens -= self._cached(ask) if wire.cached_is_exempt and ask.cacheable else 0
         rejected = self._limiter.admit(ask.model, tokens)
@@ -195,7 +195,7 @@ class Service:
         return _Call(wire=wire, ask=ask, profile=profile, taken=taken, reply=reply, fault=fault)
 
     def _cached(self, ask: Ask) -> int:
-        """Tokens that are read from the cache: of the whole input, else of its longest cached beginning."""
+        """Return the cached tokens of the whole input, else of its longest cached prefix."""
         inputs = (ask.prompt, *reversed(ask.begun))
         read = (self._cache.cached_tokens(ask.model, digest(text), tokens_in(text)) for text in inputs)
         return next(filter(None, read), 0)
@@ -215,7 +215,7 @@ class Service:
     # --- the answer -------------------------------------------------------------------------------
 
     async def _respond(self, call: _Call, request: web.Request) -> web.StreamResponse:
-        """The response: the whole answer, unless a fault strikes."""
+        """Send the complete response, unless a fault is injected."""
         if call.fault:
             self.counters.faults[call.fault] += 1
         match call.fault:
@@ -261,7 +261,7 @@ class Service:
             await response.write(data)
 
     async def _break_off(self, call: _Call, request: web.Request, response: web.StreamResponse) -> None:
-        # `cut` simply ends; without a fault the terminal marker has been written.
+        # `cut` ends the stream here; without a fault, the terminal marker is already written.
         if call.fault == "stream_error":
             await response.write(call.wire.stream_error(Detail(model=call.ask.model)))
         elif call.fault == "stall":
@@ -285,7 +285,7 @@ class Service:
 
 
 def _events(call: _Call) -> list[bytes]:
-    """What is written, one entry for each piece (at least one); a broken answer stops before its end."""
+    """Return the events, one per piece (at least one); with a stream fault, only the first of them."""
     events = call.wire.stream(call.reply)
     return events[: broken_at(call.taken.key, call.taken.attempt, len(events))] if call.fault else events
 
@@ -318,7 +318,7 @@ def _sample_name(header: str, ask: Ask) -> SampleName:
 
 
 def reset(request: web.Request) -> None:
-    """Close the connection with RST, as a crashed server or a middlebox does."""
+    """Close the connection with RST, like a crashed server or a middlebox."""
     if request.transport is None:
         return
     connection = request.transport.get_extra_info("socket")
