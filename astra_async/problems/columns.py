@@ -107,14 +107,14 @@ class CsvColumn:
 # fmt: off
 COLUMNS: Mapping[str, CsvColumn] = {
     "id": CsvColumn(
-        help="Names the problem, once; up to 200 characters on one line.",
+        help="Unique id of the problem; up to 200 characters on one line.",
         names=(
             "id", "questionid", "problemid", "qid", "taskid", "challengeid", "questionnumber", "question",
         ),
         read=read_id,
     ),
     "problem_statement": CsvColumn(
-        help="What the model is asked to do, as it is.",
+        help="Task for the model, used verbatim.",
         names=(
             "problemstatement", "statement", "questionstatement", "problemdescription",
             "questiondescription", "description", "questiontext", "problem", "instructions", "body",
@@ -122,7 +122,7 @@ COLUMNS: Mapping[str, CsvColumn] = {
         read=str,
     ),
     "project": CsvColumn(
-        help="Folder, archive (.zip), https:// or s3:// address; relative to the CSV, or to --projects.",
+        help="Folder, archive (.zip), https:// or s3:// URL; relative to the CSV, or to --projects.",
         names=(
             "project", "projecturl", "projectzip", "projectpath", "projectlocation", "projectfolder",
             "projectfiles", "projectfile", "projects3key", "s3url", "s3uri", "s3path", "s3key",
@@ -130,28 +130,28 @@ COLUMNS: Mapping[str, CsvColumn] = {
         ),
     ),
     "name": CsvColumn(
-        help="Title in tables; the id if empty.",
+        help="Title in tables; defaults to the id.",
         names=("name", "title", "questionname", "questiontitle", "problemname", "problemtitle"),
     ),
     "main_skill": CsvColumn(
-        help="Skill that the problem is counted under.",
+        help="Skill under which reports count the problem.",
         names=("mainskill", "primaryskill", "skill", "maintopic"),
     ),
     "sub_skills": CsvColumn(
-        help="List of further skills.",
+        help="List of additional skills.",
         names=("subskills", "subskill", "skills", "secondaryskills", "topics", "tags"),
         read=read_list,
     ),
     "family": CsvColumn(
-        help="Problems that are versions of one task, drawn together; a framework is no family.",
+        help="Name shared by variants of one task, which the bootstrap resamples together.",
         names=("family", "problemfamily", "taskfamily"),
     ),
     "test_command": CsvColumn(
-        help="Command that runs the tests, by bash, in the project's folder.",
+        help="Bash command that runs the tests in the project's folder.",
         names=("testcommand", "testcmd", "command", "scoringcommand", "runtests"),
     ),
     "result_files": CsvColumn(
-        help="List of test reports (paths, globs) of the command; its output is read as TAP if empty.",
+        help="List of test reports (paths, globs) of the command; if empty, its output is parsed as TAP.",
         names=(
             "resultfiles", "resultfile", "reportfiles", "reportfile", "testreports", "testreport",
             "outputfiles", "outputfile", "scoringfiles", "reports", "report",
@@ -159,16 +159,16 @@ COLUMNS: Mapping[str, CsvColumn] = {
         read=read_paths,
     ),
     "tests": CsvColumn(
-        help="Tests that count: names, or JSON objects {name, file, type, weight}; learned if empty.",
+        help="Tests that count: names, or JSON objects {name, file, type, weight}; discovered if empty.",
         names=("tests", "testcases", "testcase", "testnames", "expectedtests", "unittests"),
         read=read_tests,
     ),
     "image": CsvColumn(
-        help="Docker image that the tests run in; --image if empty, else one is built from the project.",
+        help="Docker image for the tests; if empty, --image, else one built from the project.",
         names=("image", "dockerimage", "containerimage", "docker"),
     ),
     "timeout_s": CsvColumn(
-        help="Seconds that the tests may take, instead of timeout_s in [sandbox].",
+        help="Time limit of the tests in seconds; overrides timeout_s in [sandbox].",
         names=("timeouts", "timeout", "timeoutseconds", "timeoutsec", "timelimit", "timelimits"),
         read=read_seconds,
     ),

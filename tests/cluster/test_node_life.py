@@ -42,7 +42,7 @@ DONE = Execution(
 
 @dataclass
 class Head:
-    """What a node asks of the head."""
+    """The part of the head that a node uses."""
 
     run_id: str = "r"
     memory_bytes: int = 1
@@ -131,7 +131,7 @@ def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them() -> No
     ("told", "why"),
     [
         (about(version="0.0.1"), "it has astra_async 0.0.1"),
-        (about(messages=99), "another version"),
+        (about(messages=99), "another message format"),
         ({}, "a Dask worker without astra"),
     ],
 )
@@ -201,7 +201,7 @@ def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no_nodes
         supply._settled.set()
         await supply.bring(Holding({"a": "sha256:1"}), {})  # type: ignore[arg-type]
         assert supply.known == {"a": "sha256:1", "b": ""}
-        with pytest.raises(NodeRefused, match=r"its image a is sha256:2, and that of the others sha256:1"):
+        with pytest.raises(NodeRefused, match=r"its image a is sha256:2, but other nodes have sha256:1"):
             await supply.bring(Holding({"a": "sha256:2"}), {})  # type: ignore[arg-type]
 
     asyncio.run(check())

@@ -341,7 +341,7 @@ def test_a_server_out_of_reach_is_told_or_the_earlier_copy_is_used(tmp_path: Pat
         async with storing(tmp_path) as store:
             again = await store.load(f"{url}/p.zip")
             assert again.sha256 == first.sha256
-            assert "the copy of an earlier load was used" in again.warnings[0]
+            assert "using the cached copy" in again.warnings[0]
             with pytest.raises(SourceError, match="cannot connect"):
                 await store.load(f"{url}/other.zip")
 
@@ -649,9 +649,9 @@ def s3_error(code: str, status: int) -> Handler:
 @pytest.mark.parametrize(
     ("code", "status", "said"),
     [
-        ("AccessDenied", 403, "access is refused; check the permissions"),
-        ("InvalidAccessKeyId", 403, "credentials are not accepted"),
-        ("SignatureDoesNotMatch", 403, "credentials are not accepted"),
+        ("AccessDenied", 403, "access denied; check the permissions"),
+        ("InvalidAccessKeyId", 403, "credentials are invalid"),
+        ("SignatureDoesNotMatch", 403, "credentials are invalid"),
         ("ExpiredToken", 400, "the credentials have expired (ExpiredToken); renew AWS_*"),
         ("RequestTimeTooSkewed", 403, "this machine's clock is wrong"),
         ("InvalidObjectState", 403, "InvalidObjectState"),
@@ -806,7 +806,7 @@ def test_anonymous_requests_are_not_signed_and_others_need_credentials(
                 monkeypatch.delenv(name)
             monkeypatch.setenv("HOME", str(tmp_path))
             async with storing(tmp_path, s3=S3Settings(endpoint_url=server.url)) as store:
-                with pytest.raises(SourceError, match="no credentials; set AWS_ACCESS_KEY_ID"):
+                with pytest.raises(SourceError, match="no credentials found; set AWS_ACCESS_KEY_ID"):
                     await store.load("s3://bucket/b.zip")
             async with storing(tmp_path, s3=S3Settings(endpoint_url=server.url, anonymous=True)) as store:
                 assert content(await store.load("s3://bucket/b.zip")) == "1"
@@ -847,7 +847,7 @@ def test_a_public_object_is_fetched_without_credentials_and_a_private_one_with_t
                 ):
                     await store.load(f"{host}/gone.zip")
             async with storing(tmp_path, session=session, s3=S3Settings(anonymous=True)) as store:
-                with pytest.raises(SourceError, match="access is refused"):
+                with pytest.raises(SourceError, match="access denied"):
                     await store.load(f"{host}/other.zip")
 
     run(test())
