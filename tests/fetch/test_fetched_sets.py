@@ -381,7 +381,7 @@ def test_archives_that_do_not_come_are_named_and_come_with_the_same_command(
         lock = read_lock(tmp_path / "questions")
         assert lock is not None
         assert ([each.problem_id for each in lock.files], lock.complete) == (["a"], False)
-        assert "2 of 3 projects have not come yet" in astra("problems", "--problems", "questions").out
+        assert "2 of 3 projects are not fetched yet" in astra("problems", "--problems", "questions").out
         host.files |= {"/gone.zip": zipped("g"), "/html.zip": zipped("h")}
         before = len(host.asked)
         assert astra("fetch", f"hf:{NAME}").code == 0
@@ -478,7 +478,7 @@ def test_archives_in_s3_come_with_the_credentials_and_the_endpoint_of_the_settin
         hub.repository.push({CSV: table(places)})
         said = astra("fetch", f"hf:{NAME}", "--config", "s3.toml")
         assert said.code == 1
-        assert "problem 2: s3://istreet-proctor/full/1/none.zip: there is no such object" in said.err
+        assert "problem 2: s3://istreet-proctor/full/1/none.zip: object not found" in said.err
         assert (tmp_path / "questions/projects/776090.zip").read_bytes() == zipped("a")
 
 
@@ -512,7 +512,7 @@ def test_skills_of_a_file_of_their_own_are_added_by_id(tmp_path: Path, hub: HubS
     assert (found["one"]["main_skill"], found["one"]["sub_skills"]) == ("React", ["a", "b"])
     assert found["two"]["main_skill"] == "Node"
     assert found["three"]["main_skill"] == ""
-    assert "1 of its ids are no problems of this set" in said.out
+    assert "1 ids are not in the problem set" in said.out
     (tmp_path / "skills.csv").write_text("id,main_skill\nnobody,Ruby\n")
     said = astra("problems", "--problems", "questions", "--skills", "skills.csv")
     assert said.code == 2
@@ -524,7 +524,7 @@ def test_skills_of_a_file_of_their_own_are_added_by_id(tmp_path: Path, hub: HubS
     [
         ("name,main_skill\na,b\n", "no column for id"),
         ("id,colour\na,b\n", "no column main_skill or sub_skills"),
-        ("id,main_skill\none,a\none,b\n", "line 3: 'one' is there twice"),
+        ("id,main_skill\none,a\none,b\n", "line 3: 'one' appears twice"),
     ],
 )
 def test_a_mistake_in_the_skills_is_told_before_anything_is_kept(

@@ -56,8 +56,8 @@ def test_a_json_file_is_read_in_each_form(tmp_path: Path, value: object) -> None
         ("{}", "must be {path: content}"),
         ("[1]", "must be {path: content}"),
         ('[{"path": "a"}]', "must be {path: content}"),
-        ('{"a.js": "1"', "broken JSON"),
-        ("[" * 100_000, "broken JSON"),
+        ('{"a.js": "1"', "invalid JSON"),
+        ("[" * 100_000, "invalid JSON"),
         ("text", "not a .zip"),
     ],
 )

@@ -156,7 +156,7 @@ def test_a_folder_and_a_zip_are_loaded_and_not_cached(tmp_path: Path) -> None:
 def test_a_local_location_that_is_not_there_names_the_remedy(tmp_path: Path) -> None:
     async def test() -> None:
         async with storing(tmp_path) as store:
-            with pytest.raises(SourceError, match=r"/gone\.zip: no such folder or file; check the CSV"):
+            with pytest.raises(SourceError, match=r"/gone\.zip: folder or file not found; check the CSV"):
                 await store.load(str(tmp_path / "gone.zip"))
 
     run(test())
@@ -254,7 +254,7 @@ def test_passing_trouble_is_waited_out_with_growing_pauses(tmp_path: Path) -> No
 def test_trouble_that_stays_is_told_after_the_last_attempt(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(file(b"", status=503)) as server, storing(tmp_path) as store:
-            with pytest.raises(SourceError, match=r"/p\.zip: the server answers 503"):
+            with pytest.raises(SourceError, match=r"/p\.zip: the server responded 503"):
                 await store.load(f"{server.url}/p.zip?token=secret")
             assert len(server.requests) == 5
 
@@ -263,7 +263,13 @@ def test_trouble_that_stays_is_told_after_the_last_attempt(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(404, "no such file"), (410, "no such file"), (403, "refused"), (401, "refused"), (400, "400")],
+    [
+        (404, "file not found"),
+        (410, "file not found"),
+        (403, "access denied"),
+        (401, "access denied"),
+        (400, "400"),
+    ],
 )
 def test_final_answers_are_told_at_once_and_without_secrets(tmp_path: Path, status: int, said: str) -> None:
     async def test() -> None:
@@ -502,7 +508,7 @@ def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_not() -> None:
         trickle.came(900)
     now += 1.0
     slow.came(1_100)
-    with pytest.raises(Passing, match=r"there: only 54,000 bytes came in 60 s; .*--projects"):
+    with pytest.raises(Passing, match=r"there: only 54,000 bytes received in 60 s; .*--projects"):
         trickle.came(900)
     for _ in range(200):
         now += 1.0
@@ -634,7 +640,7 @@ def test_a_presigned_address_is_fetched_as_it_is(tmp_path: Path, s3: Any) -> Non
 def test_an_object_that_is_not_there_is_told(tmp_path: Path, s3: Any, moto_url: str, location: str) -> None:
     async def test() -> None:
         async with storing(tmp_path, s3=S3Settings(endpoint_url=moto_url)) as store:
-            with pytest.raises(SourceError, match=f"{location}: there is no such object"):
+            with pytest.raises(SourceError, match=f"{location}: object not found"):
                 await store.load(location)
 
     run(test())
@@ -717,7 +723,7 @@ def test_s3_is_not_followed_elsewhere(tmp_path: Path, monkeypatch: pytest.Monkey
                 serving(moved) as server,
                 storing(tmp_path, s3=S3Settings(endpoint_url=server.url)) as store,
             ):
-                with pytest.raises(SourceError, match=f"answers {status}, a redirect") as caught:
+                with pytest.raises(SourceError, match=f"responded {status}, a redirect") as caught:
                     await store.load("s3://bucket/p.zip")
             assert "secret" not in str(caught.value)
             assert not elsewhere.requests
@@ -768,9 +774,7 @@ def test_a_proxy_that_wants_a_password_says_so(tmp_path: Path, monkeypatch: pyte
             monkeypatch.setenv("HTTPS_PROXY", proxy.url)
             async with storing(tmp_path, s3=S3Settings(endpoint_url="https://s3.test")) as store:
                 for location in ("s3://bucket/p.zip", "https://files.test/p.zip"):
-                    with pytest.raises(
-                        SourceError, match="the proxy answers 407: it wants user and password"
-                    ):
+                    with pytest.raises(SourceError, match="the proxy responded 407; put user and password"):
                         await store.load(location)
 
     run(test())
@@ -843,7 +847,7 @@ def test_a_public_object_is_fetched_without_credentials_and_a_private_one_with_t
                 assert content(await store.load(f"{host}/public.zip")) == "1"
                 assert content(await store.load(f"{host}/private.zip")) == "changed"
                 with pytest.raises(
-                    SourceError, match=r"refused.*with credentials: s3://questions/gone\.zip: there is no"
+                    SourceError, match=r"denied.*with credentials: s3://questions/gone\.zip: object not found"
                 ):
                     await store.load(f"{host}/gone.zip")
             async with storing(tmp_path, session=session, s3=S3Settings(anonymous=True)) as store:

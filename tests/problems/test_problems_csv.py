@@ -204,7 +204,7 @@ def test_all_mistakes_are_found_and_the_first_is_the_message(tmp_path: Path) -> 
     assert "line 3, column id: the id is empty" in notes[0]
     assert "line 4, column id: '1' is also the id of line 2" in notes[1]
     assert "line 5, column project: the project's location is empty" in notes[2]
-    assert "line 6: 6 cells and only 4 columns" in notes[3]
+    assert "line 6: 6 cells but only 4 columns" in notes[3]
 
 
 def test_lines_are_counted_through_cells_with_line_breaks(tmp_path: Path) -> None:

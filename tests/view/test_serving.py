@@ -634,7 +634,7 @@ def test_a_run_without_results_is_shown_as_one(tmp_path: Path) -> None:
         opened = await client.get("sample", model=0, problem="p00", sample=0)
         assert opened["missing_why"] == "not requested yet, or in progress"
         opened = await client.get("sample", model=0, problem="p01", sample=2)
-        assert opened["missing_why"] == "calls of its agent: 1 so far"
+        assert opened["missing_why"] == "agent steps so far: 1"
         assert (await client.get("history"))["points"] == []
         assert (await client.get("tests", problem="p00"))["tests"] == []
 
