@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from astra_async.errors import ArchiveError, SourceError
 from astra_async.problems.fetch import Store
-from astra_async.problems.fetch.cache import Cache, CachedLocation, Passing, TrickleWatch
+from astra_async.problems.fetch.cache import Cache, CachedLocation, TransientFetchError, SlowTransferGuard
 from astra_async.types import S3Settings
 from s3_server import s3_server
 
@@ -501,14 +501,14 @@ def test_an_address_signed_anew_finds_its_copy_and_the_cache_holds_no_signature(
 
 def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_not() -> None:
     now = 0.0
-    slow, trickle = (TrickleWatch("there", clock=lambda: now) for _ in range(2))
+    slow, trickle = (SlowTransferGuard("there", clock=lambda: now) for _ in range(2))
     for _ in range(59):
         now += 1.0
         slow.came(1_100)
         trickle.came(900)
     now += 1.0
     slow.came(1_100)
-    with pytest.raises(Passing, match=r"there: only 54,000 bytes received in 60 s; .*--projects"):
+    with pytest.raises(TransientFetchError, match=r"there: only 54,000 bytes received in 60 s; .*--projects"):
         trickle.came(900)
     for _ in range(200):
         now += 1.0

@@ -40,7 +40,7 @@ WINDOW_S = 60.0
 LEAST_BYTES_PER_S = 1024
 
 
-class Passing(SourceError):  # noqa: N818 - a state of the source
+class TransientFetchError(SourceError):
     """A transient fetch error; `hint_s` is the pause in seconds that the server requested."""
 
     def __init__(
@@ -56,19 +56,19 @@ async def retried(
     """Return the result of the first successful attempt; pauses double, with jitter.
 
     Raises:
-        Passing: all attempts failed; this is the last error.
+        TransientFetchError: all attempts failed; this is the last error.
     """
     for number in range(ATTEMPTS - 1):
         try:
             return await attempt()
-        except Passing as trouble:
+        except TransientFetchError as trouble:
             jitter = random.uniform(0.5, 1.5)  # noqa: S311 - not security-relevant
             pause = trouble.hint_s or _FIRST_PAUSE_S * 2**number * jitter
         await sleep(min(pause, _LONGEST_PAUSE_S))
     return await attempt()
 
 
-class TrickleWatch:
+class SlowTransferGuard:
     """Detects very slow transfers of one body, which an idle timeout would not detect.
 
     Args:
@@ -83,13 +83,13 @@ class TrickleWatch:
         self._bytes = 0
 
     def came(self, size_bytes: int) -> None:
-        """Record a received chunk. Raises Passing after WINDOW_S seconds below LEAST_BYTES_PER_S."""
+        """Record a received chunk. Raises TransientFetchError after WINDOW_S seconds below LEAST_BYTES_PER_S."""
         self._bytes += size_bytes
         elapsed_s = self._clock() - self._window_began
         if elapsed_s < WINDOW_S:
             return
         if self._bytes < LEAST_BYTES_PER_S * elapsed_s:
-            raise Passing(
+            raise TransientFetchError(
                 f"{self._shown}: only {self._bytes:,} bytes received in {elapsed_s:.0f} s;"
                 " check the connection, or copy the archives to this machine and use --projects"
             )
@@ -157,9 +157,9 @@ class Cache:
     async def keep(self, body: AsyncIterable[bytes], announced_bytes: int | None, shown: str) -> str:
         """Store a body chunk by chunk and return its sha256; `shown` is its location, for messages.
 
-        Raises ArchiveError if the body is too large, Passing if it is too slow, SourceError like `remember`.
+        Raises ArchiveError if the body is too large, TransientFetchError if it is too slow, SourceError like `remember`.
         """
-        watch, digest, size = TrickleWatch(shown), hashlib.sha256(), 0
+        watch, digest, size = SlowTransferGuard(shown), hashlib.sha256(), 0
         _refuse_large(announced_bytes or 0)
         with self.incoming() as file:
             async for chunk in body:

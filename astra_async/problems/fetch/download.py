@@ -11,7 +11,7 @@ import aiohttp
 from yarl import URL
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, Passing
+from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, TransientFetchError
 from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
 from astra_async.transport import proxy_for
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = aiohttp.ClientTimeout(total=1_800, sock_connect=30, sock_read=60)
 _NOT_MODIFIED = 304
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
+_TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 REDIRECTS = {301, 302, 303, 307, 308}
 _MOST_REDIRECTS = 10
 # Client errors that a retry cannot fix.
@@ -40,7 +40,7 @@ async def download(
     """Fetch an archive, or confirm that the known one is current (ETag or Last-Modified, RFC 9110).
 
     Raises:
-        Passing: connection error, timeout, truncated body, or status 408, 425, 429 or 5xx.
+        TransientFetchError: connection error, timeout, truncated body, or status 408, 425, 429 or 5xx.
         AccessRefused: status 401 or 403.
         SourceError: another error status, too many redirects, or an invalid address or certificate.
         ArchiveError: the archive is too large.
@@ -62,10 +62,10 @@ async def download(
 
 
 def from_client(error: Exception, where: str) -> SourceError:
-    """Convert an aiohttp or connection error: Passing, or SourceError if a retry cannot help."""
+    """Convert an aiohttp or connection error: TransientFetchError, or SourceError if a retry cannot help."""
     if isinstance(error, _FINAL):
         return SourceError(f"{_plain(error)}; check the address", where=where)
-    return Passing(_plain(error), where=where)
+    return TransientFetchError(_plain(error), where=where)
 
 
 @asynccontextmanager
@@ -114,9 +114,11 @@ def _check(response: aiohttp.ClientResponse, url: str) -> None:
     if response.status == 200:  # noqa: PLR2004 - 204 and 206 carry no complete archive
         return
     where, answer = shown(url), f"the server responded {response.status}"
-    if response.status in _PASSING:
+    if response.status in _TRANSIENT_STATUSES:
         after = response.headers.get("Retry-After", "")  # the date form is ignored
-        raise Passing(answer, where=where, hint_s=float(after) if re.fullmatch("[0-9]+", after) else None)
+        raise TransientFetchError(
+            answer, where=where, hint_s=float(after) if re.fullmatch("[0-9]+", after) else None
+        )
     why = refusal(response.status, response.headers)
     if why:
         raise SourceError(f"{answer}: {why}", where=where)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, Passing
+from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, TransientFetchError
 from astra_async.transport import proxy_for, trusted
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ObjectStore:
         """Fetch an object, or confirm by its ETag that the known one is current.
 
         Raises:
-            Passing: connection error, timeout, truncated body, throttling or 5xx.
+            TransientFetchError: connection error, timeout, truncated body, throttling or 5xx.
             SourceError: the object is missing, access is denied, or credentials are missing or invalid.
             ArchiveError: the object is too large.
         """
@@ -234,7 +234,7 @@ def _from_answer(where: S3Object, error: Any, *, anonymous: bool) -> SourceError
         )
         return SourceError(f"access denied; {how}", where=str(where))
     if _status(error) >= 500 or _status(error) == 429 or code in ("SlowDown", "RequestTimeout"):  # noqa: PLR2004 - HTTP
-        return Passing(f"the service responded {_status(error)} ({code})", where=str(where))
+        return TransientFetchError(f"the service responded {_status(error)} ({code})", where=str(where))
     return SourceError(f"the service responded {_status(error)} ({code})", where=str(where))
 
 
@@ -248,4 +248,6 @@ def _from_library(where: S3Object, error: Exception) -> SourceError:
         )
     if name in ("ParamValidationError", "ProfileNotFound", "InvalidConfigError", "NoRegionError"):
         return SourceError(" ".join(str(error).split())[:200], where=str(where))
-    return Passing(f"the service is unreachable or the response was truncated ({name})", where=str(where))
+    return TransientFetchError(
+        f"the service is unreachable or the response was truncated ({name})", where=str(where)
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ArchiveError, ProjectError, SourceError
 from astra_async.problems.fetch.archives import read_entries
-from astra_async.problems.fetch.cache import Cache, CachedLocation, Passing, has_sha256, retried
+from astra_async.problems.fetch.cache import Cache, CachedLocation, TransientFetchError, has_sha256, retried
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
@@ -235,7 +235,7 @@ class Store:
         try:
             found = await retried(lambda: fetch(known), sleep=self._sleep)
             self._cache.remember(key, found)
-        except Passing as trouble:
+        except TransientFetchError as trouble:
             if known is None:
                 raise
             warnings = (f"{trouble}: using the cached copy",)
@@ -267,7 +267,7 @@ class Store:
                 raise
             try:
                 return await self._objects.fetch(where.behind, self._cache, known)
-            except Passing:
+            except TransientFetchError:
                 raise
             except SourceError as error:
                 raise SourceError(
