@@ -16,7 +16,7 @@ def some(names: Sequence[str], most: int = _SHOWN, between: str = ", ") -> str:
     return between.join(names[:most]) + more
 
 
-def told_once(said: Iterable[tuple[str, str]]) -> Iterator[str]:
+def grouped_by_text(said: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield lines `names: text`; names with the same text share one line, at the first one's position."""
     sharing: dict[str, list[str]] = {}
     for who, what in said:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from astra_async.config import load_config
 from astra_async.errors import ConfigError, SandboxError, UsageError
-from astra_async.listing import told_once
+from astra_async.listing import grouped_by_text
 from astra_async.options import BUNDLED
 from astra_async.prepare import prepare_all
 from astra_async.problems import ProblemSet, load_problems, select
@@ -252,7 +252,7 @@ async def ready_problems(
 
 def warnings_of(prepared: Mapping[str, Prepared]) -> Iterator[str]:
     """What is odd about problems, in lines that name them."""
-    return told_once((name, text) for name, item in prepared.items() for text in item.warnings)
+    return grouped_by_text((name, text) for name, item in prepared.items() for text in item.warnings)
 
 
 def _patience(say: Callable[[str], None], total: int) -> Callable[[int], None]:

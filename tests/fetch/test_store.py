@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from astra_async.errors import ArchiveError, SourceError
 from astra_async.problems.fetch import Store
-from astra_async.problems.fetch.cache import Cache, CachedLocation, TransientFetchError, SlowTransferGuard
+from astra_async.problems.fetch.cache import Cache, CachedLocation, SlowTransferGuard, TransientFetchError
 from astra_async.types import S3Settings
 from s3_server import s3_server
 
