@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsAtHand:
+class ProjectTools:
     """The tools of a problem, the folders where they run, and all its commands as one text.
 
     `command` is the test command alone, `above_tests` are the folders above the tests; `development` names
@@ -39,7 +39,7 @@ class Pristine:
 
     texts: Mapping[str, str]
     protected: frozenset[str]
-    tools: ToolsAtHand
+    tools: ProjectTools
     statement: frozenset[str] = frozenset()
 
     @cached_property

@@ -248,7 +248,7 @@ def listing_of(commands: str) -> tuple[str, Callable[[str], Iterable[tuple[str, 
     """Return the command that lists the tests, and the parser of its output; None for an unknown runner.
 
     Args:
-        commands: the test command and the scripts that it runs, from `ToolsAtHand.commands`.
+        commands: the test command and the scripts that it runs, from `ProjectTools.commands`.
     """
     if _ENTERS_FOLDER.search(commands):
         return None

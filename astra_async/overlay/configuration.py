@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.languages.language import Lookup, Rule
-    from astra_async.languages.project_files import ToolsAtHand
+    from astra_async.languages.project_files import ProjectTools
 
 
 _COMPILED = re.compile(
@@ -81,7 +81,7 @@ _INERT_DOTFOLDERS = frozenset(
 )
 
 
-def reads(tools: ToolsAtHand, path: str, *, is_new: bool) -> Rule | None:
+def reads(tools: ProjectTools, path: str, *, is_new: bool) -> Rule | None:
     """`runner_configuration` or `build_configuration` where a tool reads this file by its name.
 
     Of the project's own files those with such a name are configuration wherever they lie: a command or
@@ -148,7 +148,7 @@ _SETTING_LENGTH = 400
 _ENDS = ("", *(end for tools in _TOOLS for end in tools.ends))
 
 
-def runner_files(tools: ToolsAtHand, texts: Mapping[str, str]) -> frozenset[str]:
+def runner_files(tools: ProjectTools, texts: Mapping[str, str]) -> frozenset[str]:
     """Existing files that are part of how the tests are run, though no convention names them."""
     named = named_paths(WORD.findall(tools.commands.replace("=", " ")), tools.commands)
     runs_tests = (_SCRIPT.fullmatch, _HARNESS.search, _SETTINGS_FILE.search)
@@ -160,7 +160,7 @@ def runner_files(tools: ToolsAtHand, texts: Mapping[str, str]) -> frozenset[str]
     return frozenset(files)
 
 
-def _settings_in(tools: ToolsAtHand, path: str, text: str) -> Iterator[str]:
+def _settings_in(tools: ProjectTools, path: str, text: str) -> Iterator[str]:
     """The texts by which a file steers a runner; none of most files."""
     if reads(tools, path, is_new=False) == RUNNER or _ALSO_RUNNER.search(path):
         yield text

@@ -45,7 +45,7 @@ from astra_async.problems.sources import source_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from astra_async.languages.project_files import ToolsAtHand
+    from astra_async.languages.project_files import ProjectTools
     from astra_async.overlay.configuration import Installed
     from astra_async.types import Problem, Project, ProjectFile
 
@@ -201,7 +201,7 @@ class PathPolicy:
     tests: frozenset[str]
     test_folders: frozenset[str]
     runner_files: frozenset[str]
-    tools: ToolsAtHand
+    tools: ProjectTools
     lookups: Lookups
 
     def knowing(self, installed: Installed) -> PathPolicy:

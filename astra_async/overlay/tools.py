@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.project_files import ToolsAtHand, above
+from astra_async.languages.project_files import ProjectTools, above
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,12 +28,12 @@ WORD = re.compile(r"[\w@./-]{2,300}")
 _DEPTH, _MOST_TEXT = 4, 200_000
 
 
-def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]) -> ToolsAtHand:
+def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]) -> ProjectTools:
     """From the test command and the text of the pristine files."""
     commands = "\n".join(_commands(command, texts))
     manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
     places = {"", *(posixpath.dirname(path) for path in manifests), *ENTERED.findall(commands)}
-    return ToolsAtHand(
+    return ProjectTools(
         names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
         places=frozenset(places),
         tests=frozenset(tests),

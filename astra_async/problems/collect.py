@@ -21,8 +21,8 @@ from astra_async.problems.fetch.hub import choose_csv, info_url, read_info
 from astra_async.problems.fetch.locations import pinned_to
 from astra_async.problems.fetched_folder import (
     SKILLS_NAME,
-    Collected,
-    Filler,
+    ArchiveFetcher,
+    FetchResult,
     Lock,
     copy_whole,
     owned,
@@ -131,7 +131,7 @@ async def _info(source: HubSet, store: Store) -> tuple[HubInfo, tuple[str, ...]]
 
 async def collect(
     source: Source, folder: Path, store: Store, wanted: Selection, *, update: bool = False, say: Say
-) -> Collected:
+) -> FetchResult:
     """Fetch a problem set into a folder, at the versions its lock pins; create the lock if there is none.
 
     With `update`, the source's current content replaces the lock.
@@ -139,7 +139,7 @@ async def collect(
     Raises:
         UsageError: the folder has other content or another process is filling it; or the CSV has mistakes.
         SourceError, ArchiveError: the CSV cannot be fetched. Failures of single problems are returned in
-            `Collected.failed`.
+            `FetchResult.failed`.
         StorageError: the folder cannot be written.
     """
     with owned(folder):
@@ -160,7 +160,7 @@ async def collect(
         if wanted.skills:
             add_skills(found, Path(wanted.skills))  # raises on mistakes, before the file is copied
             copy_whole(Path(wanted.skills), folder / SKILLS_NAME)
-        collected = await Filler(lock, folder, store, say).fill(found.problems)
+        collected = await ArchiveFetcher(lock, folder, store, say).fill(found.problems)
         return replace(collected, newer=newer)
 
 

@@ -135,7 +135,7 @@ def read_lock(folder: Path) -> Lock | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collected:
+class FetchResult:
     """Result of a fetch: failures by problem, problem ids changed by an update, and a newer revision."""
 
     lock: Lock
@@ -144,7 +144,7 @@ class Collected:
     newer: str = ""
 
 
-class Filler:
+class ArchiveFetcher:
     """Fetches the archives of a set concurrently and rewrites the lock after each."""
 
     def __init__(self, lock: Lock, folder: Path, store: Store, say: Say) -> None:
@@ -157,7 +157,7 @@ class Filler:
         self._done = self._size = 0
         self._reported_at = time.monotonic()
 
-    async def fill(self, problems: Sequence[Problem]) -> Collected:
+    async def fill(self, problems: Sequence[Problem]) -> FetchResult:
         """Fetch all files of all problems; failures are returned in `failed`."""
         wanted: dict[str, list[tuple[Problem, Field]]] = {}
         for problem in problems:
@@ -174,10 +174,10 @@ class Filler:
             raise failed.exceptions[0] from failed
         if self._failed:
             failures = sorted(self._failed, key=lambda error: error.problem_id)
-            return Collected(lock=self._written(complete=False), failed=tuple(failures))
+            return FetchResult(lock=self._written(complete=False), failed=tuple(failures))
         return self._finished()
 
-    def _finished(self) -> Collected:
+    def _finished(self) -> FetchResult:
         """Mark the lock complete, clear `replaces`, and delete archives that the lock no longer lists."""
         before, files = self.lock.replaces, self.lock.files
         changed = {each.problem_id for each in files if before.get(each.key, each.sha256) != each.sha256}
@@ -189,7 +189,7 @@ class Filler:
                     path.unlink(missing_ok=True)
             if not any((self.folder / name).iterdir()):
                 (self.folder / name).rmdir()
-        return Collected(lock=lock, changed=tuple(sorted(changed)))
+        return FetchResult(lock=lock, changed=tuple(sorted(changed)))
 
     async def _one(self, location: str, users: Sequence[tuple[Problem, Field]], total: int) -> None:
         async with self._slots:
