@@ -83,7 +83,7 @@ class SlowTransferGuard:
         self._bytes = 0
 
     def came(self, size_bytes: int) -> None:
-        """Record a received chunk. Raises TransientFetchError after WINDOW_S seconds below LEAST_BYTES_PER_S."""
+        """Count a chunk. Raises TransientFetchError after WINDOW_S seconds below LEAST_BYTES_PER_S."""
         self._bytes += size_bytes
         elapsed_s = self._clock() - self._window_began
         if elapsed_s < WINDOW_S:
@@ -157,7 +157,8 @@ class Cache:
     async def keep(self, body: AsyncIterable[bytes], announced_bytes: int | None, shown: str) -> str:
         """Store a body chunk by chunk and return its sha256; `shown` is its location, for messages.
 
-        Raises ArchiveError if the body is too large, TransientFetchError if it is too slow, SourceError like `remember`.
+        Raises ArchiveError if the body is too large, TransientFetchError if it is too slow, and SourceError
+        like `remember`.
         """
         watch, digest, size = SlowTransferGuard(shown), hashlib.sha256(), 0
         _refuse_large(announced_bytes or 0)
