@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.agents.model_calls import AgentCalls, Step
-    from astra_async.served import Json
+    from astra_async.response_formats import Json
     from astra_async.types import AgentWire
 
 MOST_BYTES = 64 * 1024**2

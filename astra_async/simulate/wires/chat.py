@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from astra_async.served import Cut, Json, ServedChat, ServedResponses
+from astra_async.response_formats import ChatCompletionFormat, Cut, Json, ResponsesFormat
 from astra_async.simulate.wires.asked import Ask, BadAsk, object_in
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
@@ -83,7 +83,7 @@ class OpenAI(Wire):
         return go_duration(seconds)
 
 
-class ChatCompletions(ServedChat, OpenAI):
+class ChatCompletions(ChatCompletionFormat, OpenAI):
     """POST /v1/chat/completions."""
 
     tool = "function"
@@ -141,7 +141,7 @@ def _limit_message(detail: Detail) -> str:
     return f"Rate limit reached for {figures} {again}"
 
 
-class Responses(ServedResponses, OpenAI):
+class Responses(ResponsesFormat, OpenAI):
     """OpenAI's Responses; streams end with response.completed or response.incomplete, without `[DONE]`."""
 
     messages, system, call = "input", "instructions", "function_call"

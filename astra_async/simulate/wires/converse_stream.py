@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.served import Cut, Json, ServedMessages
+from astra_async.response_formats import Cut, Json, MessagesFormat
 from astra_async.simulate.wires.asked import entries_of, object_in, offered
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
@@ -44,7 +44,7 @@ _CLAUDE_ERRORS: dict[Trouble, Error] = {
 }
 
 
-class Messages(ServedMessages, Wire):
+class Messages(MessagesFormat, Wire):
     """Anthropic's Messages; `input_tokens` excludes cached tokens, and caching requires `cache_control`."""
 
     schema, call = "input_schema", "tool_use"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.served import Cut, Json, ServedGemini
+from astra_async.response_formats import Cut, GeminiFormat, Json
 from astra_async.simulate.wires.asked import entries_of, object_in, offered, text_of
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
@@ -38,7 +38,7 @@ _ERRORS: dict[Trouble, Error] = {
 }
 
 
-class GenerateContent(ServedGemini, Wire):
+class GenerateContent(GeminiFormat, Wire):
     """Gemini's format; the URL determines streaming, and a refusal is a blocked prompt without candidates.
 
     Limits are announced only in error bodies. Lines end with CR LF.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import orjson
 from aiohttp import web
 
-from astra_async.served import Json, Served
+from astra_async.response_formats import Json, ResponseFormat
 from astra_async.simulate.wires.asked import WireRequest
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Error:
     code: str | None = None
 
 
-class Wire(Served, WireRequest):
+class Wire(ResponseFormat, WireRequest):
     """One wire format on the server side. `opening` is the number of events before the first piece."""
 
     opening = 1

@@ -33,7 +33,7 @@ _ITEM_TEXTS = {
 }
 
 
-class Served:
+class ResponseFormat:
     """Base class of one response format.
 
     Attributes:
@@ -61,7 +61,7 @@ class Served:
         return self.tells_refusals and completion.finish_reason == "refusal"
 
 
-class ServedChat(Served):
+class ChatCompletionFormat(ResponseFormat):
     """OpenAI's Chat Completions; a stream includes usage if `whole` does."""
 
     done = b"data: [DONE]\n\n"
@@ -94,7 +94,7 @@ class ServedChat(Served):
             yield {**head, "choices": [], "usage": whole["usage"]}
 
 
-class ServedResponses(Served):
+class ResponsesFormat(ResponseFormat):
     """OpenAI's Responses."""
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
@@ -134,7 +134,7 @@ class ServedResponses(Served):
             yield {"type": kind, "sequence_number": number, **fields}
 
 
-class ServedMessages(Served):
+class MessagesFormat(ResponseFormat):
     """Anthropic's Messages."""
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
@@ -173,7 +173,7 @@ class ServedMessages(Served):
         yield {"type": "message_stop"}
 
 
-class ServedGemini(Served):
+class GeminiFormat(ResponseFormat):
     """Gemini's generateContent, whose lines end with CR LF."""
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
