@@ -14,7 +14,7 @@ async def cancel(*tasks: asyncio.Future[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def seen(task: asyncio.Future[Any]) -> None:
+def mark_retrieved(task: asyncio.Future[Any]) -> None:
     """Mark a task's exception as retrieved; only awaiters handle it, and there may be none."""
     if not task.cancelled():
         task.exception()

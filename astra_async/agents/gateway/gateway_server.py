@@ -30,7 +30,7 @@ from astra_async.agents.gateway.interface import Interface, NotUnderstood
 from astra_async.agents.model_calls import BodyRefused, ContextFull, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
-from astra_async.tasks import cancel, seen
+from astra_async.tasks import cancel, mark_retrieved
 from astra_async.types import Dialogue, NativeBody
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Gateway:
         task = asyncio.create_task(step)
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
-        task.add_done_callback(seen)
+        task.add_done_callback(mark_retrieved)
         return await _served(asked, task, request)
 
     def _asking_for(self, request: web.Request) -> AgentCalls | None:

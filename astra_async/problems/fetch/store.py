@@ -26,7 +26,7 @@ from astra_async.problems.fetch.objects import ObjectStore
 from astra_async.problems.fetch.tree import MAX_FILE_BYTES, build_project, is_left_out, safe_path
 from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.problems.sources import source_text
-from astra_async.tasks import cancel, seen
+from astra_async.tasks import cancel, mark_retrieved
 from astra_async.transport import trusted
 from astra_async.types import S3Settings, Solution
 
@@ -180,7 +180,7 @@ class Store:
             task = asyncio.create_task(load(location), name=f"load {kind} {shown(location)}")
             self._running[key] = task
             task.add_done_callback(lambda _: self._running.pop(key, None))
-            task.add_done_callback(seen)
+            task.add_done_callback(mark_retrieved)
         try:
             result: T = await asyncio.shield(task)
         except asyncio.CancelledError as error:
