@@ -19,7 +19,7 @@ from astra_async.bundled import problem_ids, read_statement
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.simulate.wires.asked import Ask
+    from astra_async.simulate.wires.request_parsing import ParsedRequest
     from astra_async.types import Format
 
 
@@ -53,7 +53,7 @@ class SampleNumbers:
         self._free: dict[str, list[int]] = {}  # heap of free numbers by prompt; the largest was never used
         self._problems: dict[str, str] = {}
 
-    def take(self, ask: Ask, name: SampleName | None) -> Taken:
+    def take(self, ask: ParsedRequest, name: SampleName | None) -> Taken:
         """Start an attempt of the sample in the header, or of a sample numbered here."""
         prompt = digest(ask.prompt)
         counted = name is None and ask.seed is None and not ask.tools
@@ -73,7 +73,7 @@ class SampleNumbers:
         elif taken.counted:
             heapq.heappush(self._free[f"{model}/{taken.prompt}"], taken.name.sample)
 
-    def _name(self, ask: Ask, prompt: str) -> SampleName:
+    def _name(self, ask: ParsedRequest, prompt: str) -> SampleName:
         problem_id = self._problem(ask.prompt, prompt)
         fmt: Format = "json" if "JSON" in ask.prompt and "<solution" not in ask.prompt else "xml"
         if ask.tools:  # the prompt of a conversation grows, so only the problem identifies the sample

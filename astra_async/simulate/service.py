@@ -20,7 +20,7 @@ from astra_async.simulate.limits import SMALLEST_TOKENS, RateLimiter, SimulatedC
 from astra_async.simulate.model_answers import draw_answer, draw_judgement, limited, tokens_in
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.tool_work import draw_aside, draw_work
-from astra_async.simulate.wires.asked import Ask, BadAsk
+from astra_async.simulate.wires.request_parsing import InvalidRequest, ParsedRequest
 from astra_async.simulate.wires.wire import Detail, Reply, Wire
 from astra_async.types import Completion, Usage
 from astra_async.types.samples import is_agent
@@ -65,7 +65,7 @@ class _Call:
     """One admitted request."""
 
     wire: Wire
-    ask: Ask
+    ask: ParsedRequest
     profile: Profile
     taken: Taken
     reply: Reply
@@ -98,7 +98,7 @@ class Service:
         try:
             ask = wire.read(body, {"model": model} if model else {})
             name = _sample_name(header, ask) if header is not None else None
-        except BadAsk as error:
+        except InvalidRequest as error:
             return 400, orjson.dumps(wire.error("bad_request", Detail(message=str(error))))
         refused = self._unfit(wire, ask)
         if refused:
@@ -115,7 +115,7 @@ class Service:
             ask = wire.read(await _body(request), request.match_info)
             header = request.headers.get(SAMPLE_HEADER)
             name = _sample_name(header, ask) if header is not None else None
-        except BadAsk as error:
+        except InvalidRequest as error:
             return wire.failure("bad_request", Detail(message=str(error)))
         failure = self._unfit(wire, ask) or self._rejection(wire, ask)
         if failure:
@@ -138,7 +138,7 @@ class Service:
 
     # --- before the answer ------------------------------------------------------------------------
 
-    def _unfit(self, wire: Wire, ask: Ask) -> web.Response | None:
+    def _unfit(self, wire: Wire, ask: ParsedRequest) -> web.Response | None:
         """Return a permanent error (key, quota, model or context length), or None if the request is valid."""
         denial = self.settings.denied.get(ask.model)
         if denial:
@@ -152,7 +152,7 @@ class Service:
             return wire.failure("context", detail)
         return None
 
-    def _rejection(self, wire: Wire, ask: Ask) -> web.Response | None:
+    def _rejection(self, wire: Wire, ask: ParsedRequest) -> web.Response | None:
         """Return the rejection of a request over the limit; None if it is admitted."""
         tokens = tokens_in(ask.prompt) + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
         tokens -= self._cached(ask) if wire.cached_is_exempt and ask.cacheable else 0
@@ -164,7 +164,7 @@ class Service:
         detail = Detail(model=ask.model, rejected=rejected, wait_s=rejected.wait_s)
         return wire.failure("too_large" if rejected.never else "rate_limit", detail)
 
-    def _call(self, wire: Wire, ask: Ask, taken: Taken) -> _Call:
+    def _call(self, wire: Wire, ask: ParsedRequest, taken: Taken) -> _Call:
         profile = PROFILES[ask.model]
         solutions = self._answers(taken.name.problem_id)
         if is_judge_prompt(ask.prompt):
@@ -194,13 +194,13 @@ class Service:
         fault = fault_of(self.settings, taken.key, taken.attempt)
         return _Call(wire=wire, ask=ask, profile=profile, taken=taken, reply=reply, fault=fault)
 
-    def _cached(self, ask: Ask) -> int:
+    def _cached(self, ask: ParsedRequest) -> int:
         """Return the cached tokens of the whole input, else of its longest cached prefix."""
         inputs = (ask.prompt, *reversed(ask.begun))
         read = (self._cache.cached_tokens(ask.model, digest(text), tokens_in(text)) for text in inputs)
         return next(filter(None, read), 0)
 
-    def _usage(self, wire: Wire, ask: Ask, answer: SimulatedAnswer) -> Usage:
+    def _usage(self, wire: Wire, ask: ParsedRequest, answer: SimulatedAnswer) -> Usage:
         prompt = tokens_in(ask.prompt)
         cached = self._cached(ask) if ask.cacheable else 0
         writes = wire.cache_mark and ask.cacheable and prompt >= SMALLEST_TOKENS
@@ -299,19 +299,19 @@ async def _body(request: web.Request) -> Mapping[str, object]:
     try:
         body = orjson.loads(await request.read())
     except orjson.JSONDecodeError as error:
-        raise BadAsk("We could not parse the JSON body of your request.") from error
+        raise InvalidRequest("We could not parse the JSON body of your request.") from error
     if not isinstance(body, dict):
-        raise BadAsk("The body of your request must be a JSON object.")
+        raise InvalidRequest("The body of your request must be a JSON object.")
     return body
 
 
-def _sample_name(header: str, ask: Ask) -> SampleName:
+def _sample_name(header: str, ask: ParsedRequest) -> SampleName:
     try:
         name = SampleName.parse(header)
     except ValueError as error:
-        raise BadAsk(str(error)) from error
+        raise InvalidRequest(str(error)) from error
     if not is_agent(name.format) and name.turn != len(ask.answers):
-        raise BadAsk(
+        raise InvalidRequest(
             f"{SAMPLE_HEADER} names turn {name.turn}, and the input holds {len(ask.answers)} answers"
         )
     return name

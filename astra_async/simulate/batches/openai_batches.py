@@ -10,8 +10,8 @@ from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
 from astra_async.simulate.batches.batch_store import BatchLine
-from astra_async.simulate.wires.asked import BadAsk
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions, Responses
+from astra_async.simulate.wires.request_parsing import InvalidRequest
 from astra_async.simulate.wires.wire import Detail
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class OpenAIBatchRoutes(BatchRoutes):
             return _bad("input_file_id, endpoint and completion_window '24h' are required")
         try:
             lines = [self._line(line, fields["endpoint"]) for line in content.splitlines() if line.strip()]
-        except (BadAsk, ValueError, LookupError, TypeError) as error:
+        except (InvalidRequest, ValueError, LookupError, TypeError) as error:
             return _bad(f"the file cannot be read: {error!r}")
         about = {name: fields.get(name) for name in ("input_file_id", "endpoint", "metadata")}
         return web.json_response(await self.created(request, lines, about))
@@ -77,7 +77,7 @@ class OpenAIBatchRoutes(BatchRoutes):
     def _line(self, line: bytes, endpoint: str) -> BatchLine:
         fields = orjson.loads(line)
         if fields["method"] != "POST" or fields["url"] != endpoint or "stream" in fields["body"]:
-            raise BadAsk("method, url or body")
+            raise InvalidRequest("method, url or body")
         answer = partial(self.service.processed, self.wires[endpoint], fields["body"], fields.get("sample"))
         return BatchLine(str(fields["custom_id"]), len(line) // 4, answer)
 

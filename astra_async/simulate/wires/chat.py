@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from astra_async.response_formats import ChatCompletionFormat, Cut, Json, ResponsesFormat
-from astra_async.simulate.wires.asked import Ask, BadAsk, object_in
+from astra_async.simulate.wires.request_parsing import InvalidRequest, ParsedRequest, object_in
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ChatCompletions(ChatCompletionFormat, OpenAI):
     seeds = ("seed", "random_seed")
     least_seed = -(2**63)
 
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
+    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> ParsedRequest:
         """Parse a request; usage is included only if requested."""
         wanted = object_in(body, "stream_options").get("include_usage")
         return replace(super().read(body, path), with_usage=bool(wanted))
@@ -155,9 +155,9 @@ class Responses(ResponsesFormat, OpenAI):
         return [{"content": question}] if isinstance(question, str) else super().messages_of(body)
 
     def system_of(self, body: Mapping[str, Any]) -> str:
-        """Return the instructions. Raises BadAsk."""
+        """Return the instructions. Raises InvalidRequest."""
         if not isinstance(body.get("instructions") or "", str):
-            raise BadAsk("instructions must be a string")
+            raise InvalidRequest("instructions must be a string")
         return super().system_of(body)
 
     def is_own(self, message: Mapping[str, Any]) -> bool:

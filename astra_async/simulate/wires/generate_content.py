@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.response_formats import Cut, GeminiFormat, Json
-from astra_async.simulate.wires.asked import entries_of, object_in, offered, text_of
+from astra_async.simulate.wires.request_parsing import entries_of, object_in, offered, text_of
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:

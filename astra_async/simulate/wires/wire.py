@@ -1,4 +1,4 @@
-"""Responses of a wire format: complete, streamed, or an error. Requests are parsed in `asked`."""
+"""Responses of a wire format: complete, streamed, or an error. Requests are parsed in `request_parsing`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from astra_async.response_formats import Json, ResponseFormat
-from astra_async.simulate.wires.asked import WireRequest
+from astra_async.simulate.wires.request_parsing import WireRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -17,12 +17,12 @@ _ROLES = _OWN_ROLES | {"user", "system", "developer"}
 _SEPARATOR = "\n\n"
 
 
-class BadAsk(Exception):  # noqa: N818 - names what was seen
+class InvalidRequest(Exception):  # noqa: N818 - like HTTPBadRequest
     """An invalid request, answered with status 400; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ParsedRequest:
     """One request, independent of the wire format.
 
     `prompt` is the whole input. In a conversation, `answers` are the model's earlier answers, oldest first,
@@ -64,20 +64,20 @@ class WireRequest:
     def __init__(self, *, stream: bool | None = None) -> None:
         self.streams = stream  # None: determined by the body
 
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Parse a request; `path` has the parameters of its URL. Raises BadAsk."""
+    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> ParsedRequest:
+        """Parse a request; `path` has the parameters of its URL. Raises InvalidRequest."""
         model = path.get("model") or body.get("model")
         if not isinstance(model, str) or not model:
-            raise BadAsk("you must provide a model parameter")
+            raise InvalidRequest("you must provide a model parameter")
         messages = self.messages_of(body)
         limits = body if self.limits is None else object_in(body, self.limits)
         max_tokens = _whole_number(limits, self.most_tokens, least=1)
         if max_tokens is None and self.needs_max_tokens:
-            raise BadAsk("max_tokens: Field required")
+            raise InvalidRequest("max_tokens: Field required")
         tools = tuple(self.tools_of(body))
         texts = self._worked(messages) if tools else self._texts(messages)
         prompt, answers, begun = _conversation(texts, self.system_of(body))
-        return Ask(
+        return ParsedRequest(
             model=model,
             prompt=prompt,
             stream=bool(body.get("stream")) if self.streams is None else self.streams,
@@ -91,16 +91,16 @@ class WireRequest:
         )
 
     def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the messages in a body. Raises BadAsk."""
+        """Return the messages in a body. Raises InvalidRequest."""
         messages = body.get(self.messages)
         if not isinstance(messages, list) or not messages:
-            raise BadAsk(f"{self.messages} must be an array with at least one message")
+            raise InvalidRequest(f"{self.messages} must be an array with at least one message")
         if not all(isinstance(message, dict) for message in messages):
-            raise BadAsk(f"{self.messages} must hold objects")
+            raise InvalidRequest(f"{self.messages} must hold objects")
         return messages
 
     def tools_of(self, body: Mapping[str, Any]) -> Iterable[Tool]:
-        """Yield the tools in a body; a provider's built-in tools may have no schema. Raises BadAsk."""
+        """Yield the tools in a body; built-in tools may have no schema. Raises InvalidRequest."""
         for entry in entries_of(body):
             tool = object_in(entry, self.tool) if self.tool else entry
             yield offered(tool, object_in(tool, self.schema))
@@ -119,7 +119,7 @@ class WireRequest:
         )
 
     def system_of(self, body: Mapping[str, Any]) -> str:
-        """Return the system prompt in a body, or ''. Raises BadAsk."""
+        """Return the system prompt in a body, or ''. Raises InvalidRequest."""
         system = body.get(self.system)
         return text_of(system, self.system) if system else ""
 
@@ -153,15 +153,15 @@ class WireRequest:
         return rounds
 
     def _texts(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
-        """Return (is the model's, text) of each message. Raises BadAsk."""
+        """Return (is the model's, text) of each message. Raises InvalidRequest."""
         read: list[tuple[bool, str]] = []
         for message in messages:
             role = message.get("role", "user")
             if role not in _ROLES:
-                raise BadAsk(f"{self.messages}: no such role: {role!r}")
+                raise InvalidRequest(f"{self.messages}: no such role: {role!r}")
             read.append((role in _OWN_ROLES, text_of(message.get(self.text), f"{self.messages}.{self.text}")))
         if read[-1][0]:
-            raise BadAsk(f"{self.messages}: the last of them must be the user's")
+            raise InvalidRequest(f"{self.messages}: the last of them must be the user's")
         return read
 
     def _is_marked(self, body: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> bool:
@@ -174,23 +174,23 @@ def text_of(content: object, where: str) -> str:
     """Return the text of a message: a string, or a list of parts that each have a `text`.
 
     Raises:
-        BadAsk: the content has another type or a part without text.
+        InvalidRequest: the content has another type or a part without text.
     """
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise BadAsk(f"{where} must be a string or an array of parts")
+        raise InvalidRequest(f"{where} must be a string or an array of parts")
     parts = [part.get("text", "") if isinstance(part, dict) else part for part in content]
     if not all(isinstance(part, str) for part in parts):
-        raise BadAsk(f"{where} holds a part that is not text")
+        raise InvalidRequest(f"{where} holds a part that is not text")
     return "".join(parts)
 
 
 def entries_of(body: Mapping[str, Any], name: str = "tools") -> list[Mapping[str, Any]]:
-    """Return a list of objects in a body; empty if missing. Raises BadAsk."""
+    """Return a list of objects in a body; empty if missing. Raises InvalidRequest."""
     found = body.get(name) or []
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise BadAsk(f"{name} must be an array of objects")
+        raise InvalidRequest(f"{name} must be an array of objects")
     return found
 
 
@@ -200,15 +200,15 @@ def offered(tool: Mapping[str, Any], schema: Mapping[str, Any]) -> Tool:
 
 
 def object_in(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return an object in a body; empty if missing. Raises BadAsk."""
+    """Return an object in a body; empty if missing. Raises InvalidRequest."""
     found = body.get(name) or {}
     if not isinstance(found, dict):
-        raise BadAsk(f"{name} must be an object")
+        raise InvalidRequest(f"{name} must be an object")
     return found
 
 
 def _conversation(pairs: list[tuple[bool, str]], system: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return `prompt`, `answers` and `begun` of an Ask for these messages."""
+    """Return `prompt`, `answers` and `begun` of an ParsedRequest for these messages."""
     texts = [system] if system else []
     answers, begun = [], []
     for is_own, text in pairs:
@@ -220,12 +220,12 @@ def _conversation(pairs: list[tuple[bool, str]], system: str) -> tuple[str, tupl
 
 
 def _whole_number(body: Mapping[str, Any], names: tuple[str, ...], *, least: int) -> int | None:
-    """Return the first of these fields that is set, a number of at least `least`. Raises BadAsk."""
+    """Return the first of these fields that is set, a number of at least `least`. Raises InvalidRequest."""
     for name in names:
         value = body.get(name)
         if value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise BadAsk(f"{name} must be a whole number of at least {least}")
+            raise InvalidRequest(f"{name} must be a whole number of at least {least}")
         return value
     return None
