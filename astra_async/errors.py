@@ -156,14 +156,14 @@ class TransientError(ProviderError):
     """Connection, DNS, timeout or 5xx error; the same request may succeed later."""
 
 
-class TruncatedStream(TransientError):  # noqa: N818 - names what was seen
+class TruncatedStream(TransientError):  # noqa: N818 - named after the condition
     """The stream ended without its terminal marker, stalled after some text, or did not end.
 
     Every such attempt costs its full price, so it is retried only once.
     """
 
 
-class RequestRejected(ProviderError):  # noqa: N818 - names what was seen
+class RequestRejected(ProviderError):  # noqa: N818 - named after the condition
     """This request can never succeed (400, 403, 404, 413, 422, or an unsupported parameter)."""
 
 
@@ -195,11 +195,11 @@ class ImageError(SandboxError):
         self.output = output
 
 
-class ContainerLost(SandboxError):  # noqa: N818 - names what was seen
+class ContainerLost(SandboxError):  # noqa: N818 - named after the condition
     """The container vanished, was killed from outside, or the engine restarted."""
 
 
-class NodesLost(SandboxError):  # noqa: N818 - names what was seen
+class NodesLost(SandboxError):  # noqa: N818 - named after the condition
     """Several nodes of a cluster were lost one after the other while they ran the same job."""
 
 

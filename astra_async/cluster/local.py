@@ -62,7 +62,7 @@ class LocalCluster:
         cluster = cls(Path(tempfile.mkdtemp(prefix="astra-cluster-")))
         try:
             scheduler = await cluster._spawn("scheduler")
-            assert scheduler.stdout is not None  # noqa: S101 - asked for below
+            assert scheduler.stdout is not None  # noqa: S101 - set by _spawn
             async with asyncio.timeout(_START_S):
                 cluster.address = (await scheduler.stdout.readline()).decode().strip()
             cluster._check()

@@ -26,7 +26,7 @@ _SET_ASIDE_S = 30.0
 _KNOWN = ("messages", "name", "slots", "version", "process", "engine_id", "trouble")
 
 
-class NodeGone(Exception):  # noqa: N818 - names what was seen
+class NodeGone(Exception):  # noqa: N818 - named after the condition
     """The node was lost before the job's end; the job's outcome is unknown, and another node may run it."""
 
 

@@ -171,7 +171,7 @@ class TestFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundTest:
-    """A test function and its assertions; `rows` returns the table cells behind a name."""
+    """A test function and its assertions; `rows` returns the table cells that a name refers to."""
 
     __test__ = False
 
@@ -203,7 +203,7 @@ class FoundTest:
         return False
 
     def _values_of(self, operand: Node, asserted: Counter[str]) -> Sequence[tuple[TestFile, Node]]:
-        """Return the expressions behind an operand: itself, its declared value, or table cells.
+        """Return the expressions that an operand refers to: itself, its declared value, or table cells.
 
         A declared value that is read outside assertions is also an input, so the value is not changed.
         """

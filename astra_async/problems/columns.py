@@ -247,7 +247,7 @@ def match_columns(
     if missing := [field for field in required if field not in index]:
         raise ProblemsError(
             f"{name}, line 1: no column for {', '.join(missing)}; columns found: {_listed(header)}; "
-            f"name the right one with --column {missing[0]}=COLUMN"
+            f"map it with --column {missing[0]}=COLUMN"
         )
     return CsvColumns(
         index=index,

@@ -177,7 +177,7 @@ def _table(file: TestFile, node: Node | None) -> Node | None:
 
 
 def _rows(file: TestFile, body: Node, called: Node | None, operand: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells behind a name in `test.each` or in a loop over a literal table."""
+    """Return the cells that a name refers to in `test.each` or in a loop over a literal table."""
     name = text_of(operand)
     each = part(called, "function") if called is not None and called.type == "call_expression" else None
     if text_of(each).endswith(".each") and arguments(called):

@@ -101,7 +101,7 @@ _RESPONSE_AND_TEXT = ("response", "text")
 
 
 def _rows(file: TestFile, test: Node, operand: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells behind a name in `parametrize` or in a loop over a literal table."""
+    """Return the cells that a name refers to in `parametrize` or in a loop over a literal table."""
     above = operand.parent
     while above is not None and above.id != test.id:
         table = _table(file, above)

@@ -133,10 +133,10 @@ def _folder_entry(item: os.DirEntry[str], path: str, allowance: Allowance) -> Ar
     if stat.S_ISDIR(status.st_mode):
         return ArchiveEntry(path=path, kind="folder")
     if stat.S_ISLNK(status.st_mode):
-        return ArchiveEntry(path=path, kind="link", target=os.readlink(item.path))  # noqa: PTH115 - as above, text
+        return ArchiveEntry(path=path, kind="link", target=os.readlink(item.path))  # noqa: PTH115 - a DirEntry has a text path
     if not stat.S_ISREG(status.st_mode):  # opening a named pipe would block forever
         raise ArchiveError(f"{path!r} is not a file, a folder or a link")
-    with open(item.path, "rb") as file:  # noqa: PTH123 - a DirEntry's path is text
+    with open(item.path, "rb") as file:  # noqa: PTH123 - a DirEntry has a text path
         content = file.read(allowance.room())
     allowance.took(path, len(content))
     return ArchiveEntry(

@@ -30,7 +30,7 @@ _MOST_REDIRECTS = 10
 _FINAL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, aiohttp.ClientConnectorCertificateError)
 
 
-class AccessRefused(SourceError):  # noqa: N818 - names what was seen
+class AccessRefused(SourceError):  # noqa: N818 - named after the condition
     """The server responded 401 or 403; a request with credentials may succeed."""
 
 
