@@ -178,7 +178,7 @@ class ClusterSandbox:
         troubles = await asyncio.gather(*map(self.supply, there), return_exceptions=True)
         for node, trouble in zip(there, troubles, strict=True):
             if trouble:
-                node.hang_up()
+                node.disconnect()
 
     async def image_id(self, image: str) -> str:
         """See `types.Sandbox`; the content id on which all nodes agree."""

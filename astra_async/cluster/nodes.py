@@ -144,7 +144,7 @@ class Node:
         self._stream.send("end")
         return True
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Abort the connection; after reconnecting, all images are delivered again or the node is refused."""
         if self._stream is not None:
             self._stream.abort()
@@ -187,7 +187,7 @@ class Node:
             raise
         stream = Stream(comm)
         try:
-            self._meet(first)
+            self._check_worker(first)
             self._stream, self._silent_s = stream, 0.0
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read(stream))
@@ -209,7 +209,7 @@ class Node:
             if self._found is not None and not self._found.done():
                 self._found.cancel()
 
-    def _meet(self, first: Any) -> None:
+    def _check_worker(self, first: Any) -> None:
         if first is None:
             raise NodeRefused("it is a Dask worker without astra; start it with `astra worker`")
         about = unpack(first[0])

@@ -101,9 +101,9 @@ class Supply:
             brought: set[str] = set()
             while wanted := {name: known for name, known in self.known.items() if name not in brought}:
                 brought |= wanted.keys()
-                await self._bring(node, wanted, connection)
+                await self._deliver(node, wanted, connection)
 
-    async def _bring(self, node: Node, wanted: Mapping[str, str], connection: Mapping[str, Any]) -> None:
+    async def _deliver(self, node: Node, wanted: Mapping[str, str], connection: Mapping[str, Any]) -> None:
         async with contextlib.AsyncExitStack() as stack:
             if not all(wanted.values()):
                 await stack.enter_async_context(self._first)  # the first node determines the content id

@@ -169,7 +169,7 @@ class ArchiveFetcher:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for location, users in wanted.items():
-                    tasks.create_task(self._one(location, users, len(wanted)))
+                    tasks.create_task(self._fetch_location(location, users, len(wanted)))
         except* StorageError as failed:  # all have the same cause, so report only the first
             raise failed.exceptions[0] from failed
         if self._failed:
@@ -191,10 +191,12 @@ class ArchiveFetcher:
                 (self.folder / name).rmdir()
         return FetchResult(lock=lock, changed=tuple(sorted(changed)))
 
-    async def _one(self, location: str, users: Sequence[tuple[Problem, Field]], total: int) -> None:
+    async def _fetch_location(
+        self, location: str, users: Sequence[tuple[Problem, Field]], total: int
+    ) -> None:
         async with self._slots:
             try:
-                size = await self._bring(location, users)
+                size = await self._fetch_archive(location, users)
             except ProjectError as error:
                 self._failed += [error.of_problem(problem.id) for problem, _ in users]
                 size = 0
@@ -204,7 +206,7 @@ class ArchiveFetcher:
             self._reported_at = time.monotonic()
             self._say(f"{self._done} of {total} archives, {self._size / 1e6:.1f} MB")
 
-    async def _bring(self, location: str, users: Sequence[tuple[Problem, Field]]) -> int:
+    async def _fetch_archive(self, location: str, users: Sequence[tuple[Problem, Field]]) -> int:
         """Fetch one archive unless it is already in the folder; verify, parse and store it."""
         first, which = users[0]
         known = self.lock.of(first.id, which)

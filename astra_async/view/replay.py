@@ -73,8 +73,8 @@ def read_texts(
     directory: Path, lines: Lines, turn: int, tell: Callable[[str], None] = lambda _: None
 ) -> Texts:
     """Read a sample's texts; invalid records are skipped and reported to `tell`. Raises OSError."""
-    results = _believed(directory, lines, RESULTS, check_result, tell)
-    answers = _believed(directory, lines, ANSWERS, check_answer, tell)
+    results = _valid_records(directory, lines, RESULTS, check_result, tell)
+    answers = _valid_records(directory, lines, ANSWERS, check_answer, tell)
     outputs = [place for number, place in lines["outputs"] if number == turn]
     named = (answers.get(turn) or results.get(turn) or {}).get("prompt_sha256")
     return Texts(
@@ -110,7 +110,7 @@ def _record(path: Path, place: Place) -> Record | None:
     return None
 
 
-def _believed(
+def _valid_records(
     directory: Path,
     lines: Lines,
     names: Sequence[str],
@@ -192,7 +192,7 @@ def replayed(read: Sequence[Solution | Unusable], prompt: str | None, result: Ma
     for path, text in integrated.files.items():
         kind = kinds.get(path) or ("changed" if path in files else "new")
         diffs.append(_difference((path, kind), files.get(path), text, room))
-    return Replayed(files=tuple(diffs), note=_doubt(integrated, prompt, result))
+    return Replayed(files=tuple(diffs), note=_inexact_note(integrated, prompt, result))
 
 
 @dataclass(slots=True)
@@ -213,7 +213,7 @@ class _RecordedPolicy:
         return "unchanged"
 
 
-def _doubt(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]) -> str:
+def _inexact_note(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]) -> str:
     if not result:
         return "not tested yet; shown as applied to the files of the prompt"
     if integrated.sha256 == result.get("solution_sha256"):

@@ -44,7 +44,7 @@ class Watch:
         self._loading: asyncio.Task[None] | None = None
         self._sent: tuple[int, tuple[int, ...], Bytes] | None = None
         self._sent_live = b""
-        self._sent_trouble: tuple[str, ...] = ()
+        self._sent_errors: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
         self._loading = asyncio.create_task(self._load())
@@ -82,7 +82,7 @@ class Watch:
 
     async def _load(self) -> None:
         while await self._look(_INTERVAL_S):
-            self._tell()
+            self._send_updates()
 
     async def _tick(self) -> None:
         self._sent = None
@@ -91,7 +91,7 @@ class Watch:
             if not self._looking:
                 await self._look(_INTERVAL_S)
                 try:
-                    self._tell()
+                    self._send_updates()
                 except Exception as error:  # noqa: BLE001 - a failed message must not end the task
                     text = one_line(f"changes cannot be sent: {type(error).__name__}: {error}")
                     self._send(_event("gone", {"text": text}))
@@ -108,17 +108,17 @@ class Watch:
             self._looking, self._looked_at = False, time.monotonic()
         return more
 
-    def _tell(self) -> None:
+    def _send_updates(self) -> None:
         if not self._pages:
             return
-        self._tell_changes()
-        self._tell_trouble()
+        self._send_changes()
+        self._send_errors()
         live = _event("live", self._live())
         if live != self._sent_live:
             self._sent_live = live
             self._send(live)
 
-    def _tell_changes(self) -> None:
+    def _send_changes(self) -> None:
         board, sent = self.board, self._sent
         if sent is not None and sent[0] == board.version:
             return
@@ -133,12 +133,12 @@ class Watch:
         else:
             self._send(self._change([[int(place), int(cells[place])] for place in changed]))
 
-    def _tell_trouble(self) -> None:
+    def _send_errors(self) -> None:
         trouble = tuple(run.trouble for run in self.board.runs)
-        for text, before in zip(trouble, self._sent_trouble or ("",) * len(trouble), strict=True):
+        for text, before in zip(trouble, self._sent_errors or ("",) * len(trouble), strict=True):
             if text and text != before:
                 self._send(_event("gone", {"text": text}))
-        self._sent_trouble = trouble
+        self._sent_errors = trouble
 
     def _send(self, message: bytes) -> None:
         """Send a message to all pages; a page that lags too far behind gets "fetch everything" instead."""

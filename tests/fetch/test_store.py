@@ -504,15 +504,15 @@ def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_not() -> None:
     slow, trickle = (SlowTransferGuard("there", clock=lambda: now) for _ in range(2))
     for _ in range(59):
         now += 1.0
-        slow.came(1_100)
-        trickle.came(900)
+        slow.received(1_100)
+        trickle.received(900)
     now += 1.0
-    slow.came(1_100)
+    slow.received(1_100)
     with pytest.raises(TransientFetchError, match=r"there: only 54,000 bytes received in 60 s; .*--projects"):
-        trickle.came(900)
+        trickle.received(900)
     for _ in range(200):
         now += 1.0
-        slow.came(1_100)
+        slow.received(1_100)
 
 
 def test_what_killed_processes_left_is_swept_and_younger_downloads_are_not(tmp_path: Path) -> None:

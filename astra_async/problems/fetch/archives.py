@@ -121,7 +121,7 @@ def read_folder(root: Path) -> Iterator[ArchiveEntry]:
                     # large.
                     yield from (ArchiveEntry(path=f"{path}/{name}", kind="file") for name in RUN_FILES)
                     continue
-                allowance.entry()
+                allowance.count_entry()
                 entry = _folder_entry(item, path, allowance)
                 if entry.kind == "folder":
                     waiting.append((folder / item.name, path + "/"))
@@ -137,8 +137,8 @@ def _folder_entry(item: os.DirEntry[str], path: str, allowance: Allowance) -> Ar
     if not stat.S_ISREG(status.st_mode):  # opening a named pipe would block forever
         raise ArchiveError(f"{path!r} is not a file, a folder or a link")
     with open(item.path, "rb") as file:  # noqa: PTH123 - a DirEntry has a text path
-        content = file.read(allowance.room())
-    allowance.took(path, len(content))
+        content = file.read(allowance.read_size())
+    allowance.count_bytes(path, len(content))
     return ArchiveEntry(
         path=path, kind="file", content=content, executable=bool(status.st_mode & stat.S_IXUSR)
     )
@@ -166,7 +166,7 @@ def _read_zip(path: Path) -> Iterator[ArchiveEntry]:
     allowance = Allowance()
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
-            allowance.entry()
+            allowance.count_entry()
             yield _zip_entry(archive, info, allowance)
 
 
@@ -205,8 +205,8 @@ def _zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allow
             f"{name[:200]!r} has an unsupported compression; create the archive again with deflate"
         )
     with archive.open(info) as file:
-        content = file.read(allowance.room())
-    allowance.took(name, len(content))
+        content = file.read(allowance.read_size())
+    allowance.count_bytes(name, len(content))
     if kind == stat.S_IFLNK:
         if len(content) > _MAX_TARGET:
             raise ArchiveError(f"the target of the link {name[:200]!r} is too long")
@@ -261,7 +261,7 @@ def _read_tar(path: Path, *, compressed: bool) -> Iterator[ArchiveEntry]:
         with tarfile.open(fileobj=source, mode="r:", tarinfo=_Member) as archive:
             allowance = Allowance()
             for member in archive:
-                allowance.entry()
+                allowance.count_entry()
                 yield _tar_entry(archive, member, allowance)
             _check_end(source, archive.offset)
 
@@ -315,8 +315,8 @@ def _tar_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, allowance: All
     if is_left_out(name):
         return ArchiveEntry(path=name, kind="folder")
     file = archive.extractfile(member)
-    content = file.read(allowance.room()) if file is not None else b""
-    if len(content) < min(member.size, allowance.room()):
+    content = file.read(allowance.read_size()) if file is not None else b""
+    if len(content) < min(member.size, allowance.read_size()):
         raise tarfile.ReadError("unexpected end of data")
-    allowance.took(name, len(content))
+    allowance.count_bytes(name, len(content))
     return ArchiveEntry(path=name, kind="file", content=content, executable=bool(member.mode & 0o100))

@@ -82,7 +82,7 @@ class SlowTransferGuard:
         self._window_began = clock()
         self._bytes = 0
 
-    def came(self, size_bytes: int) -> None:
+    def received(self, size_bytes: int) -> None:
         """Count a chunk. Raises TransientFetchError after WINDOW_S seconds below LEAST_BYTES_PER_S."""
         self._bytes += size_bytes
         elapsed_s = self._clock() - self._window_began
@@ -169,7 +169,7 @@ class Cache:
                 digest.update(chunk)
                 with self._writing():
                     file.write(chunk)
-                watch.came(len(chunk))
+                watch.received(len(chunk))
             self._move(file, self.path(digest.hexdigest()))
         return digest.hexdigest()
 

@@ -60,17 +60,17 @@ class Allowance:
         self._entries = 0
         self._bytes = 0
 
-    def entry(self) -> None:
+    def count_entry(self) -> None:
         """Count one file, folder or link."""
         self._entries += 1
         if self._entries > MAX_ENTRIES:
             raise ArchiveError(f"more than {MAX_ENTRIES:,} entries; remove node_modules and the like")
 
-    def room(self) -> int:
+    def read_size(self) -> int:
         """Return the number of bytes to read: one more than the next file may have."""
         return min(MAX_FILE_BYTES, MAX_TOTAL_BYTES - self._bytes) + 1
 
-    def took(self, path: str, size: int) -> None:
+    def count_bytes(self, path: str, size: int) -> None:
         """Count the bytes read from a file."""
         self._bytes += size
         if size > MAX_FILE_BYTES:

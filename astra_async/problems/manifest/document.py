@@ -117,14 +117,14 @@ def _repair(text: str) -> str:
             lines.append(line)
             continue
         block = indent if _BLOCK_SCALAR.search(line[-4:]) else None
-        lines.append(_mend_line(line))
+        lines.append(_repair_line(line))
     return "\n".join(lines)
 
 
 _BLOCK_SCALAR = re.compile(r" [|>][-+]?$")
 
 
-def _mend_line(line: str) -> str:
+def _repair_line(line: str) -> str:
     if line.lstrip().startswith("#") or _KEY_ONLY.match(line):
         return line
     item = _LIST_ITEM.match(line)
