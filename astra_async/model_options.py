@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ConfigError
-from astra_async.listing import told_once
+from astra_async.listing import grouped_by_text
 from astra_async.redaction import public_url, register_secrets_in, register_secrets_in_url
 from astra_async.types import ModelSettings, Text, checked_value, declared
 from astra_async.types.declarations import shown
@@ -136,7 +136,7 @@ def with_addresses(
             found.append(replace(model, base_url=url))
         else:
             found.append(model)
-    return tuple(found), tuple(told_once(told))
+    return tuple(found), tuple(grouped_by_text(told))
 
 
 def _plain_model(spec: str) -> ModelSettings:

@@ -20,7 +20,7 @@ LAYERS = {
             "config",
             "options",
             "model_options",
-            "served",
+            "response_formats",
             "metrics",
             "stats",
             "report",

@@ -12,7 +12,7 @@ from astra_async.asking.providers.models import batch_share, bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, EngineUnavailable
-from astra_async.listing import told_once
+from astra_async.listing import grouped_by_text
 from astra_async.running.model_pools import check_agents, check_models, resolved_models
 from astra_async.running.plan import (
     ANSWER_CHARACTERS,
@@ -112,7 +112,9 @@ async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bo
             impossible = {**impossible, recipe.name: known}
         else:
             say(f"{recipe.name} for {recipe}: will be {'built' if recipe.tags else 'pulled'}")
-    for line in told_once((name, str(reason)) for name, reason in impossible.items() if name in prepared):
+    for line in grouped_by_text(
+        (name, str(reason)) for name, reason in impossible.items() if name in prepared
+    ):
         tell(line)
     return not impossible
 

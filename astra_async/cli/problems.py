@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.prepare import Prepared
     from astra_async.problems import ProblemSet
-    from astra_async.problems.fetched_folder import Collected, Lock
+    from astra_async.problems.fetched_folder import FetchResult, Lock
     from astra_async.report.run_settings import ProblemInfo
     from astra_async.types import Problem
 
@@ -229,14 +229,14 @@ def _fetch_tasks(wanted: str, out: Path | None, registry: str | None) -> int:
     return 0
 
 
-async def _collect(config: RunConfig, source: Source, folder: Path, *, update: bool) -> Collected:
+async def _collect(config: RunConfig, source: Source, folder: Path, *, update: bool) -> FetchResult:
     from astra_async.problems.collect import collect
 
     async with open_store(config) as store:
         return await collect(source, folder, store, wanted(config), update=update, say=tell)
 
 
-def _say_collected(collected: Collected, folder: Path, source: str) -> None:
+def _say_collected(collected: FetchResult, folder: Path, source: str) -> None:
     lock = collected.lock
     for error in collected.failed:
         tell(f"astra: {error}")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from astra_async.config import load_config
 from astra_async.errors import ConfigError, SandboxError, UsageError
 from astra_async.harbor.task import is_task_folder, read_tasks
-from astra_async.listing import told_once
+from astra_async.listing import grouped_by_text
 from astra_async.options import BUNDLED
 from astra_async.prepare import prepare_all
 from astra_async.problems import ProblemSet, load_problems, select
@@ -291,7 +291,7 @@ async def ready_problems(
 
 def warnings_of(prepared: Mapping[str, Prepared]) -> Iterator[str]:
     """Yield the warnings about problems; each line names its problems."""
-    return told_once((name, text) for name, item in prepared.items() for text in item.warnings)
+    return grouped_by_text((name, text) for name, item in prepared.items() for text in item.warnings)
 
 
 def _progress_reporter(say: Callable[[str], None], total: int) -> Callable[[int], None]:

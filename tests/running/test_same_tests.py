@@ -103,7 +103,7 @@ def test_a_repaired_reference_is_refused_with_the_remedy_once_something_is_grade
     with closing(RunDirectory.open(tmp_path)) as directory:
         directory.extend(parts_of({"a": "1"}), {}, samples=1)
         directory.extend(parts_of({"a": "1"}), {}, samples=1)
-        with pytest.raises(ConflictError, match=r"reference_sha256: .* -> .*`astra regrade "):
+        with pytest.raises(ConflictError, match=r"reference_sha256: .* -> .*astra regrade "):
             directory.extend(parts_of(repaired), {}, samples=1)
 
 

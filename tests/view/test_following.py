@@ -133,7 +133,7 @@ def test_a_plan_too_large_to_be_shown_is_one_line(tmp_path: Path) -> None:
     run.look()
     assert run.plan == 0
     assert len(run.warnings()) == 1
-    assert "to show" in run.warnings()[0]
+    assert "the limit" in run.warnings()[0]
     (directory / "run.json").write_bytes(orjson.dumps(made))
     run.look()
     assert run.warnings() == []

@@ -29,7 +29,7 @@ from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.openai_chat import chat_input_fields, chat_options
 from astra_async.asking.providers.request_fields import drop_none, merge_fields, system_and_messages
 from astra_async.errors import ConfigError, ProjectError, ProviderError, TransientError
-from astra_async.problems.fetch.cache import Passing
+from astra_async.problems.fetch.cache import TransientFetchError
 from astra_async.problems.fetch.locations import S3Object
 from astra_async.problems.fetch.objects import ObjectStore
 
@@ -192,7 +192,7 @@ class BedrockBatches(BatchInterface):
         """Await an operation on S3 and convert its errors to ProviderErrors."""
         try:
             await work
-        except Passing as error:
+        except TransientFetchError as error:
             raise TransientError(f"{self._settings.name}: {error}") from error
         except ProjectError as error:
             kind = Gone if "no such object" in str(error) else ProviderError

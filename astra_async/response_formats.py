@@ -1,7 +1,7 @@
-"""How an answer looks in the interfaces of OpenAI (two), Anthropic and Gemini: whole, and as a stream.
+"""Response formats of OpenAI (Chat Completions, Responses), Anthropic and Gemini, complete and streamed.
 
-The gateway serves agents so, and the simulated providers serve everybody. Nothing of `asking.providers` is
-imported: it reads what is written here, and each side checks the other.
+The gateway uses these formats for agents, and the simulated providers use them for all clients. Nothing of
+`asking.providers` is imported: that package parses this output, so each side checks the other.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ if TYPE_CHECKING:
     from astra_async.types import Completion, ToolCall, Usage
 
 Json = dict[str, Any]
-Cut = Callable[[str], Iterable[str]]  # a text -> the pieces in which a stream carries it
+Cut = Callable[[str], Iterable[str]]  # splits a text into the pieces of a stream
 
 _CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _CHAT_FINISH = {"length": "length", "content_filter": "content_filter"}
 _MESSAGES_STOP = {"length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}
 _GEMINI_FINISH = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "PROHIBITED_CONTENT"}
-# Where the text of a block of Messages streams to: the delta's type and the field.
+# Delta type and field of each streamed text in a Messages block.
 _BLOCK_TEXTS = {
     "text": (("text_delta", "text"),),
     "thinking": (("thinking_delta", "thinking"), ("signature_delta", "signature")),
 }
-# The field of an item of Responses that streams, and its events.
+# The streamed field of a Responses item, and the prefix of its events.
 _ITEM_TEXTS = {
     "function_call": ("arguments", "response.function_call_arguments"),
     "custom_tool_call": ("input", "response.custom_tool_call_input"),
 }
 
 
-class Served:
-    """One interface.
+class ResponseFormat:
+    """Base class of one response format.
 
     Attributes:
-        done: what ends a stream, where its last event is not enough.
-        tells_refusals: whether the text of a refusal has a place of its own.
+        done: bytes that terminate a stream, if the last event does not.
+        tells_refusals: True if a refusal's text has its own field.
     """
 
     done: ClassVar[bytes] = b""
     tells_refusals: ClassVar[bool] = False
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """The answer to a request without streaming, at the Unix time `created`; `name` is unique."""
+        """Return a complete response with Unix time `created` and unique `name`."""
         raise NotImplementedError
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """The same as the events of a stream; `whole` may be a provider's own."""
+        """Yield the stream events of a complete response, which may be from a provider."""
         raise NotImplementedError
 
     def encoded(self, event: Mapping[str, Any]) -> bytes:
-        """A server-sent event, named by its type."""
+        """Encode a server-sent event, named by its type."""
         head = b"event: %b\n" % event["type"].encode() if "type" in event else b""
         return b"%bdata: %b\n\n" % (head, orjson.dumps(event))
 
@@ -61,13 +61,13 @@ class Served:
         return self.tells_refusals and completion.finish_reason == "refusal"
 
 
-class ServedChat(Served):
-    """OpenAI's chat completions; a stream tells the usage where `whole` has it."""
+class ChatCompletionFormat(ResponseFormat):
+    """OpenAI's Chat Completions; a stream includes usage if `whole` does."""
 
     done = b"data: [DONE]\n\n"
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """A chat.completion."""
+        """Return a chat.completion."""
         text = completion.text or None
         refused = {"content": None, "refusal": text} if self._refuses(completion) else {"content": text}
         message: Json = {"role": "assistant", **refused}
@@ -84,7 +84,7 @@ class ServedChat(Served):
         }
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """The message begins without its texts, which follow in pieces; then calls, its end and usage."""
+        """Yield the message head, text pieces, tool calls, finish reason and usage."""
         choice, told = whole["choices"][0], "usage" in whole
         head = {**whole, "object": "chat.completion.chunk", **({"usage": None} if told else {})}
         for delta in _chat_deltas(choice["message"], cut):
@@ -94,11 +94,11 @@ class ServedChat(Served):
             yield {**head, "choices": [], "usage": whole["usage"]}
 
 
-class ServedResponses(Served):
+class ResponsesFormat(ResponseFormat):
     """OpenAI's Responses."""
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """A response."""
+        """Return a response."""
         cut = _CUT_SHORT.get(completion.finish_reason)
         status = "incomplete" if cut else "completed"
         output: list[Json] = []
@@ -124,7 +124,7 @@ class ServedResponses(Served):
         }
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """Each item begins and is done; the last event has the whole response."""
+        """Yield added and done events of each item; the last event has the complete response."""
         begun = {**whole, "status": "in_progress", "output": [], "usage": None}
         made = [("response.created", {"response": begun}), ("response.in_progress", {"response": begun})]
         for at, item in enumerate(whole.get("output") or ()):
@@ -134,11 +134,11 @@ class ServedResponses(Served):
             yield {"type": kind, "sequence_number": number, **fields}
 
 
-class ServedMessages(Served):
+class MessagesFormat(ResponseFormat):
     """Anthropic's Messages."""
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """A message, which has no time."""
+        """Return a message; the format has no time."""
         del created
         content: list[Json] = [{"type": "text", "text": completion.text}] if completion.text else []
         content += [
@@ -158,7 +158,7 @@ class ServedMessages(Served):
         }
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """Each block begins, streams and ends; the reason and the usage come last."""
+        """Yield start, deltas and stop of each block, then stop reason and usage."""
         usage = whole.get("usage") or {}
         begun = {**whole, "content": [], "stop_reason": None, "stop_sequence": None}
         yield {"type": "message_start", "message": {**begun, "usage": {**usage, "output_tokens": 1}}}
@@ -173,11 +173,11 @@ class ServedMessages(Served):
         yield {"type": "message_stop"}
 
 
-class ServedGemini(Served):
+class GeminiFormat(ResponseFormat):
     """Gemini's generateContent, whose lines end with CR LF."""
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """A GenerateContentResponse, which has no time."""
+        """Return a GenerateContentResponse; the format has no time."""
         del created
         parts: list[Json] = [{"text": completion.text}] if completion.text else []
         for call in completion.calls:
@@ -195,16 +195,16 @@ class ServedGemini(Served):
         }
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """One chunk."""
+        """Yield the response as one chunk."""
         del cut
         yield whole
 
     def encoded(self, event: Mapping[str, Any]) -> bytes:
-        """A server-sent event."""
+        """Encode a server-sent event."""
         return b"data: %b\r\n\r\n" % orjson.dumps(event)
 
 
-# --- the parts of a stream --------------------------------------------------------------------------------
+# --- parts of a stream ------------------------------------------------------------------------------------
 
 
 def _chat_call(call: ToolCall) -> Json:
@@ -226,7 +226,7 @@ def _chat_deltas(message: Json, cut: Cut) -> Iterator[Json]:
 
 
 def _item_events(at: int, item: Json, cut: Cut) -> Iterator[tuple[str, Json]]:
-    """An item's begin, its text or arguments in pieces, its end."""
+    """Yield the start of an item, the pieces of its text or arguments, and its end."""
     where = {"output_index": at, "item_id": item.get("id") or f"item_{at}"}
     bare = {**item, "status": "in_progress"}
     field, written = _ITEM_TEXTS.get(str(item.get("type")), ("", ""))
@@ -256,7 +256,7 @@ def _text_events(kind: str, where: Json, field: str, text: str, cut: Cut) -> Ite
 
 
 def _block(block: Json, cut: Cut) -> tuple[Json, list[Json]]:
-    """A block of Messages as it begins, and what it streams."""
+    """Return the initial form of a Messages block, and its deltas."""
     bare, deltas = dict(block), []
     for kind, field in _BLOCK_TEXTS.get(str(block.get("type")), ()):
         if field in block:
@@ -272,14 +272,14 @@ def _block(block: Json, cut: Cut) -> tuple[Json, list[Json]]:
 
 
 def _read(arguments: str) -> object:
-    """A call's arguments, or their text where they were cut off."""
+    """Parse a call's arguments; return the text if it is truncated."""
     try:
         return orjson.loads(arguments or "{}")
     except orjson.JSONDecodeError:
         return arguments
 
 
-# --- the usage --------------------------------------------------------------------------------------------
+# --- usage ------------------------------------------------------------------------------------------------
 
 
 def _chat_usage(usage: Usage) -> Json:
@@ -312,7 +312,7 @@ def _messages_usage(usage: Usage) -> Json:
 
 
 def _gemini_usage(usage: Usage) -> Json:
-    """Without the zeros that Gemini leaves out."""
+    """Return usage without zero counts, which Gemini omits."""
     inputs, output, thoughts = usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0
     told = {"thoughtsTokenCount": thoughts, "cachedContentTokenCount": usage.cached_tokens or 0}
     return {

@@ -1,4 +1,4 @@
-"""What every wire format reads from a request."""
+"""Parsing of requests, common to all wire formats."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _ROLES = _OWN_ROLES | {"user", "system", "developer"}
 _SEPARATOR = "\n\n"
 
 
-class BadAsk(Exception):  # noqa: N818 - names what was seen
-    """A request that the provider would answer with 400; the message says why."""
+class InvalidRequest(Exception):  # noqa: N818 - like HTTPBadRequest
+    """An invalid request, answered with status 400; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """One request, whatever its format.
+class ParsedRequest:
+    """One request, independent of the wire format.
 
-    `prompt` is all of its input; in a conversation `answers` are what the model said earlier, the last one
-    last, and `begun` what the input was when it said each. `tools` are offered, and `rounds` of its answers
-    called some. `cacheable` tells that the request asks for
-    prompt caching, where the format has markers.
+    `prompt` is the whole input. In a conversation, `answers` are the model's earlier answers, oldest first,
+    and `begun` the input before each of them. `tools` are the offered tools; `rounds` is the number of
+    answers that called tools. `cacheable` is True if the request asks for prompt caching, or if the format
+    has no marker.
     """
 
     model: str
@@ -45,11 +45,11 @@ class Ask:
 
 
 class WireRequest:
-    """How a wire format asks: the names say where a request's body holds what.
+    """Base class for parsing a wire format; the class attributes name the fields of a request's body.
 
-    `messages`, the `text` of each, the `system`'s word, the `limits` that `most_tokens` and `seeds` stand in
-    (the body itself where it is None), a `tool` in an entry of the tools and its `schema`, the mark that asks
-    for a prompt's caching. A `call` is a field or the type of a message, or of one of its blocks.
+    `messages` and the `text` in each, `system`, `limits` (the object with `most_tokens` and `seeds`; None for
+    the body itself), `tool` within an entry of the tools and its `schema`, and the cache marker. `call` is a
+    field or the type of a message, or of one of its blocks.
     """
 
     messages, text, system = "messages", "content", "system"
@@ -58,26 +58,26 @@ class WireRequest:
     most_tokens: tuple[str, ...] = ("max_tokens",)
     seeds: tuple[str, ...] = ()
     least_seed = 0
-    cache_mark: str | None = None  # prompts are cached only where the request says so; None: all are
+    cache_mark: str | None = None  # field that requests caching of a prompt; None: all prompts are cached
     needs_max_tokens = False
 
     def __init__(self, *, stream: bool | None = None) -> None:
-        self.streams = stream  # None: the body says it
+        self.streams = stream  # None: determined by the body
 
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Understand a request; `path` holds what its URL says. Raises BadAsk."""
+    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> ParsedRequest:
+        """Parse a request; `path` has the parameters of its URL. Raises InvalidRequest."""
         model = path.get("model") or body.get("model")
         if not isinstance(model, str) or not model:
-            raise BadAsk("you must provide a model parameter")
+            raise InvalidRequest("you must provide a model parameter")
         messages = self.messages_of(body)
         limits = body if self.limits is None else object_in(body, self.limits)
         max_tokens = _whole_number(limits, self.most_tokens, least=1)
         if max_tokens is None and self.needs_max_tokens:
-            raise BadAsk("max_tokens: Field required")
+            raise InvalidRequest("max_tokens: Field required")
         tools = tuple(self.tools_of(body))
         texts = self._worked(messages) if tools else self._texts(messages)
         prompt, answers, begun = _conversation(texts, self.system_of(body))
-        return Ask(
+        return ParsedRequest(
             model=model,
             prompt=prompt,
             stream=bool(body.get("stream")) if self.streams is None else self.streams,
@@ -91,26 +91,26 @@ class WireRequest:
         )
 
     def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The messages in a body. Raises BadAsk."""
+        """Return the messages in a body. Raises InvalidRequest."""
         messages = body.get(self.messages)
         if not isinstance(messages, list) or not messages:
-            raise BadAsk(f"{self.messages} must be an array with at least one message")
+            raise InvalidRequest(f"{self.messages} must be an array with at least one message")
         if not all(isinstance(message, dict) for message in messages):
-            raise BadAsk(f"{self.messages} must hold objects")
+            raise InvalidRequest(f"{self.messages} must hold objects")
         return messages
 
     def tools_of(self, body: Mapping[str, Any]) -> Iterable[Tool]:
-        """The tools that a body offers; some of a provider's own have no schema. Raises BadAsk."""
+        """Yield the tools in a body; built-in tools may have no schema. Raises InvalidRequest."""
         for entry in entries_of(body):
             tool = object_in(entry, self.tool) if self.tool else entry
             yield offered(tool, object_in(tool, self.schema))
 
     def is_own(self, message: Mapping[str, Any]) -> bool:
-        """Whether the model has said this."""
+        """Return True for a message of the model."""
         return message.get("role") in _OWN_ROLES
 
     def calls_in(self, message: Mapping[str, Any]) -> bool:
-        """Whether it calls tools there."""
+        """Return True if the message contains tool calls."""
         parts = message.get(self.text)
         blocks = [message, *(parts if isinstance(parts, list) else ())]
         return any(
@@ -119,12 +119,12 @@ class WireRequest:
         )
 
     def system_of(self, body: Mapping[str, Any]) -> str:
-        """What the system says in a body, if anything. Raises BadAsk."""
+        """Return the system prompt in a body, or ''. Raises InvalidRequest."""
         system = body.get(self.system)
         return text_of(system, self.system) if system else ""
 
     def _worked(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
-        """As `_texts`, of a conversation with calls and results: what is no text stands there as JSON."""
+        """Like `_texts`, for a conversation with tool calls; messages without text become JSON."""
         texts = []
         for message in messages:
             parts = message.get(self.text)
@@ -136,7 +136,7 @@ class WireRequest:
         return texts
 
     def _unmarked(self, message: Mapping[str, Any]) -> str:
-        """A message as JSON without marks of caching, which move on while it stays the same."""
+        """Return a message as JSON without cache markers, which move during a conversation."""
         parts = message.get(self.text)
         if isinstance(parts, list):
             kept = [{name: part[name] for name in part if name != self.cache_mark} for part in parts]
@@ -144,7 +144,7 @@ class WireRequest:
         return orjson.dumps(message).decode()
 
     def _rounds(self, messages: list[Mapping[str, Any]]) -> int:
-        """How many answers had calls; one answer may be several messages that follow one another."""
+        """Return the number of answers with tool calls; consecutive messages count as one answer."""
         rounds, called = 0, False
         for message in messages:
             own = self.is_own(message)
@@ -153,15 +153,15 @@ class WireRequest:
         return rounds
 
     def _texts(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
-        """Whether the model itself has said each message, and what. Raises BadAsk."""
+        """Return (is the model's, text) of each message. Raises InvalidRequest."""
         read: list[tuple[bool, str]] = []
         for message in messages:
             role = message.get("role", "user")
             if role not in _ROLES:
-                raise BadAsk(f"{self.messages}: no such role: {role!r}")
+                raise InvalidRequest(f"{self.messages}: no such role: {role!r}")
             read.append((role in _OWN_ROLES, text_of(message.get(self.text), f"{self.messages}.{self.text}")))
         if read[-1][0]:
-            raise BadAsk(f"{self.messages}: the last of them must be the user's")
+            raise InvalidRequest(f"{self.messages}: the last of them must be the user's")
         return read
 
     def _is_marked(self, body: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> bool:
@@ -171,44 +171,44 @@ class WireRequest:
 
 
 def text_of(content: object, where: str) -> str:
-    """The text of a message's content: a string, or a list of parts that each have a `text`.
+    """Return the text of a message: a string, or a list of parts that each have a `text`.
 
     Raises:
-        BadAsk: it is neither, or holds no text.
+        InvalidRequest: the content has another type or a part without text.
     """
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise BadAsk(f"{where} must be a string or an array of parts")
+        raise InvalidRequest(f"{where} must be a string or an array of parts")
     parts = [part.get("text", "") if isinstance(part, dict) else part for part in content]
     if not all(isinstance(part, str) for part in parts):
-        raise BadAsk(f"{where} holds a part that is not text")
+        raise InvalidRequest(f"{where} holds a part that is not text")
     return "".join(parts)
 
 
 def entries_of(body: Mapping[str, Any], name: str = "tools") -> list[Mapping[str, Any]]:
-    """A body's list of objects, empty where it is missing. Raises BadAsk."""
+    """Return a list of objects in a body; empty if missing. Raises InvalidRequest."""
     found = body.get(name) or []
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise BadAsk(f"{name} must be an array of objects")
+        raise InvalidRequest(f"{name} must be an array of objects")
     return found
 
 
 def offered(tool: Mapping[str, Any], schema: Mapping[str, Any]) -> Tool:
-    """A tool of a request with its JSON schema."""
+    """Return a tool of a request with its JSON schema."""
     return Tool(name=str(tool.get("name") or ""), description="", parameters=schema)
 
 
 def object_in(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """An object in a body, empty where it is missing. Raises BadAsk."""
+    """Return an object in a body; empty if missing. Raises InvalidRequest."""
     found = body.get(name) or {}
     if not isinstance(found, dict):
-        raise BadAsk(f"{name} must be an object")
+        raise InvalidRequest(f"{name} must be an object")
     return found
 
 
 def _conversation(pairs: list[tuple[bool, str]], system: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """`prompt`, `answers` and `begun` of an Ask in which this was said."""
+    """Return `prompt`, `answers` and `begun` of an ParsedRequest for these messages."""
     texts = [system] if system else []
     answers, begun = [], []
     for is_own, text in pairs:
@@ -220,12 +220,12 @@ def _conversation(pairs: list[tuple[bool, str]], system: str) -> tuple[str, tupl
 
 
 def _whole_number(body: Mapping[str, Any], names: tuple[str, ...], *, least: int) -> int | None:
-    """The first of these fields that is set, as a number of at least `least`. Raises BadAsk."""
+    """Return the first of these fields that is set, a number of at least `least`. Raises InvalidRequest."""
     for name in names:
         value = body.get(name)
         if value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise BadAsk(f"{name} must be a whole number of at least {least}")
+            raise InvalidRequest(f"{name} must be a whole number of at least {least}")
         return value
     return None
