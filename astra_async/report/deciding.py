@@ -196,7 +196,8 @@ def _limits_of(run: Run, record: Mapping[str, Any]) -> Iterator[str]:
             name = model if len(run.settings.formats) == 1 else f"{model} ({fmt})"
             yield (
                 f"{name} scores {change} after its first round than in it (p = {drift.p:.2g}): the model or"
-                " its server may have changed during the run, and all conclusions above assume that it did not."
+                " its server may have changed during the run, and all conclusions above assume that it did"
+                " not."
             )
 
 
