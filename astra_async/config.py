@@ -268,7 +268,10 @@ def _formats(typed: Options) -> tuple[Format, ...]:
 
 
 def _agents(typed: Options, toml: Mapping[str, Any], where: str) -> tuple[AgentSettings, ...]:
-    """Return the requested agents with the settings of the file; `agents.catalog` adds the others."""
+    """Return the requested agents with their settings in the configuration file.
+
+    `agents.installing` adds the known settings.
+    """
     own = {values["name"]: AgentSettings(**values) for values in _listed(toml, "agents", where)}
     names = [name for name in dict.fromkeys(typed.agent) if name != "none"]
     for name in names:

@@ -272,16 +272,16 @@ class _Fill:
         self._prompt = f'"$(cat {shlex.quote(file)})"'
 
     def command(self, text: str) -> str:
-        """In a command of bash each is one word."""
+        """Fill in a bash command: each value is quoted and therefore one word."""
         words = {name: shlex.quote(value) for name, value in self._values.items()}
         return _replaced(text, words | {"{prompt}": self._prompt})
 
     def quoted(self, text: str) -> str:
-        """In a file each stands within quotes, as JSON and TOML have them."""
+        """Fill in a text file: values are escaped for the quoted strings of JSON and TOML."""
         return _replaced(text, {name: json.dumps(value)[1:-1] for name, value in self._values.items()})
 
     def plain(self, text: str) -> str:
-        """In a variable each stands as it is."""
+        """Fill in an environment variable: values are inserted unchanged."""
         return _replaced(text, self._values)
 
 

@@ -295,7 +295,7 @@ class AgentCalls:
         return step
 
     def _with_native(self, message: Message) -> Message:
-        """Add the provider's native message, if the agent's interface cannot carry it."""
+        """Add the provider's own form of a message, if the agent's interface has no field for it."""
         if message.native is not None or not message.calls:
             return message
         return replace(message, native=self._natives.get(tuple(call.id for call in message.calls)))

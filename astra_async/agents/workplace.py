@@ -169,7 +169,7 @@ class Workplaces:
         return await self._containers.once(("kept", image_id), lambda: self._look(image_id))
 
     async def _look(self, image_id: str) -> Mapping[str, str]:
-        """Hashes of the files that an image has in the project's folder; empty for what is ignored anyway."""
+        """Return the hashes of an image's files in the project's folder; "" for ignored files."""
         config = confined(image_id, ["bash"], Limits(), keeper="65532", labels=self._containers.labels)
         found: dict[str, str] = {}
         async with self._containers.removing(await self._containers.create_as(config)) as made:
@@ -271,7 +271,7 @@ class Workplace:
             watched=self.fitness.layered,
             last_output_s=_BACKGROUND_S,
         )
-        if ended.stopped:  # it has put itself out of the reach of its own time limit, or filled the disk
+        if ended.stopped:  # the command has escaped its time limit, or filled the disk
             nothing = Command(text="true", user=self.user)
             await run_command(self.containers.engine, self.container, nothing, self.limits)
         timed_out = ended.stopped == "time" or (ended.exit_code == _KILLED and ended.duration_s > timeout_s)

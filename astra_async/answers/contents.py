@@ -66,7 +66,7 @@ def _unescaped(content: str) -> str | None:
 
 
 def _evidence(body: str) -> int:
-    r"""Add up the evidence that `\n` outside string literals means a line end; 2 or more is certain."""
+    r"""Return the evidence that `\n` outside string literals means a line end; 2 or more is certain."""
     # A leading line comment must end somewhere; a leading block comment may hold apostrophes.
     evidence = _CERTAIN if body.startswith(("//", "#")) else 0
     start = body.find("*/") + 2 if body.startswith("/*") and "*/" in body else 0

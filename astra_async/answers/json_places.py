@@ -159,7 +159,10 @@ def _end_of_object(text: str, last: re.Match[str]) -> int:
 
 
 def _string_before(source: str, quote: str) -> str | None:
-    """Return the content of the string that fills `source`, up to its last quotation mark, or None."""
+    """Return the content of `source` if it is one JSON string that ends at the last quotation mark.
+
+    Otherwise None.
+    """
     bare = source.rstrip(_BETWEEN)
     if not bare.endswith(quote):
         return None

@@ -268,7 +268,10 @@ def _is_visible(test: ExpectedTest, seen: str, hidden: str, policy: PathPolicy) 
 
 
 def _longest_part(name: str, text: str) -> int:
-    """Return the length of the longest suffix of a test's name (title, or groups and title) in a text."""
+    """Return the length of the longest suffix of a test's name that occurs in a text.
+
+    A suffix is the title, alone or with groups before it.
+    """
     name = _PARAMETERS.sub("", name)
     starts = [0, *(found.end() for found in _BREAKS.finditer(name))]
     return next((len(name) - start for start in starts if _contains_title(name[start:], text)), 0)

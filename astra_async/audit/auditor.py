@@ -140,7 +140,7 @@ class Auditor:
         expected: Sequence[ExpectedTest],
         suite: Suite | None = None,
     ) -> tuple[set[str], set[str], float]:
-        """Return the names of failing and of passing tests, and the container's seconds."""
+        """Return the names of failing tests, those of passing tests, and the container time in seconds."""
         if suite:
             prepared, changed = replace(prepared, project=suite.project), suite.applied(changed)
         tested = await run_tests(self.sandbox, prepared, image, changed, self.limits)
@@ -255,7 +255,7 @@ def _alone(directory: Path) -> Iterator[AppendLog]:
 
 @asynccontextmanager
 async def open_auditor(config: RunConfig) -> AsyncIterator[tuple[Auditor, Engine]]:
-    """Open an auditor with its own sandbox; expected tests go to the cache, not to the run."""
+    """Open an auditor with its own sandbox. Expected tests are stored in the cache, not in the run."""
     with TemporaryDirectory(prefix="astra-audit-") as folder:
         sandbox = await DockerSandbox.open(run_id="audit", slots=config.sandboxes)
         try:

@@ -220,7 +220,7 @@ def _say_budget(config: RunConfig, found: Sequence[Forecast]) -> None:
 
 
 def _batches(config: RunConfig) -> Iterator[str]:
-    """Yield the models with batches and their prices."""
+    """Yield each model that uses batches, with its prices."""
     for share, text in (
         (0.5, "half the price"),
         (1.0, "full price, because no lower price is confirmed"),

@@ -289,9 +289,10 @@ async def healthy(box: TaskBox, health: Health) -> None:
 
 
 async def carry(artifact: Artifact, source: TaskBox, target: TaskBox) -> None:
-    """Copy what an agent left at a path into another container; a path that is not there is left out.
+    """Copy a path of the agent's container into another container; a missing path is skipped.
 
-    Only regular files, folders and symbolic links are copied. Raises SandboxError: there is too much of it.
+    Only regular files, folders and symbolic links are copied. Raises SandboxError: the files exceed the size
+    limit.
     """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:", format=tarfile.GNU_FORMAT) as tar:

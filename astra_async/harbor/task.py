@@ -321,7 +321,7 @@ def files_of(folder: Path) -> Iterator[Path]:
             raise ProblemsError(f"{path}: a task may only contain regular files, no links or devices")
         count, size = count + 1, size + found.st_size
         if count > MOST_FILES or size > MOST_BYTES:
-            raise ProblemsError(f"{folder}: larger than {MOST_FILES:,} files or {MOST_BYTES // 1024**2:,} MB")
+            raise ProblemsError(f"{folder}: more than {MOST_FILES:,} files or {MOST_BYTES // 1024**2:,} MB")
         yield path
 
 

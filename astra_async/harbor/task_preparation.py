@@ -141,9 +141,9 @@ def _health(check: Healthcheck | None) -> Health | None:
 
 
 def files_below(folder: Path, target: str) -> dict[str, File]:
-    """Return the files below a folder by their paths below `target`; scripts can be run.
+    """Return the files of a folder by their paths below `target`; scripts get an executable bit.
 
-    Raises ProjectError: they are more than 256 MiB; UsageError: a link or a device is among them.
+    Raises ProjectError: the files are larger than 256 MiB; UsageError: a link or a device is among them.
     """
     found: dict[str, File] = {}
     left = _UPLOADED_BYTES

@@ -1,8 +1,8 @@
 """A sample of a task: an agent works in the task's container, then the verifier's reward is its score.
 
-A container's state does not travel, so work and verification are one step: an agent leaves the verifier's
-outcome (`TaskPlace.left`), which is recorded as the sample's answer. A sample that is killed before that
-begins again with its recorded model calls in a fresh container.
+A container's state cannot be moved, so work and verification are one step. The verifier's outcome
+(`TaskPlace.left`) is recorded as the sample's answer. If the run is killed before that, the sample starts
+again in a fresh container with its recorded model calls.
 
 A verifier that writes no finite reward, or takes too long, says nothing about the agent. It runs once more,
 and then the sample is missing. A reward of 0 without a test report may come from a failed download: see

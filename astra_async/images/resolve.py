@@ -1,4 +1,4 @@
-"""Find or make the image of every problem, while problems with an existing image are already tested.
+"""Find or make the image of every problem, while tests of problems with an existing image already run.
 
 A problem names a registry image or a set of this package (`astra-set:NAME`). If it names none, an image is
 made from its project's dependencies; equal dependency sets share one image.
@@ -338,7 +338,7 @@ def _identity(stack: Stack) -> object:
 
 @contextmanager
 def _written_sets(stack: Stack) -> Iterator[tuple[Path, Path]]:
-    """Write the image sets of the toolchain and of the stack; yield both folders."""
+    """Write the build folders of the toolchain image and of the stack image, and yield their paths."""
     with TemporaryDirectory(prefix="astra-stack-") as folder:
         below = _written(Path(folder), *toolchain_set(stack.toolchain))
         yield below, _written(Path(folder), *project_set(stack, image_tag(below)))

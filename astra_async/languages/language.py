@@ -23,7 +23,7 @@ RUNNER: Rule = "runner_configuration"
 BUILD: Rule = "build_configuration"
 # Reasons to refuse a new file: it would shadow an installed module, or a protected file.
 INSTALLED, PROTECTED = "shadows_module", "shadows_protected"
-# A file counts in the tool's folder, also above the tests, anywhere, or by its whole path.
+# A tool reads a file in its folder, in a folder above the tests, anywhere, or at one path.
 Reach = Literal["place", "above", "any", "path"]
 
 

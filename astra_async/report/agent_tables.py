@@ -124,7 +124,10 @@ def _model_s(entry: Entry) -> float | None:
 
 
 def _ended(end: str) -> Callable[[Entry], int | None]:
-    """Return a function that counts an agent's samples with this end; it returns None for single answers."""
+    """Return a function that counts an agent's samples that ended for this reason.
+
+    The function returns None for entries without an agent.
+    """
     number = AGENT_ENDS.index(end)
 
     def of(entry: Entry) -> int | None:

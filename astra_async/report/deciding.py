@@ -227,7 +227,7 @@ def table(runs: Sequence[Run]) -> Table:
         Column("a", "A"),
         Column("b", "B"),
         Column("format", "Format"),
-        Column("k", "k", "count", help="samples of each problem that both have"),
+        Column("k", "k", "count", help="samples of each problem, complete for A and B"),
         Column("difference", "A - B", "points", help="mean score; with --until precise the mean itself"),
         Column("interval", "Repeated interval", "points", interval=True, help=repeated),
         Column("state", "State"),

@@ -85,7 +85,7 @@ _COLUMNS = (
         "Median SD, new problems",
         "score",
         interval=True,
-        help="95 % interval for new problems with this k, from order statistics; needs six problems",
+        help="95 % interval for new problems with the same k (order statistics); needs six problems",
     ),
     Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1; independent of k"),
     Column("between_sd", "Between-SD", "score", help="SD of problem means without sampling noise, by ANOVA"),

@@ -175,7 +175,10 @@ class Columns:
         }
 
     def put(self, rows: NDArray[np.void]) -> None:
-        """Store rows that another reader of the same lines has packed. Raises ValueError for another plan."""
+        """Store rows that another process packed from the same lines.
+
+        Raises ValueError if the plan was different.
+        """
         key = tuple(rows[name].astype(np.int64) for name in ("pair", "problem", "sample"))
         numbers = np.ravel_multi_index(key, self.places.shape)
         # Copied as blocks of bytes, because numpy copies structured rows field by field.
@@ -290,7 +293,9 @@ def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def is_unended(line: bytes) -> bool:
-    """Return True if a last line lacks only its newline: no proper prefix of a JSON object is valid JSON.
+    """Return True if a last line is complete except for its newline.
+
+    A complete line is valid JSON; a cut-off JSON object never is.
 
     The next `astra run` adds the newline.
     """

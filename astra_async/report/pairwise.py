@@ -259,7 +259,10 @@ def _common_values(metric: Metric, a: Entry, b: Entry) -> Values:
 
 
 def _worst_values(metric: Metric, a: Entry, b: Entry) -> Values:
-    """Return the values if all missing samples failed for A and passed for B; empty arrays for SDs."""
+    """Return the values under the assumption that all missing samples fail for A and pass for B.
+
+    SDs have no such bound: the arrays are empty.
+    """
     if metric == "sd":
         return Values(metric, a.sds[:0], b.sds[:0])
     (here, there), of = common_places(a, b, planned=True), _ARRAYS[metric]

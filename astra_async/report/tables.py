@@ -38,7 +38,7 @@ _MOST_PLAIN = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Section of a report: tables, names of figures, and `data`, wide tables written only as CSV."""
+    """Section of a report: tables and names of figures. `data` has wide tables, written only as CSV."""
 
     name: str
     title: str

@@ -82,7 +82,7 @@ class Course:
         return is_last(self.answers[-1].failure) or len(self.answers) > self.most
 
     def state(self, turn: int) -> TurnState | None:
-        """Return the last usable answer up to a turn; None without such an answer or if not `known`."""
+        """Return the last usable answer up to and including a turn; None without one or if not `known`."""
         there = self.answers[: turn + 1] if self.known(turn) else ()
         return next((answer for answer in reversed(there) if answer.usable), None)
 

@@ -129,7 +129,7 @@ def changes(found: Sequence[Courses]) -> Table:
 
 
 def ends(found: Sequence[Courses]) -> Table:
-    """Return the numbers of samples of each entry by the reason for their end."""
+    """Count the samples of each entry by the reason why they ended."""
     columns = (
         *ENTRY_COLUMNS,
         Column("samples", "Samples", "count"),
@@ -151,9 +151,9 @@ def prices(found: Sequence[Courses]) -> Table:
         _TURN,
         Column("calls", "Requests", "count", help="in all follow-up turns up to this one"),
         Column("further", "Further solves", "count", help="samples solved since turn 0"),
-        Column("tokens", "Tokens", "number", help="per further solve, input and output"),
-        Column("usd", "$", "usd", help="per further solve"),
-        Column("seconds", "Seconds", "number", help="per further solve, tests included"),
+        Column("tokens", "Tokens", "number", help="input and output, per additional solved sample"),
+        Column("usd", "$", "usd", help="US dollars per additional solved sample"),
+        Column("seconds", "Seconds", "number", help="tests included, per additional solved sample"),
         Column("blind_calls", "Blind requests", "number", help="expected number, by pass@m"),
         Column("blind_further", "Blind solves", "number", help="expected number, by pass@m"),
         Column("blind_tokens", "Blind tokens", "number", help="per blind solve"),

@@ -56,9 +56,9 @@ class Bookkeeping:
                     counts.answered += is_final or key in directory.answered
 
     def plan_up_to(self, end: int, going: Sequence[str]) -> None:
-        """Plan the samples with numbers below `end` for the models in `going`.
+        """Plan the samples with numbers below `end` for the models that continue.
 
-        Invariant: the planned samples are those of the rounds begun so far, here and in run.json.
+        Invariant: the plan, here and in run.json, has the samples of all rounds that have begun.
         """
         for model in going:
             self._asked[model] = end

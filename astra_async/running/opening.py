@@ -314,7 +314,7 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
 
 
 async def _with_models(opening: RunOpening, tests: Tests | None) -> RunOpening:
-    """Return the opening with complete settings of models and installed agents.
+    """Return `opening` with the complete settings of its models and agents.
 
     Raises UsageError if an agent is not installed.
     """

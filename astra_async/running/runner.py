@@ -335,7 +335,7 @@ class Runner:
                 self.stop()
 
     def _disable_model(self, model: str, error: PoolUnusable) -> None:
-        """Start no more requests of a model. Invariant: the first reason is kept."""
+        """Start no more requests to a model. The reason of the first call is kept."""
         if model not in self.dead:
             self.dead[model] = error
             kind: RecordedKind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"

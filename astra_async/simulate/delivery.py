@@ -58,7 +58,10 @@ def grouped(events: Sequence[bytes], times: Sequence[float], speed: float) -> li
 
 
 def fault_of(settings: SimulationSettings, sample: str, attempt: int) -> FaultKind | None:
-    """Return the fault of a sample's attempt (from 0), or None; `sample` names model and sample."""
+    """Return the simulated fault of an attempt (counted from 0), or None.
+
+    `sample` identifies the model and the sample.
+    """
     if not settings.faults or not settings.fault_kinds or attempt >= MOST_FAULTS:
         return None
     generator = seeded("fault", sample, attempt)

@@ -159,7 +159,7 @@ def can_find(schedule: Schedule, families: int, pairs: int) -> bool:
 
 
 def information(within: float, between: float, k: int, most: int) -> float:
-    """Return Var(`most` samples) / Var(k samples), the share of the information of `most` samples."""
+    """Return the information fraction of k samples: Var(`most` samples) / Var(k samples)."""
     whole = between + within / k
     return (between + within / most) / whole if whole > 0 else 1.0
 

@@ -181,7 +181,7 @@ class ModelRequest:
 
     @property
     def begun_sha256(self) -> str:
-        """Return the hash of the cached beginning: the conversation one turn earlier."""
+        """Return the hash of the part that may be cached: the conversation up to the previous turn."""
         if self.by_agent:
             return self.before_sha256
         return self.earlier[-2].sha256 if len(self.earlier) > 1 else self.prompt_sha256

@@ -318,7 +318,7 @@ class Disbelieved:
         self.noted: list[tuple[int, str, AnswerKey | None]] = []
 
     def add(self, number: int, why: Flaw, line: bytes) -> None:
-        """Note a line by its number from 1."""
+        """Add a line with its number, counted from 1."""
         try:
             key = self._read(read_record(line))
         except Flaw:

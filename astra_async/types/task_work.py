@@ -93,10 +93,10 @@ class Artifact:
 class TaskWork:
     """Everything that the samples of one task need.
 
-    `image` is pulled, or made by `build(engine, progress=...)`. `agent` and `verifier` are containers;
-    without `verifier` the verifier runs in the agent's. Times are wall-clock seconds; without `agent_s` the
-    run's limit holds. Paths of `tests` and `solution` are absolute, those of `started_with` are relative to
-    the working folder. `sha256` is of the task's folder.
+    `image` is pulled, or made by `build(engine, progress=...)`. `agent` and `verifier` describe containers;
+    if `verifier` is None, the verifier runs in the agent's container. Times are wall-clock seconds. If
+    `agent_s` is None, the run's limit applies. Paths of `tests` and `solution` are absolute, those of
+    `started_with` are relative to the working folder. `sha256` is of the task's folder.
     """
 
     sha256: str

@@ -99,7 +99,7 @@ class Interface(ResponseFormat):
         """Return the answer to a request for a token count."""
         return {"input_tokens": tokens}
 
-    # --- what is taken out --------------------------------------------------------------------------------
+    # --- removed from requests ----------------------------------------------------------------------------
 
     kept_tools: ClassVar[frozenset[str | None]] = frozenset()
     dropped_fields: ClassVar[tuple[str, ...]] = ()

@@ -305,7 +305,10 @@ class Control:
         return error
 
     def meaning(self, failure: Failure) -> ProviderError:
-        """Classify an error of the batch interface. Errors that would be results online are rejections."""
+        """Classify an error of the batch interface.
+
+        An error that would be a sample's result in a single request is a rejection of the batch.
+        """
         meant = classify(self._wire.failure(failure), self._settings)
         if isinstance(meant, ProviderError):
             return meant

@@ -202,7 +202,7 @@ class Reader:
             if reason is not None:
                 self.native_reason = label(self.reason)
         except BaseException:
-            # An event that raises does not end the answer, even if the reader has set `done` before.
+            # If an event raises an error, the answer is not complete, even if the reader has set `done`.
             self.done = False
             self._update_reason(ended, None, begun=begun)
             raise

@@ -144,7 +144,7 @@ def _inner(layer: dict[str, Any]) -> Iterator[Any]:
 
 
 def _object(value: Any) -> dict[str, Any] | None:
-    """Return an object, the first object of a list, or the JSON object within a sentence."""
+    """Find the object in an error body: the body itself, the first object of a list, or JSON in a text."""
     if isinstance(value, list):
         value = next((each for each in value if isinstance(each, dict)), None)
     elif isinstance(value, str) and 0 <= (start := value.find("{")) <= _LONGEST_PREFIX:

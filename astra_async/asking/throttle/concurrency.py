@@ -231,7 +231,7 @@ class Reopening:
         """Start the slow start now, because a pause has ended."""
         self._is_new = self._is_over = False
         self._began_at = now
-        self._second, self._sent = 0, 0  # the second of the last request, and the requests sent in it
+        self._second, self._sent = 0, 0  # time of the last request in whole seconds, requests in this second
 
     def record_response(self) -> None:
         """Record that the provider responded. This ends the slow start of a new pool."""

@@ -132,7 +132,7 @@ class Limiter:
             each.bucket.settle(each, 0.0, now)
 
     def settle(self, attempt: Attempt, used: Demand, now: float) -> None:
-        """Correct the reservations of a request by the tokens that it used."""
+        """Replace the reserved tokens of a request with the tokens that it used."""
         for each in attempt.reserved:
             each.bucket.settle(each, used.of(each.bucket.dimension), now)
 

@@ -205,7 +205,10 @@ class Pool:
             self._timer = asyncio.get_running_loop().call_later(max(_SHORTEST_TIMER_S, at - now), self._pump)
 
     def _admit(self, call: QueuedCall, now: float) -> float:
-        """Admit the first call and return `now`, or return when to try again (infinity: after an event)."""
+        """Admit the first call and return `now`; otherwise return the time of the next attempt.
+
+        Infinity means to wait for an event.
+        """
         request, cache = call.request, self._cache
         if not call.yielded and self._retries.prompt_yields(request.prompt_sha256):
             heappop(self._queue)

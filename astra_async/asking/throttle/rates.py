@@ -231,7 +231,7 @@ class SendRate:
         self._accepted.pop(number, None)
 
     def record_rejection(self, number: int, sent_at: float, hint_s: float | None, *, first: bool) -> None:
-        """Record that request `number` was rejected, perhaps as the first one of a burst."""
+        """Record that request `number` was rejected. Only the first rejection of a burst counts."""
         self._accepted.pop(number, None)
         if first:
             self._rejected_at, self._hint_s = sent_at, hint_s or 0.0

@@ -182,7 +182,10 @@ def find_dotnet(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
 
 
 def _npm() -> tuple[Toolchain, str]:
-    """Return the .NET Core 3.1 SDK from npm, because the Debian of Microsoft's image is no longer served."""
+    """Return the toolchain with the .NET Core 3.1 SDK from npm.
+
+    The package archive for the Debian release of Microsoft's image is offline.
+    """
     environment = {
         **_ENVIRONMENT,
         "DOTNET_SKIP_FIRST_TIME_EXPERIENCE": "1",

@@ -77,7 +77,7 @@ class UniverseLookup:
 
 
 def _declared(text: str) -> set[str]:
-    """Return the names declared at package level; methods and fields are not restricted."""
+    """Return the names declared at package level. Methods and fields are left out."""
     code = _GOES_ON.sub(" ", masked(text, SKIPPED))
     names: set[str] = set()
     for found in at_top(code, 0, len(code), _DECLARATION):
@@ -111,7 +111,7 @@ chmod -R a+rX {_MODULES} || exit 1
 
 
 def find_go(files: Mapping[str, bytes], folder: str, _: Commands) -> Part | None:
-    """Return the part of a folder with a go.mod, or None."""
+    """Return the image part for a folder with a go.mod, or None."""
     prefix = f"{folder}/" if folder else ""
     module = files.get(f"{prefix}go.mod")
     if module is None:

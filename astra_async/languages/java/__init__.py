@@ -167,7 +167,7 @@ _NAMES_SPRING = re.compile(
 
 
 def find_java(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """Return the part of a folder with a pom.xml, or of plain root sources; Gradle is not supported."""
+    """Return the image part for a folder with a pom.xml, or for plain sources; Gradle is not supported."""
     prefix = f"{folder}/" if folder else ""
     pom = files.get(f"{prefix}pom.xml")
     if pom is not None:

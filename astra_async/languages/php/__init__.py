@@ -248,7 +248,7 @@ _OWN = re.compile(r"php|phpunit/phpunit|(?:ext|lib)-[\w-]+")
 
 
 def find_php(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """Return the part of a folder with a composer.json, or of plain sources at the root."""
+    """Return the image part for a folder with a composer.json, or of plain sources at the root."""
     prefix = f"{folder}/" if folder else ""
     package = read_table(files.get(f"{prefix}composer.json"))
     if package is None:

@@ -153,7 +153,7 @@ _PLAIN = Part(
 
 
 def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """Return the part of a folder with a Gemfile, or of plain sources at the root."""
+    """Return the image part for a folder with a Gemfile, or of plain sources at the root."""
     prefix = f"{folder}/" if folder else ""
     gemfile = files.get(f"{prefix}Gemfile")
     if gemfile is None:

@@ -213,7 +213,7 @@ _NEEDS = re.compile(rb"^\s*\[(?:[^\]\n]*\.)?(?:dev-|build-)?dependencies[.\]]", 
 
 
 def find_rust(files: Mapping[str, bytes], folder: str, _: Commands) -> Part | None:
-    """Return the part of a folder with a Cargo.toml, including the crates below it."""
+    """Return the image part for a folder with a Cargo.toml, including the crates below it."""
     prefix = f"{folder}/" if folder else ""
     if f"{prefix}Cargo.toml" not in files:
         return None

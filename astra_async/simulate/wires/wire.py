@@ -81,7 +81,10 @@ class Error:
 
 
 class Wire(ResponseFormat, WireRequest):
-    """One wire format on the server side. `opening` is the number of events before the first piece."""
+    """One wire format on the server side.
+
+    `opening` is the number of events before the first piece of text.
+    """
 
     opening = 1
     stream_type = "text/event-stream; charset=utf-8"

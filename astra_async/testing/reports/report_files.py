@@ -44,7 +44,10 @@ _SEPARATOR = " > "  # between the titles of suites and tests in vitest's names
 
 
 def merge_cases(cases: Sequence[TestCase], text: str) -> list[TestCase]:
-    """Merge the cases of each test, and mark cases that represent a suite. `text` is the whole report."""
+    """Merge the reported cases of each test, and mark cases that stand for a whole suite.
+
+    `text` is the whole report.
+    """
     if _PYTEST in text[:_HEAD_CHARACTERS]:
         return list({(case.file, case.classname, case.name): case for case in cases}.values())
     merged: dict[tuple[str, str, str], TestCase] = {}

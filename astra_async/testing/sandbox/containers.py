@@ -261,7 +261,7 @@ class Containers(Closing):
             raise
 
     async def once(self, key: Hashable, work: Callable[[], Coroutine[object, object, _T]]) -> _T:
-        """Run `work` once for all callers with this key, and again after a failure."""
+        """Run `work` once for all callers with this key. After a failure, the next caller runs it again."""
         task = self._once.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = self._once[key] = self.spawn(work())

@@ -143,7 +143,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Outcome of a command. `stopped` names the exceeded limit: the command is still running."""
+    """Outcome of a command. `stopped` names the exceeded limit; such a command may still be running."""
 
     exit_code: int | None
     stopped: str | None

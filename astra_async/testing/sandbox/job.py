@@ -212,7 +212,7 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
 
 
 async def _final_state(engine: Engine, container: str, keeper: Keeper) -> Seen | None:
-    """Ask the first process for its state after the tests; return None if it died for lack of memory.
+    """Ask the container's first process for its state after the tests; None if it ran out of memory.
 
     Raises:
         ContainerLost: it died for any other reason.

@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 class Claim(NamedTuple):
-    """Run and owner of a container."""
+    """The run and the owner process of a container."""
 
     run: str
     owner: str
