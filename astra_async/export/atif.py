@@ -183,7 +183,7 @@ def _steps(steps: Iterable[TranscriptStep], model: str) -> Iterator[dict[str, An
             pending.append({"source": "system", "message": step.system})
         for message in step.added:
             for result in message.results:
-                caller = callers.get(result.call.id)
+                caller = callers.pop(result.call.id, None)  # a new conversation may repeat a result
                 if caller is not None:
                     observation = caller.setdefault("observation", {"results": []})
                     observation["results"].append({"source_call_id": result.call.id, "content": result.text})
