@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Self
 from astra_async.agents import shell
 from astra_async.agents.model_calls import BodyRefused
 from astra_async.agents.relay import PORT, relayed
+from astra_async.agents.session_log import keep_session_log, session_log
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
@@ -165,6 +166,8 @@ class AgentRuns(Closing):
             else:
                 outcome = await self._installed(agent, place, calls, prompt)
             _raise_trouble(agent, calls, outcome)
+            log = session_log(calls.log.path.parent, calls.key)
+            await keep_session_log(log, place, agent.logs, outcome.output)
             answer = await place.left()
         return _completion(agent, calls, outcome, answer, latency_s=time.monotonic() - began)
 

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, Completion, Result
 
 # What a regrade takes over from its parent.
-PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "labels.csv")
+PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "agent-logs", "labels.csv")
 # In the order in which they are synced: whose final line is on disk, their output is.
 _LOG_NAMES = (
     *(CALLS_NAME, "completions.jsonl", "outputs.jsonl", "results.jsonl"),
