@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from astra_async.agents.account import ensure_account
 from astra_async.agents.installing import INSTALLED_AT, TOOLS
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import Ran
@@ -131,6 +132,7 @@ class Workplaces:
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
             archive = upload_archive(project_archive(project, {}), fitness, stale=secret)
             await self._containers.engine.upload(made.container, "/", archive)
+            await ensure_account(self._containers.engine, made.container, fitness)
             if secret and PROJECT not in fitness.contents:
                 engine, paths = self._containers.engine, sorted(set(secret))
                 limits = replace(self._limits, timeout_s=_WRITING_S)

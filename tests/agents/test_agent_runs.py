@@ -171,6 +171,14 @@ async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_a
 
 
 @docker
+async def test_the_agents_user_has_a_name_and_other_entries_stay(tmp_path: Path) -> None:
+    settings = agent("ask; { whoami; grep -c ^root: /etc/passwd; } >found")
+    async with at_work(settings, tmp_path) as (_, ask):
+        done = await ask(OneSample(tmp_path))
+    assert left(done)["files"]["found"] == "user1000\n1\n"
+
+
+@docker
 async def test_what_the_image_holds_of_hidden_files_and_history_is_gone_before_the_agent_comes(
     tmp_path: Path,
 ) -> None:
