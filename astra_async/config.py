@@ -28,8 +28,9 @@ from astra_async.options import (
     tables,
     variable_of,
 )
-from astra_async.redaction import keep_secrets_in, keep_secrets_of, public_settings
+from astra_async.redaction import public_settings, register_secrets_in, register_secrets_of
 from astra_async.types import (
+    AGENT_MINUTES,
     ANSWER_FORMATS,
     AgentLimits,
     AgentSettings,
@@ -44,6 +45,7 @@ from astra_async.types import (
     refuse_unknown,
 )
 from astra_async.types.declarations import is_agent_name, shown
+from astra_async.types.task_work import TaskSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,6 +73,7 @@ class RunConfig(SharedOptions):
     formats: tuple[Format, ...] = ("xml",)
     agents: tuple[AgentSettings, ...] = ()
     agent_limits: AgentLimits = field(default_factory=AgentLimits)
+    tasks: TaskSettings = field(default_factory=TaskSettings)
     columns: Mapping[str, str] = field(default_factory=dict)
     sandboxes: int = 2
     limits: Limits = field(default_factory=Limits)
@@ -106,8 +109,8 @@ def load_config(
     warnings = _unknown_variables(environ)
     toml = _read_toml(toml_path) if toml_path else {}
     where = f"--config {toml_path}" if toml_path else "run.json"
-    keep_secrets_in([given, toml])
-    keep_secrets_of(environ)
+    register_secrets_in([given, toml])
+    register_secrets_of(environ)
     set_before = {name: value for name, value in recorded.items() if value is not None}
     toml = laid_over(set_before, toml)
     typed = Options(**_values(given, environ, toml, where))
@@ -130,7 +133,10 @@ def load_config(
         problems=typed.problems or BUNDLED,
         formats=_formats(typed),
         agents=agents,
-        agent_limits=AgentLimits(minutes=typed.agent_minutes, steps=typed.agent_steps, usd=typed.agent_usd),
+        agent_limits=AgentLimits(
+            minutes=typed.agent_minutes or AGENT_MINUTES, steps=typed.agent_steps, usd=typed.agent_usd
+        ),
+        tasks=_task_settings(typed),
         columns=parse_columns(typed.column),
         sandboxes=typed.sandboxes or default_sandboxes(limits),
         limits=limits,
@@ -269,6 +275,17 @@ def _agents(typed: Options, toml: Mapping[str, Any], where: str) -> tuple[AgentS
         if not is_agent_name(name):
             raise ConfigError(f"--agent {shown(name)}: invalid name; `astra agents list` lists the agents")
     return tuple(own.get(name) or AgentSettings(name=name) for name in names)
+
+
+def _task_settings(typed: Options) -> TaskSettings:
+    low, high = map(float, typed.reward_range.split(":"))
+    return TaskSettings(
+        allow_root=typed.allow_root,
+        allow_network=typed.allow_network,
+        minutes=typed.agent_minutes,
+        low=low,
+        high=high,
+    )
 
 
 def _listed(toml: Mapping[str, Any], name: str, where: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree; the command line maps its branches to exit codes.
+"""All exceptions, as one tree; the command line maps its branches to exit codes.
 
     AstraError
     ├── UsageError             wrong options, configuration or data                 exit 2
@@ -7,21 +7,21 @@
     │   └── ConflictError          the run directory disagrees: settings, lines, owner
     ├── ProjectError           a problem's files, manifest or tests; its samples are missing
     │   ├── SourceError            project files cannot be fetched
-    │   ├── ArchiveError           an archive is broken, hostile or too large
-    │   └── ExpectationError       no tests were found, or not the ones that the CSV names
-    ├── ProviderError          a model call did not give an answer; the sample is missing
-    │   ├── RateLimited            wait, then repeat (429 and its relatives)
+    │   ├── ArchiveError           an archive is broken, malicious or too large
+    │   └── ExpectationError       no tests were found, or not those that the CSV names
+    ├── ProviderError          a request got no usable response; the sample is missing
+    │   ├── RateLimited            429 and similar: wait, then retry
     │   ├── Overloaded             the provider is short of capacity (503, 529)
-    │   ├── TransientError         connection, time-out, 5xx
+    │   ├── TransientError         connection error, timeout, 5xx
     │   │   └── TruncatedStream        the stream ended without its terminal marker
     │   ├── RequestRejected        this request can never succeed
     │   └── PoolUnusable           key, quota or spend: no request of this pool can succeed
-    │       └── BudgetExhausted        our own ceiling (`--budget-usd`)
+    │       └── BudgetExhausted        the user's own limit (`--budget-usd`)
     ├── SandboxError           Docker trouble; the sample is missing
-    │   ├── EngineUnavailable      no engine answers                                exit 3
-    │   ├── ImageError             an image is missing, unbuildable or unfit
+    │   ├── EngineUnavailable      no engine responds                               exit 3
+    │   ├── ImageError             an image is missing, unbuildable or unsuitable
     │   ├── ContainerLost          the container vanished or the engine restarted
-    │   └── NodesLost              several machines of a cluster were lost while they ran one job
+    │   └── NodesLost              several nodes of a cluster were lost during one job
     ├── StorageError           a log cannot be written (disk full, read-only)       exit 3
     └── InvariantError         planned and recorded samples disagree at the end     exit 3
 
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 class AstraError(Exception):
-    """Root of the tree; its message is one clear line: what, where, and the remedy.
+    """Base class; the message is one line: what failed, where, and the remedy.
 
-    Secrets are masked in every message as it is made, wherever it will be shown or recorded.
+    Secrets are masked in every message when the exception is created.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -51,11 +51,11 @@ class AstraError(Exception):
 
 
 class UsageError(AstraError):
-    """The call, the configuration or the data is wrong; nothing was changed."""
+    """The command, the configuration or the data is wrong; nothing was changed."""
 
 
 class IncompleteRun(UsageError):  # noqa: N818 - a state of the run
-    """A headline was asked of a run whose planned samples have not all a result."""
+    """Headline figures were requested, but planned samples have no result."""
 
 
 class ConfigError(UsageError):
@@ -63,20 +63,20 @@ class ConfigError(UsageError):
 
 
 class ProblemsError(UsageError):
-    """The problems CSV cannot be used; the message names the line and the column."""
+    """The problems CSV is unusable; the message has line and column."""
 
 
 class ConflictError(UsageError):
-    """The run directory holds something that this call contradicts."""
+    """The run directory has content that contradicts this invocation."""
 
 
 class ProjectError(AstraError):
     """A problem cannot be prepared; its samples are missing, never failed.
 
     Attributes:
-        cause: what is wrong, without where; several problems may share it.
-        where: the location that was looked at, or empty.
-        problem_id: whose files they are, or empty while that is not known.
+        cause: the error without its location, to group problems with the same cause.
+        where: the location concerned, or ''.
+        problem_id: the problem concerned, or '' while unknown.
     """
 
     def __init__(self, cause: str, *, where: str = "", problem_id: str = "") -> None:
@@ -87,7 +87,7 @@ class ProjectError(AstraError):
         self.problem_id = problem_id
 
     def of_problem(self, problem_id: str) -> Self:
-        """The same error, naming the problem."""
+        """Return the same error with the problem's id."""
         return type(self)(self.cause, where=self.where, problem_id=problem_id)
 
 
@@ -96,29 +96,29 @@ class SourceError(ProjectError):
 
 
 class ArchiveError(ProjectError):
-    """An archive is broken, hostile (paths, links) or larger than allowed."""
+    """An archive is broken, malicious (paths, links) or larger than allowed."""
 
 
 class ExpectationError(ProjectError):
-    """The expected tests cannot be learned, or do not match what the tests report."""
+    """The expected tests cannot be discovered, or do not match the reported tests."""
 
 
 class ProviderError(AstraError):
-    """A model call gave no answer.
+    """A request to a provider got no usable response.
 
     Attributes:
-        status: HTTP status, or None when no response arrived.
-        code: the provider's own error code, or None.
-        hint_s: seconds to wait as the provider said, or None: of RateLimited and Overloaded.
-        usage: tokens billed although the call failed, where the provider said so.
-        cost_usd: US dollars spent on all attempts of the call so far.
-        cost_estimated: tokens that the provider did not tell are estimated in it.
-        attempts: attempts made when the error left the pool.
-        meets_all: it names what every request of the pool shares: all would meet it alike.
-        may_be_billed: the request timed out after it was sent, so the model may have worked on it.
-        reply: the provider's own words, in one line; empty when no response arrived.
-        likeness: equal for errors that say the same: status, code and sentence, without numbers and names of
-            requests in it; empty when no response arrived.
+        status: HTTP status, or None if no response arrived.
+        code: the provider's error code, or None.
+        hint_s: pause in seconds requested by the provider, or None; for RateLimited and Overloaded.
+        usage: tokens billed despite the error, if the provider reported them.
+        cost_usd: US dollars spent on all attempts so far.
+        cost_estimated: True if `cost_usd` includes estimated tokens that the provider did not report.
+        attempts: number of attempts when the error left the pool.
+        meets_all: True if the error concerns something that all requests of the pool share.
+        may_be_billed: True if the request timed out after it was sent, so the model may have worked on it.
+        reply: the provider's message in one line; '' if no response arrived.
+        likeness: key that groups similar errors: status, code and message without numbers and request ids;
+            '' if no response arrived.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class ProviderError(AstraError):
 
 
 class RateLimited(ProviderError):  # noqa: N818 - a state of the provider, not a mistake
-    """The provider asks to slow down (429 and its relatives)."""
+    """The provider asks to slow down (429 and similar)."""
 
 
 class Overloaded(ProviderError):  # noqa: N818 - a state of the provider, not a mistake
@@ -153,26 +153,26 @@ class Overloaded(ProviderError):  # noqa: N818 - a state of the provider, not a 
 
 
 class TransientError(ProviderError):
-    """Connection, DNS, time-out or a 5xx: the same request may succeed later."""
+    """Connection, DNS, timeout or 5xx error; the same request may succeed later."""
 
 
-class TruncatedStream(TransientError):  # noqa: N818 - names what was seen
-    """The stream ended without its terminal marker, fell silent after some text, or had no end.
+class TruncatedStream(TransientError):  # noqa: N818 - named after the condition
+    """The stream ended without its terminal marker, stalled after some text, or did not end.
 
-    Every attempt of that kind costs its full price, so that it is repeated once only.
+    Every such attempt costs its full price, so it is retried only once.
     """
 
 
-class RequestRejected(ProviderError):  # noqa: N818 - names what was seen
-    """This request can never succeed (400, 403, 404, 413, 422, a parameter that the model rejects)."""
+class RequestRejected(ProviderError):  # noqa: N818 - named after the condition
+    """This request can never succeed (400, 403, 404, 413, 422, or an unsupported parameter)."""
 
 
 class PoolUnusable(ProviderError):  # noqa: N818 - a state of the pool
-    """No request of this pool can succeed: key, permission, quota or spend limit."""
+    """No request of this pool can succeed, because of its key, permission, quota or spend limit."""
 
 
 class BudgetExhausted(PoolUnusable):
-    """The ceiling set by the user (`--budget-usd`) would be passed."""
+    """The request would exceed the user's limit (`--budget-usd`)."""
 
 
 class SandboxError(AstraError):
@@ -180,14 +180,14 @@ class SandboxError(AstraError):
 
 
 class EngineUnavailable(SandboxError):  # noqa: N818 - a state of the engine
-    """No Docker Engine answers on the socket."""
+    """No Docker Engine responds on the socket."""
 
 
 class ImageError(SandboxError):
-    """An image is missing, cannot be built, or lacks what a run needs (bash).
+    """An image is missing, cannot be built, or lacks a required program (bash).
 
     Attributes:
-        output: the whole output of the build or installation, empty where there is none.
+        output: the complete output of the build or installation, or ''.
     """
 
     def __init__(self, message: str, *, output: str = "") -> None:
@@ -195,17 +195,17 @@ class ImageError(SandboxError):
         self.output = output
 
 
-class ContainerLost(SandboxError):  # noqa: N818 - names what was seen
+class ContainerLost(SandboxError):  # noqa: N818 - named after the condition
     """The container vanished, was killed from outside, or the engine restarted."""
 
 
-class NodesLost(SandboxError):  # noqa: N818 - names what was seen
-    """Several machines of a cluster were lost, one after the other, while they ran the same job."""
+class NodesLost(SandboxError):  # noqa: N818 - named after the condition
+    """Several nodes of a cluster were lost one after the other while they ran the same job."""
 
 
 class StorageError(AstraError):
-    """A log or a table cannot be written: disk full, read-only, gone."""
+    """A log or table cannot be written: disk full, read-only, or deleted."""
 
 
 class InvariantError(AstraError):
-    """At the end, planned samples and recorded lines do not match."""
+    """Planned samples and recorded lines do not match at the end of the run."""

@@ -1,4 +1,4 @@
-"""Small files that are replaced as a whole, with the modes that a run's files have."""
+"""Atomic replacement of small files, and file modes of run directories."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _UNFIT = re.compile(r"[^\w.-]+")
-_drafts = itertools.count()  # `next` is atomic: drafts are written from several threads
+_drafts = itertools.count()  # `next` is atomic, which is needed because several threads write drafts
 
 
 def is_shared(folder: Path) -> bool:
-    """Whether a folder bears the set-group-ID bit, by which its owner shares it with a group."""
+    """Return True if the folder has the set-group-ID bit, which marks it as shared with a group."""
     return bool(folder.stat().st_mode & stat.S_ISGID)
 
 
 def file_mode(folder: Path) -> int:
-    """The mode of a run's files: their owner's alone, or as the umask says in a folder that is shared."""
+    """Return the mode of a run's files: private, or according to the umask in a shared folder."""
     return 0o666 if is_shared(folder) else 0o600
 
 
 def write_atomically(
     path: Path, content: bytes | Iterable[bytes | memoryview], *, mode: int = 0o666, sync: bool = True
 ) -> None:
-    """Replace a file as a whole: a reader sees the old or the new one. Raises StorageError.
+    """Replace a file atomically: readers see the old or the new content. Raises StorageError.
 
-    `content` may come in parts. `mode` is the new file's, less the umask. Without `sync` a power loss may
-    leave it empty.
+    `content` may be in parts. `mode` is the new file's mode before the umask. Without `sync`, a power loss
+    may leave the file empty.
     """
-    # A name of its own for each writing: a thread that outlives its task is not in the way of the next.
+    # A unique draft name per call, so that a thread that outlives its task cannot disturb the next call.
     draft = path.with_name(f".{path.name}.{os.getpid()}.{next(_drafts)}.tmp")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -55,7 +55,7 @@ def write_atomically(
 
 
 def read_at(path: Path, offset: int, length: int) -> bytes:
-    """A line again, of which nothing but its place was kept. Raises OSError, for a pipe at once."""
+    """Read a byte range of a file. Raises OSError; does not block on a named pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         return os.pread(descriptor, length, offset)
@@ -64,7 +64,7 @@ def read_at(path: Path, offset: int, length: int) -> bytes:
 
 
 def remove_drafts(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a process that was killed while it replaced one of these files left behind."""
+    """Remove the drafts of a process that was killed while replacing one of these files."""
     for name in names:
         for draft in folder.glob(f".{name}.*.tmp"):
             with contextlib.suppress(OSError):
@@ -72,10 +72,10 @@ def remove_drafts(folder: Path, names: Iterable[str]) -> None:
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:
-    """What is said of a file that the disk refuses."""
+    """Return the error for a file that cannot be read or written."""
     reason = error.strerror or str(error)
     return StorageError(
-        f"{path}: {reason}; make room or restore access, then run the same command again to resume"
+        f"{path}: {reason}; free space or restore access, then run the same command again to resume"
     )
 
 

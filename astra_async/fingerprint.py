@@ -1,7 +1,7 @@
-"""What changes results, part by part: recorded with a run, compared when it is continued.
+"""Fingerprint of everything that changes results: recorded with a run and compared on resume.
 
-A part is a plain JSON object (a model's settings, a problem's statement and hashes ...), so that a refusal
-can name the difference and not only two hashes.
+Each part is a plain JSON object (a model's settings, a problem's statement and hashes, ...). An error
+message can therefore name the difference instead of only two hashes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RETIRED: dict[PartKind, frozenset[str]] = {"grading": frozenset({"trials"})}
 class Parts:
     """Everything that changes results, by part and name; each value is a plain JSON object.
 
-    Only turns depend on `feedback`, and a run without turns has none.
+    `feedback` affects only follow-up turns; a run without follow-up turns has none.
     """
 
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class Parts:
 def merge_parts(
     run: dict[str, Any], parts: Parts, used: Mapping[PartKind, Collection[str]], where: Path
 ) -> None:
-    """Add parts and their hashes to a run.json; `used` names those that already have lines.
+    """Add parts and their hashes to a run.json; `used` lists parts that already have results.
 
-    Raises ConflictError: a part that has lines differs; the difference and the remedy.
+    Raises ConflictError if a part with results differs; the message has the difference and the remedy.
     """
     for kind in PART_KINDS if parts.feedback else PART_KINDS[:-1]:
         old = run.setdefault("parts", {}).setdefault(kind, {})
@@ -54,8 +54,8 @@ def merge_parts(
             plain = orjson.loads(orjson.dumps(part))
             if name in old and name in used[kind]:
                 known = {each: old[name][each] for each in old[name] if each not in _RETIRED.get(kind, ())}
-                # What the old one lacks, an earlier version did not know. A model's part leaves out what is
-                # not set: there a field that is new is a difference.
+                # Ignore fields that the old part lacks: an earlier version did not record them. In a model's
+                # part, unset fields are omitted, so a new field there is a difference.
                 compared = (
                     plain if kind == "models" else {each: plain[each] for each in plain if each in known}
                 )
@@ -66,7 +66,7 @@ def merge_parts(
 
 
 def merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> None:
-    """Lay what else readers see over a run.json, tables and models by name."""
+    """Merge descriptive fields into a run.json; tables and models are merged by name."""
     for name, value in description.items():
         if name == "models":
             merged = {model["name"]: model for model in [*run.get("models", []), *value]}
@@ -85,9 +85,9 @@ def fingerprint(part: object) -> str:
 def _difference(path: Path, kind: PartKind, name: str, old: Any, new: Any) -> str:
     changes = "; ".join(_changes(old, new))
     remedy = {
-        "grading": f"grade the recorded answers anew with `astra regrade {path}`",
-        "models": "use another --out, or give the changed model a `name` of its own in TOML",
-        "feedback": "use another --out, or leave --feedback as it was",
+        "grading": f"test the recorded answers again with: astra regrade {path}",
+        "models": "use another --out, or give the changed model its own `name` in the TOML file",
+        "feedback": "use another --out, or the previous --feedback",
     }.get(kind, "use another --out")
     named = {"models": "model", "formats": "format", "problems": "problem"}
     what = named.get(kind, f"{kind} of")
@@ -101,5 +101,5 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
-    text = mask(orjson.dumps(value).decode())  # before it is cut, so that no half of a key is left
+    text = mask(orjson.dumps(value).decode())  # mask before truncating, so that no part of a key remains
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:40]}... ({len(text)} characters)"

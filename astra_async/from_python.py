@@ -1,4 +1,4 @@
-"""`await astra_async.run(...)`: a whole run from Python as the command makes it, silent on the terminal."""
+"""`await astra_async.run(...)`: a complete run from Python, like `astra run` but without terminal output."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """How a run ended: `complete`, `incomplete` (samples are missing), `no_answers` (every model failed).
+    """Outcome of a run: `complete`, `incomplete` (samples are missing) or `no_answers` (every model failed).
 
-    `missing` tells why samples, and then why further turns are missing, most of them first: (reason, count).
+    `missing` has (reason, count) of missing samples, then of missing follow-up turns; most frequent first.
     """
 
     directory: Path
@@ -36,7 +36,7 @@ class Finished:
     missing: tuple[tuple[str, int], ...]
 
     def load(self, *, provisional: bool = False) -> Loaded:
-        """The run as frames (`astra_async.load`)."""
+        """Load the run as data frames (`astra_async.load`)."""
         from astra_async.export.loaded import load
 
         return load(self.directory, provisional=provisional)
@@ -50,27 +50,27 @@ async def run(
     generate_only: bool = False,
     **options: Any,
 ) -> Finished:
-    """Ask models for samples of every problem and test them; the same call again resumes.
+    """Request samples of every problem from models and test them; the same call again resumes the run.
 
     Args:
-        config: a RunConfig, or a TOML file; what it leaves out stands in `options`.
-        on_result: gets every final line as it is recorded, a further turn's with its `turn`; what it raises
-            ends the run, resumable.
-        say: gets the lines that the command would print.
-        generate_only: record answers and test none.
-        options: as the command's flags are called: problems, model, out, samples, budget_usd ... A flag that
-            may be repeated takes a list. The same checks, variables and defaults hold.
+        config: a RunConfig, or a TOML file that `options` supplement.
+        on_result: called with every result when it is recorded, including follow-up turns (`turn`). An
+            exception raised by it ends the run, which can be resumed.
+        say: called with each line that the command would print.
+        generate_only: record answers without testing them.
+        options: named like the command's flags: problems, model, out, samples, budget_usd, ... A repeatable
+            flag takes a list. Checks, environment variables and defaults are those of the command.
 
-    A cancelled run begins nothing more and lets the calls and tests under way come to their end, which are
-    recorded; cancelled again, it ends at once.
+    A cancelled run starts nothing new; requests and tests in progress finish and are recorded. When
+    cancelled again, the run ends at once.
 
     Raises:
-        UsageError: settings, problems, keys or the directory cannot be used; the message is one line.
-        EngineUnavailable, StorageError: cannot go on; what was recorded until then is resumed.
+        UsageError: settings, problems, keys or the directory are invalid; the message is one line.
+        EngineUnavailable, StorageError: the run cannot continue; recorded results are kept for a resume.
     """
     if isinstance(config, RunConfig):
         if options:
-            raise UsageError(f"run(): a RunConfig is whole; leave out {', '.join(options)}")
+            raise UsageError(f"run(): options and a RunConfig are exclusive; remove {', '.join(options)}")
     else:
         given = _as_flags(options)
         config = load_config(given, None if config is None else Path(config), environ=os.environ)
@@ -89,7 +89,7 @@ async def run(
 
 
 def _as_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as the command line would hand them on, those that were not given as None."""
+    """Return the options in the command line's form; options that were not given are None."""
     known = declared_options()
     for name in given:
         refuse_unknown(name, known, "run()")

@@ -1,4 +1,4 @@
-"""Lists as people read them: the first few, and how many more."""
+"""Format lists for messages: the first few entries and the number of the others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SHOWN = 3
 
 
 def some(names: Sequence[str], most: int = _SHOWN, between: str = ", ") -> str:
-    """The first ones, and how many more there are; "" where there is none."""
+    """Return the first entries and the number of the others; '' for an empty list."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + more
 
 
-def told_once(said: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Lines `who: what`; what is said of several is one line, at the place of the first."""
+def grouped_by_text(said: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield lines `names: text`; names with the same text share one line, at the first one's position."""
     sharing: dict[str, list[str]] = {}
     for who, what in said:
         sharing.setdefault(what, []).append(who)

@@ -1,14 +1,14 @@
-"""Append-only JSON lines: open and repair, append, read back by offset, keep synced to disk.
+"""Append-only JSON lines files: open and repair, append, read by offset, sync to disk.
 
 Invariants:
-- A record is one `os.write` of one line on an O_APPEND descriptor: a killed process can tear only the
-  last line, and opening cuts such a tail off again. One that lacks nothing but its newline gets that: no
-  beginning of an object is itself a whole one.
-- A write that fails leaves the file as it was before: the torn part is cut off at once or, where the disk
-  refuses that too, before anything else is written behind it.
-- `sync` may run in a thread; everything else belongs to one thread.
+- A record is written by one `os.write` of one line to an O_APPEND descriptor. A killed process can therefore
+  leave only the last line incomplete, and opening removes such a line. If the line lacks only its newline,
+  the newline is added; this is safe because no prefix of a JSON object is itself a complete object.
+- A failed write leaves the file unchanged. The partial line is removed at once or, if the disk refuses that,
+  before the next write.
+- `sync` may run in another thread; everything else belongs to one thread.
 
-Not covered: two processes on one file. The run directory's lock sees to that.
+Two processes writing one file are prevented by the run directory's lock, not here.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from typing import Self
 
 _TAIL_BLOCK_BYTES = 64 * 1024
-# What file systems say that have no such request, and a parent that may be entered and not read.
+# Errors of file systems that cannot sync folders, and of a parent folder without read permission.
 _CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
 
 
 @dataclass(eq=False)
 class AppendLog:
-    """One JSON-lines file, open for appending.
+    """One JSON lines file, open for appending.
 
     Attributes:
         path: the file.
-        cut_bytes: bytes of a torn last line that opening cut off (0 when the file was whole).
+        cut_bytes: size of the incomplete last line removed on opening (0 if there was none).
     """
 
     path: Path
     _descriptor: int
-    # Invariant: the file ends at `_size_bytes`, behind a whole line, unless `_torn`.
+    # Invariant: the file ends at `_size_bytes`, after a complete line, unless `_torn`.
     _size_bytes: int
     cut_bytes: int
     _torn: bool = False
@@ -61,7 +61,7 @@ class AppendLog:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open or create the file; a torn last line is cut off, a whole one ended. Raises StorageError."""
+        """Open or create the file; remove or complete an incomplete last line. Raises StorageError."""
         try:
             mode = file_mode(path.parent)
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
@@ -80,21 +80,21 @@ class AppendLog:
         return cls(path, descriptor, whole, size - whole)
 
     def append(self, record: object) -> tuple[int, int]:
-        """Write one record as one line; returns (offset, length) for `read_at`. Raises StorageError."""
+        """Write a record as one line; return (offset, length) for `read_at`. Raises StorageError."""
         return self.append_line(encode(record))
 
     def append_line(self, content: bytes) -> tuple[int, int]:
-        """Write what `encode` made of a record; as `append`."""
+        """Write a record encoded by `encode`; otherwise like `append`."""
         line = content + b"\n"
         try:
             if self._torn:
                 self._cut_torn_write()
-            self._torn = True  # until all of it is written
+            self._torn = True  # until the whole line is written
             written = 0
             while written < len(line):
                 written += os.write(self._descriptor, line[written:])
         except OSError as error:
-            with contextlib.suppress(OSError):  # a full disk: cut before the next record, or on opening
+            with contextlib.suppress(OSError):  # retried before the next record and on opening
                 self._cut_torn_write()
             raise storage_error(self.path, error) from error
         offset = self._size_bytes
@@ -104,14 +104,14 @@ class AppendLog:
         return offset, len(line) - 1
 
     def read_at(self, offset: int, length: int) -> dict[str, Any]:
-        """The record that `append` or `scan` located."""
+        """Return the record at a position returned by `append` or `scan`."""
         return read_record(os.pread(self._descriptor, length, offset))
 
     def sync(self) -> None:
-        """Force what was appended to disk; cheap when nothing was. Raises StorageError."""
+        """Sync appended data to disk; does nothing if there is none. Raises StorageError."""
         if not self._dirty:
             return
-        self._dirty = False  # before the request: what is appended meanwhile makes it dirty again
+        self._dirty = False  # before the sync, so that a concurrent append sets it again
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:
@@ -130,9 +130,9 @@ class AppendLog:
 
 
 def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Every whole, non-empty line of a file as (line number from 1, offset, content); none if absent.
+    """Yield (line number from 1, offset, content) of every complete, non-empty line; nothing if absent.
 
-    The last one may lack its newline, as AppendLog.open says.
+    The last line may lack its newline, see AppendLog.open.
     """
     try:
         with path.open("rb") as stream:
@@ -150,9 +150,9 @@ def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def encode(record: object) -> bytes:
-    """A record (dataclass, struct, dict) as one line of JSON without its newline.
+    """Encode a record (dataclass, struct, dict) as JSON without a newline.
 
-    orjson refuses lone surrogates; they become U+FFFD, so that no record is lost to an encoder.
+    orjson rejects lone surrogates; they are replaced by U+FFFD, so that no record is lost.
     """
     try:
         return orjson.dumps(record, default=fields_of)
@@ -162,7 +162,7 @@ def encode(record: object) -> bytes:
 
 
 def decode(line: bytes) -> Any:
-    """What `encode` made; raises ValueError when it is no JSON."""
+    """Decode a line written by `encode`; raises ValueError for invalid JSON."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -170,7 +170,7 @@ def decode(line: bytes) -> Any:
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """A dataclass's or struct's fields by name, as they are: what they hold is not copied."""
+    """Return the fields of a dataclass or struct by name, as a shallow copy."""
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.asdict(value)
     if not is_dataclass(value):
@@ -180,7 +180,7 @@ def fields_of(value: object) -> dict[str, Any]:
 
 
 def sync_entries(folder: Path) -> None:
-    """Force to disk that the folder's files, and the folder itself, exist by their names (fsync(2))."""
+    """Sync the directory entries of a folder and of its parent to disk (fsync(2))."""
     for each in (folder, folder.parent):
         try:
             descriptor = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -196,10 +196,10 @@ def sync_entries(folder: Path) -> None:
 async def keep_synced(
     logs: Sequence[AppendLog], on_error: Callable[[StorageError], None], interval_s: float = 0.5
 ) -> None:
-    """Sync the logs from a thread until cancelled: a power loss costs at most about a second.
+    """Sync the logs in a thread until cancelled; a power loss then costs about one second of records.
 
-    The thread is its own, so that nothing else that uses threads can keep it waiting. A disk that fails is
-    told and not raised, and the other logs are synced as before.
+    A dedicated thread is used, so that other users of threads cannot delay it. An error of one log is passed
+    to `on_error`, and the other logs are still synced.
     """
     loop, disk = asyncio.get_running_loop(), ThreadPoolExecutor(1, thread_name_prefix="sync")
     try:
@@ -210,14 +210,14 @@ async def keep_synced(
                     await loop.run_in_executor(disk, log.sync)
                 except StorageError as error:
                     on_error(error)
-                except Exception as error:  # noqa: BLE001 - no thread, for example: calls under way go on
+                except Exception as error:  # noqa: BLE001 - if no thread can start, running requests must continue
                     on_error(StorageError(f"{log.path}: cannot be synced: {type(error).__name__}: {error}"))
     finally:
-        disk.shutdown(wait=False)  # a disk that hangs holds up nothing here
+        disk.shutdown(wait=False)  # do not wait for a disk that hangs
 
 
 def _is_record(line: bytes) -> bool:
-    """Whether a line is a whole object that holds something."""
+    """Return True if a line is a complete, non-empty JSON object."""
     if line[:1] != b"{":
         return False
     try:
@@ -227,7 +227,7 @@ def _is_record(line: bytes) -> bool:
 
 
 def _end_of_last_line(descriptor: int, size: int) -> int:
-    """Offset just behind the last newline (0 when there is none), reading from the end."""
+    """Return the offset after the last newline (0 if there is none), searching from the end."""
     end = size
     while end > 0:
         start = max(0, end - _TAIL_BLOCK_BYTES)

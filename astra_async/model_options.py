@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ConfigError
-from astra_async.listing import told_once
-from astra_async.redaction import keep_secrets_in, keep_secrets_in_url, public_url
+from astra_async.listing import grouped_by_text
+from astra_async.redaction import public_url, register_secrets_in, register_secrets_in_url
 from astra_async.types import ModelSettings, Text, checked_value, declared
 from astra_async.types.declarations import shown
 
@@ -75,7 +75,7 @@ def model_settings(pairs: Sequence[str]) -> dict[str, Any]:
                 raise ConfigError(f"{where}: {hint} For a field of the request's body use extra_body.{first}")
             name, first = f"extra_body.{name}", "extra_body"
         table = _table_of(name, text.strip(), known[first])
-        keep_secrets_in(table)
+        register_secrets_in(table)
         item, value = known[first], table[first]
         checked = checked_value(item, value, f"{where}={shown(text)}")
         found[first] = laid_over(found.get(first, {}), checked) if item.is_table else checked
@@ -131,12 +131,12 @@ def with_addresses(
         if name and model.base_url is None and model.endpoint is None:
             url = environ[name].strip()
             checked_value(address, url, f"{name}={shown(url)}")
-            keep_secrets_in_url(url)
+            register_secrets_in_url(url)
             told.append((model.name, f"requests go to {public_url(url)} ({name})"))
             found.append(replace(model, base_url=url))
         else:
             found.append(model)
-    return tuple(found), tuple(told_once(told))
+    return tuple(found), tuple(grouped_by_text(told))
 
 
 def _plain_model(spec: str) -> ModelSettings:

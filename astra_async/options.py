@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from annotated_types import Ge, Gt, Predicate
 
 from astra_async.types import AgentSettings, Declared, Limits, ModelSettings, S3Settings, Setting, declared
-from astra_async.types.declarations import Address, Positive, Price, Whole, Word, is_cluster
+from astra_async.types.declarations import Address, Positive, Price, Whole, Word, is_cluster, is_reward_range
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
@@ -107,14 +107,25 @@ class Options(SharedOptions):
         Setting("Agent that works on each problem; `none` is a single answer; may be repeated.", "NAME"),
     ] = ()
     agent_minutes: Annotated[
-        float, Gt(0), Setting("Maximum minutes of an agent for one sample, without model calls.", "M")
-    ] = 30.0
+        Positive,
+        Setting(
+            "Maximum minutes of an agent for one sample, without model calls. Default: 30, or a task's own.",
+            "M",
+        ),
+    ] = None
     agent_steps: Annotated[
         int, Ge(1), Setting("Maximum number of model calls of an agent for one sample.", "N")
     ] = 250
     agent_usd: Annotated[
         Positive, Setting("Maximum cost of an agent for one sample, in USD. Default: no limit.", "USD")
     ] = None
+    allow_root: Annotated[bool, Setting("Give tasks root's usual rights inside of their containers.")] = False
+    allow_network: Annotated[bool, Setting("Give tasks that ask for it access to the network.")] = False
+    reward_range: Annotated[
+        str,
+        Predicate(is_reward_range),
+        Setting("Rewards of tasks that become scores from 0 to 1.", "LOW:HIGH"),
+    ] = "0:1"
     column: Annotated[
         tuple[str, ...],
         Setting("Map a CSV column to a field, such as project=zip; may be repeated.", "FIELD=NAME"),

@@ -1,4 +1,4 @@
-"""A problem made ready before its first call: files fetched, manifest read, prompts built, rules set."""
+"""Prepare problems before their first request: fetch files, parse manifests, build prompts and rules."""
 
 from __future__ import annotations
 
@@ -33,16 +33,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from astra_async.types import Format, Problem, Project, Prompt, Solution
+    from astra_async.types.task_work import TaskWork
 
 _LOADS_AT_ONCE = 16
 _OFFLINE = [each.offline for each in LANGUAGES if each.offline]
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-_NAMED = 5  # patterns and files in one warning
+_NAMED = 5  # patterns or files listed in one warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A problem with all that its samples share; `command` is what bash runs (see `Offline`)."""
+    """A prepared problem, shared by its samples. `command` is the command for bash (see `Offline`).
+
+    With `task` the problem is a Harbor task: an agent works in the task's own container, whose verifier
+    gives the score. `project` is empty then.
+    """
 
     problem: Problem
     project: Project
@@ -51,11 +56,12 @@ class Prepared:
     command: str
     reference: Solution | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)  # the manifest's, by test name
+    weights: Mapping[str, float] = field(default_factory=dict)  # from the manifest, by test name
     warnings: tuple[str, ...] = ()
+    task: TaskWork | None = None
 
     def integrated_reference(self) -> Integrated | None:
-        """What the reference changes; None without one, and where nothing of it may be applied."""
+        """Return the reference's changes; None without a reference or if none of its files may be applied."""
         found = integrate(self.project, self.reference, self.policy) if self.reference else None
         return found if isinstance(found, Integrated) else None
 
@@ -64,11 +70,11 @@ class ProjectStore(Protocol):
     """Fetches projects and reference solutions; raises SourceError or ArchiveError."""
 
     async def load(self, location: str) -> Project:
-        """The project at a folder, .zip, https or s3 location."""
+        """Load the project at a folder, .zip, https or s3 location."""
         ...
 
     async def load_reference(self, location: str) -> Solution:
-        """The files of a reference solution."""
+        """Load the files of a reference solution."""
         ...
 
 
@@ -81,7 +87,7 @@ async def prepare_all(
     agent_minutes: float = AGENT_MINUTES,
     on_ready: Callable[[int], None] = lambda _: None,
 ) -> tuple[dict[str, Prepared], dict[str, ProjectError]]:
-    """All problems made ready; those that cannot be, with the reason. `on_ready` hears how many are done."""
+    """Prepare all problems; return them and the errors. `on_ready` is called with the number done."""
     ready: dict[str, Prepared] = {}
     failed: dict[str, ProjectError] = {}
     left = iter(problems)
@@ -94,7 +100,7 @@ async def prepare_all(
                 )
             except ProjectError as error:
                 failed[problem.id] = error
-            except Exception as error:  # noqa: BLE001 - the boundary: this problem's trouble, no other's
+            except Exception as error:  # noqa: BLE001 - an error of one problem must not affect others
                 message = f"unexpected {type(error).__name__}: {error}; please report this"
                 failed[problem.id] = ProjectError(message, problem_id=problem.id)
             on_ready(len(ready) + len(failed))
@@ -117,7 +123,7 @@ async def prepare(
     leave_out: Sequence[str] | None = None,
     agent_minutes: float = AGENT_MINUTES,
 ) -> Prepared:
-    """One problem made ready. Raises ProjectError naming the problem."""
+    """Prepare one problem. Raises ProjectError with the problem's id."""
     try:
         project = await source.load(problem.project)
         reference = await source.load_reference(problem.reference) if problem.reference else None
@@ -155,7 +161,7 @@ async def prepare(
             *_ignored_patterns(policy),
             *_idle_patterns(policy),
             *_unseen_files(project, prompts.values()),
-            *(["the reference's files that are no text were left out"] if is_partial else []),
+            *(["binary files of the reference were omitted"] if is_partial else []),
             *replaceable_tests(policy, whole.tests),
             *_lacking(policy),
             *filter(None, [early_stop(policy.tools.commands)]),
@@ -165,7 +171,7 @@ async def prepare(
 
 
 def _reference_inside(problem: Problem) -> str:
-    """The reference's folder within the project's, if it lies there: no model may see it. "" otherwise."""
+    """Return the reference's folder inside the project, which no model may see; '' if it is outside."""
     project, reference = Path(problem.project), Path(problem.reference or "")
     if not problem.reference or not (project.is_dir() and reference.exists()):
         return ""
@@ -176,7 +182,10 @@ def _reference_inside(problem: Problem) -> str:
 
 
 def _refuse_unreadable(problem: Problem, manifest: str) -> None:
-    """Nobody is asked, and paid, for a problem that cannot be read; `manifest` is what was odd about it."""
+    """Raise ProjectError for a problem that is unusable, before paid requests are made for it.
+
+    `manifest` has the manifest's warnings.
+    """
     if not problem.statement.strip():
         raise ProjectError(
             "the statement is empty; fill it in, or name its column with --column problem_statement=NAME",
@@ -190,7 +199,7 @@ def _refuse_unreadable(problem: Problem, manifest: str) -> None:
 
 
 def _lacking(policy: PathPolicy) -> list[str]:
-    """What is not known of the languages in which the tests are written."""
+    """Return warnings about features that are not supported for the tests' languages."""
     languages = {found.name: found for path in sorted(policy.tests) if (found := language_of(path))}
     return [
         f"tests in {name}: {'; '.join(lacks(language))}"
@@ -202,32 +211,32 @@ def _lacking(policy: PathPolicy) -> list[str]:
 def _ignored_patterns(policy: PathPolicy) -> list[str]:
     named = {"read-only path": policy.read_only, "hidden path": policy.hidden, "result file": policy.reports}
     return [
-        f"{what} {pattern[:200]!r} is ignored: it cannot be read, or would cover every file"
+        f"{what} {pattern[:200]!r} is ignored because it is invalid or matches every file"
         for what, patterns in named.items()
         for pattern in patterns.ignored
     ]
 
 
 def _idle_patterns(policy: PathPolicy) -> Iterator[str]:
-    """Patterns that protect or hide nothing: misspelt, or meant for files that come when it is scored."""
+    """Yield warnings about patterns that match no file; later files may match."""
     for what, patterns in (("read-only", policy.read_only), ("hidden", policy.hidden)):
         if idle := patterns.without_match(policy.files):
-            yield f"no file of the project is {what} by {_named(idle)}; wildcards are *, ** and ?"
+            yield f"no project file matches the {what} pattern {_named(idle)}; wildcards are *, ** and ?"
 
 
 def _unseen_files(project: Project, prompts: Iterable[Prompt]) -> Iterator[str]:
-    """Text that models are not shown, or shown in another encoding than it is saved in."""
+    """Yield warnings about text files that are not shown to models, or shown in another encoding."""
     prompt = next(iter(prompts), None)
     if prompt is None:
         return
     remedies = {
-        RULE_BINARY: "; text is read as UTF-8, save it so",
+        RULE_BINARY: "; if these are text files, save them as UTF-8",
         RULE_TOO_LARGE: "",
         RULE_MAY_HOLD_KEYS: "",
     }
     for rule, remedy in remedies.items():
         if paths := [path for path, why in prompt.left_out if why == rule]:
-            yield f"no model is shown {_named(paths)}: {rule}{remedy}"
+            yield f"not shown to models: {_named(paths)}: {rule}{remedy}"
     shown = frozenset(prompt.files)
     saved_in: dict[str, list[str]] = {}
     for file in project.files:
@@ -236,13 +245,13 @@ def _unseen_files(project: Project, prompts: Iterable[Prompt]) -> Iterator[str]:
             saved_in.setdefault(source.encoding, []).append(file.path)
     for encoding, paths in saved_in.items():
         yield (
-            f"{_named(paths)}: no UTF-8, shown to models as {encoding}, and UTF-8 where an answer changes it;"
-            " save it as UTF-8 if that is not meant"
+            f"{_named(paths)}: not UTF-8; shown to models as {encoding} and written as UTF-8 if an answer"
+            " changes the file; save as UTF-8 if another encoding was meant"
         )
 
 
 def _damaged_files(project: Project) -> Iterator[str]:
-    """Name Git LFS pointers, and shell scripts that bash cannot run because of CRLF line ends."""
+    """Yield warnings about Git LFS pointers, and shell scripts that bash cannot run (CRLF line ends)."""
     contents = [(file.path, file.content) for file in project.files if file.link is None]
     if pointers := [path for path, content in contents if content.startswith(_LFS_POINTER)]:
         yield f"{_named(pointers)}: Git LFS pointers, not the files; run: git lfs pull"
@@ -260,8 +269,17 @@ def _named(names: Sequence[str]) -> str:
 
 
 def problem_part(prepared: Prepared) -> dict[str, Any]:
-    """What of a problem changes its results: its part of the fingerprint."""
-    problem = prepared.problem
+    """Return the settings of a problem that change its results, for the fingerprint."""
+    problem, task = prepared.problem, prepared.task
+    if task:
+        return {
+            "statement": problem.statement,
+            "task_sha256": task.sha256,
+            "allow_root": task.agent.rights,
+            "allow_network": task.agent.network,
+            "agent_s": task.agent_s,
+            "reward_range": task.reward_range,
+        }
     return {
         "statement": problem.statement,
         "project_sha256": prepared.project.sha256,
@@ -275,7 +293,7 @@ def problem_part(prepared: Prepared) -> dict[str, Any]:
 
 
 def reference_sha256(prepared: Prepared) -> str | None:
-    """The hash of the reference, whose run decides which tests count (see `testing.expected`)."""
+    """Return the hash of the reference, whose run determines the tests that count (`testing.expected`)."""
     if prepared.reference is None:
         return None
     files = json.dumps(sorted(prepared.reference.files.items()))
@@ -283,7 +301,7 @@ def reference_sha256(prepared: Prepared) -> str | None:
 
 
 def _reference_sizes(prepared: Prepared) -> dict[str, int] | None:
-    """The reference as Table 1 counts a solution: characters, lines and number of the files it changes."""
+    """Return characters, lines and files of the reference's changes, as counted in the paper's Table 1."""
     changed = prepared.integrated_reference()
     if changed is None:
         return None
@@ -295,7 +313,7 @@ def _reference_sizes(prepared: Prepared) -> dict[str, int] | None:
 
 
 def problem_description(prepared: Prepared) -> dict[str, Any]:
-    """What run.json tells a report about a problem."""
+    """Return a problem's description for run.json."""
     problem = prepared.problem
     shown = dict.fromkeys(path for prompt in prepared.prompts.values() for path in prompt.files)
     contents = {file.path: file.content for file in prepared.project.files}

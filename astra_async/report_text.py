@@ -1,4 +1,4 @@
-"""Report bytes to text, and text to what a record may hold."""
+"""Decoding of test reports, and cleaning of their names and messages for records."""
 
 from __future__ import annotations
 
@@ -7,48 +7,51 @@ import re
 from textwrap import dedent
 
 MAX_CASES = 100_000
-MAX_KEPT_LINES = 200  # of what is printed for a test
-MAX_NAME = 1_000  # characters of a test's or class's name that are kept and compared
-MAX_MESSAGE = 500  # characters of what a report says of a test that are kept
-MAX_READ = 16_000  # characters that are read for it
+MAX_KEPT_LINES = 200  # maximum lines of a test's output
+MAX_NAME = 1_000  # maximum characters of a test's or class's name
+MAX_MESSAGE = 500  # maximum characters of a test's message
+MAX_READ = 16_000  # characters of a report's text that are searched for the message
 
 
 class UnreadableReport(ValueError):  # noqa: N818 - names what was seen
-    """A report that cannot be trusted as a whole; the message says why."""
+    """The report as a whole is unusable; the message has the reason."""
 
 
 class OtherDocument(UnreadableReport):
-    """A text that is no test report."""
+    """The text is not a test report."""
 
 
-# Codecs are looked up by a name out of the report: only these, since some others are quadratic.
+# Encodings allowed in a report's declaration; some other Python codecs take quadratic time.
 _HARMLESS = re.compile(
     r"utf-?(?:8|16)(?:[-_]?[lb]e)?|(?:us-)?ascii|iso[-_]?8859[-_]\d\d?|latin-?1|(?:windows-|cp)125\d"
 )
 _DECLARED = re.compile(rb"""<\?xml[^>]{0,100}?encoding\s?=\s?["']([A-Za-z0-9._-]{1,40})["']""")
-# Control sequences (ECMA-48), texts for the terminal itself (its title), character sets, two-byte codes.
-# A code that was cut off takes no markup with it, so that a report stays readable.
+# Control sequences (ECMA-48), operating system commands (a terminal title), character sets, two-byte codes.
+# A truncated code does not match the markup after it, so that the report stays readable.
 _ANSI = re.compile(
     r"(?:\x1b\[|\x9b)[0-;=>?]*[ !$]?[@-~]"
     r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f\n]{0,4000}(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[()*+][0-9A-Z]|\x1b[=>78cDEHMNOZ]"
 )
-# Colours whose escape character a reporter has dropped or replaced, as XML forbids it; told from other text
-# in brackets (`rate(x[5m])`) by the code that ends them.
+# Color codes whose escape character a reporter has removed or replaced, because XML forbids it. They are
+# removed only if _COLOUR_END also matches, so that text such as `rate(x[5m])` is kept.
 _COLOUR_LEFT = re.compile(r"\ufffd?\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m")
 _COLOUR_END = re.compile(r"\[(?:0|22|39)m")
-# Lines of a trace that are the test runner's or the language's own.
+# Stack trace lines of the test runner or of the language's library.
 _INNER_FRAME = re.compile(
     r"\s*at (?:(?:java|jdk|sun|javax|org\.junit|junit|org\.opentest4j|org\.assertj|org\.hamcrest|org\.gradle"
     r"|org\.apache\.maven)\.|.{0,300}(?:node_modules/|node:|internal/))"
 )
-_MESSAGE_ENDS = re.compile(r"\n| {2}")  # in an attribute XML makes spaces of line breaks
-_ENOUGH = 60  # characters of a message by which it is found again
+_MESSAGE_ENDS = re.compile(r"\n| {2}")  # XML replaces line breaks in attributes by spaces
+_ENOUGH = 60  # leading characters of a message that are searched for in the details
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def decoded(data: bytes) -> tuple[str, list[str]]:
-    """The text, by byte-order mark, declaration, UTF-8 or (with a problem line) Latin-1."""
+    """Decode a report by its byte-order mark, its declaration, as UTF-8, or as Latin-1.
+
+    Return the text and a list of problems, which is empty if the text was decoded without loss.
+    """
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -68,20 +71,20 @@ def decoded(data: bytes) -> tuple[str, list[str]]:
 def _declaration(data: bytes) -> str:
     found = _DECLARED.search(data[:1_000])
     name = found[1].decode().lower() if found else "utf-8"
-    # A text that could be searched for its declaration is not UTF-16, whatever the declaration says.
+    # The declaration was found in ASCII bytes, so the text is not UTF-16 even if it is declared as UTF-16.
     return name if _HARMLESS.fullmatch(name) and "16" not in name else "utf-8"
 
 
 def without_controls(text: str) -> str:
-    """The text without terminal codes, control characters and what else XML 1.0 forbids."""
+    """Return the text without terminal codes and without characters that XML 1.0 forbids."""
     return _ILLEGAL.sub("", _ANSI.sub("", text))
 
 
 def message_of(headline: str, details: str = "") -> str:
-    """What a report says of a test, its cause first: at most MAX_MESSAGE characters, without terminal codes.
+    """Return the message of a failed test: at most MAX_MESSAGE characters, without terminal codes.
 
-    Reporters give the error's message, its details (a source, a trace), or both; where the details repeat the
-    message they are taken from that line on.
+    Reporters give the error's message, its details (source code, a stack trace), or both. If the details
+    repeat the message, the result is the details from that line on.
     """
     head, more = _readable(headline), _readable(details)
     first = _MESSAGE_ENDS.split(head, maxsplit=1)[0][:_ENOUGH].rstrip()
@@ -94,7 +97,7 @@ def message_of(headline: str, details: str = "") -> str:
 
 
 def clean_name(text: str) -> str:
-    """A name as it is compared: no escapes, white space collapsed, at most MAX_NAME characters."""
+    """Normalize a test's name: no terminal codes, single spaces, at most MAX_NAME characters."""
     if not text.isprintable():
         text = without_controls(text)
     return " ".join(text[: 4 * MAX_NAME].split())[:MAX_NAME]

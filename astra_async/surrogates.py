@@ -1,12 +1,12 @@
-"""Halves of UTF-16 pairs, which JSON may carry and UTF-8 cannot: no paid answer is lost to an encoder."""
+"""Lone surrogates, which JSON can carry but UTF-8 cannot encode."""
 
 from __future__ import annotations
 
 
 def without_surrogates(text: str) -> str:
-    """The text with halves that belong together joined, and each lone one as U+FFFD.
+    """Join surrogate pairs and replace lone surrogates with U+FFFD.
 
-    The same object where there is none.
+    Return the same object if the text has no surrogates.
     """
     try:
         text.encode()

@@ -1,4 +1,4 @@
-"""Tasks of asyncio that end together, and what is closed at its end."""
+"""Cancellation of asyncio tasks, and a base class for closable objects."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, Self
 
 
 async def cancel(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait until each has ended; their outcomes and errors are dropped."""
+    """Cancel tasks and wait for their end; results and exceptions are dropped."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def seen(task: asyncio.Future[Any]) -> None:
-    """Take note of a task that has ended: its failure is its awaiters' alone, and none may be left."""
+def mark_retrieved(task: asyncio.Future[Any]) -> None:
+    """Mark a task's exception as retrieved; only awaiters handle it, and there may be none."""
     if not task.cancelled():
         task.exception()
 
 
 class Closing(ABC):
-    """An asynchronous context manager that closes itself."""
+    """An async context manager that calls `close` on exit."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Release what it holds."""
+        """Release all resources."""
 
     async def __aenter__(self) -> Self:
         return self

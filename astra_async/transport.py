@@ -1,13 +1,13 @@
-"""How servers are reached, models' and files': which proxy stands before one, and how it proves who it is.
+"""Connections to model and file servers: proxy selection and certificates.
 
-Proxies: `HTTPS_PROXY` or `HTTP_PROXY` by the address's scheme, else `ALL_PROXY`; lower-case names outrank
-upper-case ones, and a proxy without a scheme is an HTTP proxy, as in curl. `NO_PROXY` lists what is asked
-directly, with commas or blanks between: `*`; a name, with or without `.` or `*.` before it, for itself and
-whatever ends with it; an IP address or a network (`10.0.0.0/8`); each with a port or without. This machine
-itself is never asked through a proxy.
+Proxies: `HTTPS_PROXY` or `HTTP_PROXY` by the URL's scheme, else `ALL_PROXY`. Lower-case names take
+precedence, and a proxy without a scheme is an HTTP proxy, as in curl. `NO_PROXY` lists hosts that are
+reached directly, separated by commas or blanks: `*`; a name, with or without leading `.` or `*.`, which
+also matches subdomains; an IP address or network (`10.0.0.0/8`); each with or without a port. The local
+machine is never reached through a proxy.
 
-Certificates: those in the bundle that `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE` or
-`AWS_CA_BUNDLE` names, else the system's.
+Certificates: the bundle named by `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE` or
+`AWS_CA_BUNDLE`, else the system's.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "A
 
 
 def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
-    """The proxy for this address, with its user and password, or None.
+    """Return the proxy for a URL, with its user and password, or None.
 
     Raises:
-        ConfigError: the variable names no HTTP proxy.
+        ConfigError: the variable does not name an HTTP proxy.
     """
     if is_local(url):
         return None
     named: dict[str, tuple[str, str]] = {}
-    for name in sorted(environ):  # upper case sorts first, so that lower case overwrites it
+    for name in sorted(environ):  # upper case sorts first, so lower case overwrites it
         if name.lower().endswith("_proxy"):
             named[name.lower().removesuffix("_proxy")] = name, environ[name].strip()
     host, no_proxy = (url.host or "").lower().rstrip("."), named.get("no", ("", ""))[1].lower()
@@ -51,7 +51,7 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
 
 
 def is_local(url: URL) -> bool:
-    """Whether the address is this machine's own loopback."""
+    """Return True if the URL's host is loopback."""
     host = url.host or ""
     if host.rstrip(".") == "localhost":
         return True
@@ -62,20 +62,20 @@ def is_local(url: URL) -> bool:
 
 
 def trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """What servers and proxies have to prove themselves by.
+    """Return the SSL context with the trusted certificates for servers and proxies.
 
     Raises:
-        ConfigError: the named bundle cannot be read.
+        ConfigError: the bundle cannot be read.
     """
     return _context(next((environ[name] for name in _BUNDLE_VARIABLES if environ.get(name)), None))
 
 
 @cache
 def _context(bundle: str | None) -> ssl.SSLContext:
-    """One for all sessions: reading the certificates of a system takes 25 ms."""
+    """Return a shared SSL context, because loading the system's certificates takes 25 ms."""
     try:
         return ssl.create_default_context(cafile=bundle)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # includes ssl.SSLError
         raise ConfigError(f"the certificates in {bundle} cannot be read: {error}") from error
 
 
@@ -84,16 +84,16 @@ def _proxy(variable: str, text: str) -> URL:
     what = f"{variable} = {public_text(text)!r}"
     if mark and scheme.lower() not in {"http", "https"}:
         raise ConfigError(
-            f"{what}: only HTTP proxies can be used (http://HOST:PORT, https://HOST:PORT); put one before it,"
-            " such as privoxy, or list in NO_PROXY what is asked directly"
+            f"{what}: only HTTP proxies are supported (http://HOST:PORT, https://HOST:PORT); put an HTTP"
+            " proxy such as privoxy before it, or list hosts to reach directly in NO_PROXY"
         )
     try:
         proxy = URL(text if mark else f"http://{text}")
         known = bool(proxy.host and proxy.port)
     except ValueError as error:
-        raise ConfigError(f"{what} is no proxy's address ({error}): write http://HOST:PORT") from error
+        raise ConfigError(f"{what} is an invalid proxy address ({error}); write http://HOST:PORT") from error
     if not known:
-        raise ConfigError(f"{what} is no proxy's address: write http://HOST:PORT")
+        raise ConfigError(f"{what} is an invalid proxy address; write http://HOST:PORT")
     return proxy
 
 

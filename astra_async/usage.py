@@ -1,4 +1,4 @@
-"""What a model call has used."""
+"""Token usage of a request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one call. `input_tokens` includes cached ones, `output_tokens` includes reasoning.
+    """Tokens of one request. `input_tokens` includes cached ones, `output_tokens` includes reasoning.
 
     `reported_usd` is the cost in US dollars and `service_tier` the tier that the provider reports.
     """

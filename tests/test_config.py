@@ -164,7 +164,7 @@ def test_a_paid_model_needs_named_problems() -> None:
 
 
 def test_a_model_without_a_provider_is_refused_with_an_example() -> None:
-    with pytest.raises(ConfigError, match="write provider/model, such as openai/gpt-4o"):
+    with pytest.raises(ConfigError, match="write provider/model, for example openai/gpt-4o"):
         load_config({**GIVEN, "model": ("gpt-4o",)})
 
 

@@ -20,7 +20,7 @@ LAYERS = {
             "config",
             "options",
             "model_options",
-            "served",
+            "response_formats",
             "metrics",
             "stats",
             "report",
@@ -31,6 +31,7 @@ LAYERS = {
         ),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
         *("testing.reports", "testing.counting", "images.stacks", "fingerprint", "report_text", "bundled"),
+        *("harbor.reward", "harbor.task", "harbor.verified"),
     },
     "loop": {"tasks"},
     "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "log"},
@@ -43,6 +44,7 @@ LAYERS = {
         "images",
         "simulate",
         "agents",
+        "harbor",
     },
     "run": {"audit", "asking", "running", "export", "view", "cluster"},
     "top": {"cli", "from_python", "__main__", ""},
@@ -50,7 +52,7 @@ LAYERS = {
 # Optional parts of a run. `running.agent_asking` runs agents.
 OPTIONAL = (
     *("view.", "cluster.", "agents.", "asking.batches.", "simulate.", "export.", "audit."),
-    "running.agent_asking.",
+    *("running.agent_asking.", "harbor.container.", "harbor.trial.", "harbor.task_validation."),
 )
 # Settings are resolved with the providers' knowledge of models, without requests.
 ALLOWED_UPWARD = {("model_options", "asking.providers")}

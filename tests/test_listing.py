@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from astra_async.listing import some, told_once
+from astra_async.listing import grouped_by_text, some
 
 
 def test_the_first_items_are_named_and_the_others_counted() -> None:
@@ -14,4 +14,4 @@ def test_the_first_items_are_named_and_the_others_counted() -> None:
 
 def test_equal_messages_of_several_items_are_merged() -> None:
     said = [("q1", "no image"), ("q2", "slow"), *((f"q{number}", "no image") for number in range(3, 7))]
-    assert list(told_once(said)) == ["q1, q3, q4 and 2 more: no image", "q2: slow"]
+    assert list(grouped_by_text(said)) == ["q1, q3, q4 and 2 more: no image", "q2: slow"]

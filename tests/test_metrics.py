@@ -37,6 +37,19 @@ def test_the_toy_run_has_the_reference_values() -> None:
     assert (summary.k, summary.valid, summary.missing, summary.problems_done) == (4, 12, 0, 3)
 
 
+def test_a_reward_between_0_and_1_counts_as_a_score() -> None:
+    """A task has one test, its verifier, which has passed if the reward is 1; the reward is the score."""
+    metrics = Metrics({("m", "shell"): {"task": 4}})
+    for reward in (1.0, 0.5, 0.333333, 0.0):
+        metrics.add("m", "shell", "task", int(reward == 1), 1, reward=reward)
+    (row,) = metrics.problem_rows("m", "shell")
+    scores = [1.0, 0.5, 0.333333, 0.0]
+    assert row.mean_score == pytest.approx(statistics.fmean(scores), abs=1e-15)
+    assert row.sd == pytest.approx(statistics.pstdev(scores), abs=1e-12)
+    assert (row.pass_at_1, row.perfect, row.total) == (0.25, 1, 1)
+    assert row.tests_passed == pytest.approx(1.833333)
+
+
 def test_the_order_of_completion_changes_no_digit() -> None:
     order = [(problem, sample) for problem in TOY for sample in range(4)]
     expected = toy(order).summary("m", "xml")
@@ -79,7 +92,7 @@ def test_different_numbers_of_samples_have_no_common_k() -> None:
 def test_a_total_that_changes_is_refused_even_across_models() -> None:
     metrics = Metrics({("m", "xml"): {"a": 2}, ("other", "xml"): {"a": 2}})
     metrics.add("m", "xml", "a", 1, 5)
-    with pytest.raises(ConflictError, match="counts 6 tests where earlier ones of this problem count 5"):
+    with pytest.raises(ConflictError, match="has 6 tests, but earlier results of this problem have 5"):
         metrics.add("other", "xml", "a", 1, 6)
 
 
@@ -94,16 +107,16 @@ def toy_of_one() -> Metrics:
 
 
 def test_a_result_outside_the_plan_is_refused() -> None:
-    with pytest.raises(ConflictError, match="m/json/a has a result but is not part"):
+    with pytest.raises(ConflictError, match="m/json/a has a result but is not planned"):
         toy_of_one().add("m", "json", "a", 1, 1)
-    with pytest.raises(ConflictError, match="not part of this run's plan"):
+    with pytest.raises(ConflictError, match="is not planned in run"):
         toy_of_one().add("m", "xml", "b", 1, 1)
 
 
 def test_one_result_more_than_planned_is_refused() -> None:
     metrics = toy_of_one()
     metrics.add("m", "xml", "a", 1, 1)
-    with pytest.raises(ConflictError, match="more than the 1 results planned"):
+    with pytest.raises(ConflictError, match="more than the 1 planned results"):
         metrics.add("m", "xml", "a", 1, 1)
 
 

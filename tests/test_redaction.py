@@ -18,18 +18,18 @@ from astra_async import redaction
 from astra_async.errors import ConfigError, TransientError
 from astra_async.redaction import (
     _SHAPES,
-    keep_secret,
-    keep_secrets_in,
-    keep_secrets_of,
-    keep_sent,
     mask,
     mask_sent,
     one_line,
     public_headers,
     public_settings,
     public_url,
+    register_secret,
+    register_secrets_in,
+    register_secrets_of,
+    register_sent_secret,
 )
-from astra_async.redaction.spelled import Kept
+from astra_async.redaction.secret_patterns import SecretRegistry
 from waiting import cpu_within
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ BUNDLED = Path(__file__).parent.parent / "astra_async"
 @contextmanager
 def knowing(*secrets: str) -> Iterator[None]:
     """Replace the known secrets within the block."""
-    with patch.object(redaction, "_known", Kept()):
-        keep_secret(*secrets)
+    with patch.object(redaction, "_known", SecretRegistry()):
+        register_secret(*secrets)
         yield
 
 
@@ -120,19 +120,19 @@ def test_a_given_secret_is_masked_in_each_spelling(secret: str) -> None:
 
 
 def test_a_short_value_masks_no_letters() -> None:
-    keep_secrets_of({"OPENAI_API_KEY": "a", "MY_TOKEN": "false"})
+    register_secrets_of({"OPENAI_API_KEY": "a", "MY_TOKEN": "false"})
     assert mask("a banana is false") == "a banana is false"
     with knowing("a"):
         assert mask("a banana") == "a banana"
 
 
 def test_a_secret_with_the_prefix_of_another_is_masked_completely() -> None:
-    keep_secret("begins-alike-1")
+    register_secret("begins-alike-1")
     assert mask("key begins-alike-1234 here") == "key *** here"
 
 
 def test_variables_are_secret_by_name_and_folders_are_not() -> None:
-    keep_secrets_of(
+    register_secrets_of(
         {
             "SOME_ROUTER_KEY": "correct-horse",
             "HTTPS_PROXY": "http://joe:battery-staple@proxy:3128",
@@ -148,7 +148,7 @@ def test_variables_are_secret_by_name_and_folders_are_not() -> None:
 
 
 def test_the_secrets_of_a_configuration_are_known_before_the_first_message() -> None:
-    keep_secrets_in(
+    register_secrets_in(
         {
             "projects": "https://joe:pass-of-joe@host/x?sig=sig-of-joe",
             "models": [
@@ -165,7 +165,7 @@ def test_the_secrets_of_a_configuration_are_known_before_the_first_message() -> 
 
 
 def test_every_error_is_masked_when_it_is_created() -> None:
-    keep_secret("a-secret-of-ours")
+    register_secret("a-secret-of-ours")
     assert str(ConfigError("bad a-secret-of-ours")) == "bad ***"
     assert str(TransientError("cut by a-secret-of-ours", status=500)) == "cut by ***"
 
@@ -298,7 +298,7 @@ DISGUISED: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("disguise", DISGUISED)
 @pytest.mark.parametrize("key", ["sk-geheim-0815-abcdefgh", "s/e+c~r=et 4711 mit Leerzeichen"])
 def test_a_kept_secret_is_found_in_every_encoding(key: str, disguise: str) -> None:
-    keep_sent(key)
+    register_sent_secret(key)
     written = DISGUISED[disguise](key)
     for text in (f"no such key: {written} (see the docs)", f'{{"message": "{written}"}}'):
         for masked in (mask(text), one_line(text), mask_sent(text)):
@@ -308,7 +308,7 @@ def test_a_kept_secret_is_found_in_every_encoding(key: str, disguise: str) -> No
 
 
 def test_an_answers_text_is_unchanged_except_for_sent_credentials() -> None:
-    keep_secret("postgres", "correct-horse-99")
-    keep_sent("placeholder", "a1")
+    register_secret("postgres", "correct-horse-99")
+    register_sent_secret("placeholder", "a1")
     text = r"db('postgres', 'correct-horse-99', 'placeholder', sk-proj-0123456789abcdef, '\u0041%41&#65;')"
     assert mask_sent(text) is text

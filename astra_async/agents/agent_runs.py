@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from astra_async.agents import shell
 from astra_async.agents.model_calls import BodyRefused
@@ -39,7 +39,8 @@ from astra_async.testing.sandbox.sweep import of_agents
 from astra_async.types import AgentWork, Completion, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from astra_async.agents.gateway.gateway_server import Gateway
     from astra_async.agents.left_behind import Answer
@@ -72,12 +73,26 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
-    """A run's agents, and within what they work; `at_once`: at most so many, if that is given."""
+    """A run's agents, and within what they work; `at_once`: at most so many, if that is given.
+
+    `places` makes the containers that they work in: those of projects, or of tasks.
+    """
 
     settings: tuple[AgentSettings, ...]
     limits: AgentLimits
     container: Limits = LIMITS
     at_once: int | None = None
+    places: Callable[[Containers, Limits], Places] = Workplaces
+
+
+class Places(Protocol):
+    """Makes the containers that agents work in."""
+
+    def open(
+        self, image: str, prepared: Prepared, agent: AgentSettings
+    ) -> AbstractAsyncContextManager[Workplace]:
+        """A container made ready for an agent, removed in the end. Raises SandboxError."""
+        ...
 
 
 class AgentRuns(Closing):
@@ -91,7 +106,9 @@ class AgentRuns(Closing):
         self._agents = {agent.name: agent for agent in agents.settings}
         self._limits = agents.limits
         self._gateway = gateway
-        self._places = Workplaces(containers, replace(agents.container, timeout_s=60 * agents.limits.minutes))
+        self._places = agents.places(
+            containers, replace(agents.container, timeout_s=60 * agents.limits.minutes)
+        )
         self._free = asyncio.Semaphore(slots)
         self._stopping = asyncio.Event()
 
@@ -160,9 +177,13 @@ class AgentRuns(Closing):
         self, agent: AgentSettings, prepared: Prepared, image: str, calls: AgentCalls, prompt: str
     ) -> Completion:
         began = time.monotonic()
-        async with self._places.open(image, prepared, volume=agent.volume) as place:
+        async with self._places.open(image, prepared, agent) as place:
             if agent.speaks is None:
-                outcome = await self._within_limits(self._in_shell(place, calls, prompt), calls)
+                if agent.command:
+                    work = _ended(place.run(agent.command, {}))
+                else:
+                    work = self._in_shell(place, calls, prompt)
+                outcome = await self._within_limits(work, calls, place)
             else:
                 outcome = await self._installed(agent, place, calls, prompt)
             _raise_trouble(agent, calls, outcome)
@@ -185,10 +206,15 @@ class AgentRuns(Closing):
         with self._gateway.admit(calls):
             async with relayed(self._containers, base, place.container, socket) as relay:
                 work = place.run(fill.command(agent.command), variables)
-                return await self._within_limits(_ended(work), calls, lost=relay.lost)
+                return await self._within_limits(_ended(work), calls, place, lost=relay.lost)
 
     async def _within_limits(
-        self, work: Awaitable[_Outcome], calls: AgentCalls, *, lost: asyncio.Event | None = None
+        self,
+        work: Awaitable[_Outcome],
+        calls: AgentCalls,
+        place: Workplace,
+        *,
+        lost: asyncio.Event | None = None,
     ) -> _Outcome:
         """The work's outcome, or the limit that came first: then the work is cut."""
         began, before_s = time.monotonic(), calls.model_s
@@ -202,6 +228,8 @@ class AgentRuns(Closing):
         try:
             while not working.done() and not any(event.is_set() for event in events):
                 left_s = 60 * self._limits.minutes - own_s()
+                if place.seconds is not None:
+                    left_s = place.seconds - (time.monotonic() - began)
                 if left_s <= 0:
                     return _Outcome(end="time", own_s=own_s())
                 wait_s = max(left_s, _LEAST_S)  # the clock may stand still
@@ -278,7 +306,8 @@ def _raise_trouble(agent: AgentSettings, calls: AgentCalls, outcome: _Outcome) -
     """What is no answer of the agent's: trouble of its model's, or an agent that never asked it."""
     if calls.trouble is not None:
         raise calls.trouble
-    if not calls.steps and calls.end is None:
+    is_without_model = agent.speaks is None and agent.command
+    if not (calls.steps or calls.end or is_without_model):
         raise SandboxError(
             f"Agent {agent.name} {agent.version} never called its model (it ended: {outcome.end}, exit code"
             f" {outcome.exit_code}); it printed: {both_ends(outcome.output) or 'nothing'}"

@@ -31,9 +31,10 @@ import orjson
 from astra_async.agents.shell import VERSION
 from astra_async.errors import SandboxError, UsageError
 from astra_async.images.base_image import ensure_base
-from astra_async.images.build import a_container, ensure_image_set
+from astra_async.images.build import ensure_image_set, temporary_container
 from astra_async.testing.sandbox.resultfiles import entries
 from astra_async.types import AgentSettings
+from astra_async.types.task_work import WITHOUT_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -55,11 +56,9 @@ class KnownAgent:
     pip: tuple[str, ...] = ()
 
 
-def _known(
-    name: str, *, npm: Mapping[str, str] | None = None, pip: tuple[str, ...] = (), **settings: Any
-) -> KnownAgent:
-    known = AgentSettings(name=name, **settings | {"logs": tuple(settings.get("logs") or ())})
-    return KnownAgent(settings=known, npm=npm or {}, pip=tuple(pip))
+def _known(name: str, npm: Mapping[str, str] | None = None, pip: Sequence[str] = (), **kw: Any) -> KnownAgent:
+    settings = AgentSettings(name=name, **kw | {"logs": tuple(kw.get("logs") or ())})
+    return KnownAgent(settings=settings, npm=npm or {}, pip=tuple(pip))
 
 
 SHELL = AgentSettings(name="shell", version=VERSION)  # built in: nothing to install
@@ -199,11 +198,12 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
                 " model calls, such as speaks = 'chat'"
             )
         return asked
-    if name == SHELL.name:
-        return SHELL
+    built_in = {SHELL.name: SHELL, **WITHOUT_MODEL}
+    if name in built_in:
+        return built_in[name]
     if (agent := known_agent(name)) is None:
         raise UsageError(
-            f"--agent {name}: unknown agent; known are {', '.join([SHELL.name, *KNOWN])}; describe another"
+            f"--agent {name}: unknown agent; known are {', '.join([*built_in, *KNOWN])}; describe another"
             " agent under [[agents]] in the configuration file"
         )
     known = replace(agent.settings, name=name.partition("@")[0])
@@ -246,7 +246,7 @@ async def bring(volume: str, source: Engine, target: Engine) -> None:
     if here is None or (here in await installed(target) and await _is_whole(target, here)):
         return
     body = _holding(await ensure_base(source, progress=lambda _: None), volume)
-    async with a_container(source, body) as origin, _filled(target, body, volume) as container:
+    async with temporary_container(source, body) as origin, _filled(target, body, volume) as container:
         async with source.packed(origin, INSTALLED_AT) as chunks:
             found = entries(chunks, lambda _: False, most_bytes=_MOST_BYTES)
             names = {
@@ -281,7 +281,7 @@ async def _copied(
     """Make a volume with the content of an image's INSTALLED_AT."""
     progress(f"Copying {settings.name} {settings.version} into a volume")
     async with (
-        a_container(engine, _holding(image)) as container,
+        temporary_container(engine, _holding(image)) as container,
         engine.packed(container, INSTALLED_AT) as chunks,
     ):
         digest = await _digest(chunks)
@@ -304,7 +304,7 @@ async def _filled(engine: Engine, body: Mapping[str, Any], volume: str) -> Async
     """Open a container to fill a new volume. The volume is marked as complete at the end, or removed."""
     await engine.remove_volume(volume)  # a half-written one
     try:
-        async with a_container(engine, body) as container:
+        async with temporary_container(engine, body) as container:
             yield container
             await engine.upload(container, INSTALLED_AT, _marker())
     except BaseException:
@@ -325,7 +325,7 @@ async def _is_whole(engine: Engine, each: Installed) -> bool:
     base = await ensure_base(engine, progress=lambda _: None)
     body = _holding(base, each.volume)
     async with (
-        a_container(engine, body) as container,
+        temporary_container(engine, body) as container,
         engine.packed(container, f"{INSTALLED_AT}/{_WHOLE}") as chunks,
     ):
         async for entry, _ in entries(chunks, lambda _: False, most_bytes=_MOST_BYTES):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from astra_async.agents.call_log import Asked, difference, fields_of_answer, max_tokens
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError, ProviderError, RequestRejected
-from astra_async.tasks import cancel, seen
+from astra_async.tasks import cancel, mark_retrieved
 from astra_async.types import Dialogue, ModelRequest, NativeBody, Usage
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class AgentCalls:
             task = asyncio.create_task(self._live(asked, request, translated=translated, removed=removed))
             self._under_way[request.exact] = task
             task.add_done_callback(lambda _: self._under_way.pop(request.exact, None))
-            task.add_done_callback(seen)
+            task.add_done_callback(mark_retrieved)
         return await asyncio.shield(task)
 
     def give_back(self, step: Step) -> None:

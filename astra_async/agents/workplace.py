@@ -20,7 +20,7 @@ import tarfile
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.agents.account import ensure_account
 from astra_async.agents.installing import INSTALLED_AT, TOOLS
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.containers import Containers
     from astra_async.testing.sandbox.hardened import Fitness
     from astra_async.testing.sandbox.keeper import Keeper
-    from astra_async.types import Project
+    from astra_async.types import AgentSettings, Project
 
 FOREVER_S = 30 * 86_400.0  # whoever runs the command keeps the time
 _TREE_BYTES = 4 * 1024**3
@@ -63,8 +63,11 @@ mkdir -p -- "${path%/*}" && : >"$path" || exit
 shift
 for part in "$@"; do printf %s "$part" >>"$path" || exit; done
 """
+MARK = "# a command of an agent"  # in the script of every process group that may have to be ended
 # The time limit is kept inside, since an exec that is given up ends nothing; `read` waits without a program.
-_TIMED = r"""
+_TIMED = (
+    MARK
+    + r"""
 exec 3>&2 2>/dev/null  # where bash tells of jobs that have ended
 set -m
 bash -c "$1" </dev/null 2>&3 3>&- &
@@ -77,6 +80,7 @@ status=$?
 kill -KILL -- "-$watch"
 exit "$status"
 """
+)
 # One commit of the project as the agent finds it, the same in every sample.
 _COMMIT = f"""
 command -v git >/dev/null || exit 0
@@ -85,7 +89,7 @@ export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:
 git init -q --template= -b main && git config user.name task && git config user.email task@localhost
 git add -A && git -c core.hooksPath=/dev/null commit -q --allow-empty -m "Project as given"
 """
-_WITH_TOOLS = f'export PATH="$PATH:{TOOLS}"\n'
+WITH_TOOLS = f'export PATH="$PATH:{TOOLS}"\n'
 _log = logging.getLogger(__name__)
 
 
@@ -110,6 +114,12 @@ def _pattern(path: str) -> str:
     return glob.escape("/".join(parts[: place + 1])) + "/**"
 
 
+def mounts_of(agent: AgentSettings) -> list[Mapping[str, Any]]:
+    """The volume that an agent was installed into, read-only; nothing for an agent that the image has."""
+    mount = {"Type": "volume", "Source": agent.volume, "Target": INSTALLED_AT, "ReadOnly": True}
+    return [mount] if agent.volume else []
+
+
 class Workplaces:
     """Makes workplaces; what images keep in the project's folder is looked at once for each."""
 
@@ -118,7 +128,7 @@ class Workplaces:
         self._limits = limits
 
     @asynccontextmanager
-    async def open(self, image: str, prepared: Prepared, *, volume: str) -> AsyncIterator[Workplace]:
+    async def open(self, image: str, prepared: Prepared, agent: AgentSettings) -> AsyncIterator[Workplace]:
         """A container with the project in it, removed in the end. Raises SandboxError.
 
         What the image itself holds and no agent may see, is deleted first.
@@ -126,17 +136,15 @@ class Workplaces:
         project = visible(prepared)
         fitness = await self._containers.fit(image)
         kept = await self._kept_by(image)
-        secret = [_pattern(path) for path in kept if not is_shown(prepared, path)]
-        mount = {"Type": "volume", "Source": volume, "Target": INSTALLED_AT, "ReadOnly": True}
-        made = await self._containers.create(image, self._limits, fitness, mounts=[mount] if volume else [])
+        secret = sorted({_pattern(path) for path in kept if not is_shown(prepared, path)})
+        made = await self._containers.create(image, self._limits, fitness, mounts=mounts_of(agent))
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
             archive = upload_archive(project_archive(project, {}), fitness, stale=secret)
             await self._containers.engine.upload(made.container, "/", archive)
             await ensure_account(self._containers.engine, made.container, fitness)
             if secret and PROJECT not in fitness.contents:
-                engine, paths = self._containers.engine, sorted(set(secret))
-                limits = replace(self._limits, timeout_s=_WRITING_S)
-                gone = partial(delete, engine, made.container, paths, image=image, limits=limits)
+                engine, limits = self._containers.engine, replace(self._limits, timeout_s=_WRITING_S)
+                gone = partial(delete, engine, made.container, secret, image=image, limits=limits)
                 try:
                     await gone(user=fitness.user)
                 except ImageError:
@@ -174,7 +182,11 @@ class Workplaces:
 
 @dataclass(slots=True, kw_only=True)
 class Workplace:
-    """One container, started, with the project in its folder."""
+    """One container, started, with the project in its folder.
+
+    `seconds` is the wall-clock limit of the agent's work; None if the run's limit holds, which leaves out
+    model calls.
+    """
 
     container: str
     project: Project
@@ -183,7 +195,9 @@ class Workplace:
     keeper: Keeper
     fitness: Fitness
     limits: Limits
-    kept: Mapping[str, str]
+    kept: Mapping[str, str] = field(default_factory=dict)
+    folder: str = PROJECT
+    seconds: float | None = None
     _awake: asyncio.Task[None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -194,6 +208,11 @@ class Workplace:
         """HOME in the container."""
         return self.fitness.home
 
+    @property
+    def user(self) -> str:
+        """The agent's user, as the engine wants it."""
+        return self.fitness.user
+
     async def write(self, path: str, text: str) -> None:
         """Write a file below HOME. Raises SandboxError."""
         engine = self.containers.engine
@@ -201,7 +220,9 @@ class Workplace:
         for at in range(0, max(len(parts), 1), 8):
             script = _WRITE if at == 0 else _WRITE.replace(': >"$path"', ":")
             command = ["bash", "-c", script, "bash", path, *parts[at : at + 8]]
-            process = await engine.prepare(self.container, command, user=self.fitness.user, environment={})
+            process = await engine.prepare(
+                self.container, command, user=self.user, environment={"HOME": self.home}
+            )
             output = b""
             async with engine.started(process) as stream, asyncio.timeout(_WRITING_S):
                 while (message := await stream.read_out()) is not None:
@@ -212,7 +233,7 @@ class Workplace:
     async def commit(self) -> None:
         """Make the project a git repository with one commit, which agents take for granted."""
         limits = replace(self.limits, timeout_s=_COMMIT_S)
-        asked = Command(text=_WITH_TOOLS + _COMMIT, user=self.fitness.user, environment=self.environment)
+        asked = Command(text=WITH_TOOLS + _COMMIT, user=self.fitness.user, environment=self.environment)
         ended = await run_command(
             self.containers.engine, self.container, asked, limits, watched=self.fitness.layered
         )
@@ -223,8 +244,8 @@ class Workplace:
         """Run the agent to its end, with every process that it started. The caller keeps the time limit."""
         limits = replace(self.limits, timeout_s=FOREVER_S)
         asked = Command(
-            text=f"{_WITH_TOOLS}cd {shlex.quote(PROJECT)} && {command}",
-            user=self.fitness.user,
+            text=f"{WITH_TOOLS}cd {shlex.quote(self.folder)} && {command}",
+            user=self.user,
             environment={**self.environment, **variables},
         )
         engine, watched = self.containers.engine, self.fitness.layered
@@ -236,8 +257,8 @@ class Workplace:
         Processes that it leaves in the background live on. Raises SandboxError.
         """
         asked = Command(
-            text=f"cd {PROJECT}\n{command}",
-            user=self.fitness.user,
+            text=f"cd {shlex.quote(self.folder)}\n{command}",
+            user=self.user,
             environment=self.environment,
             shell=_TIMED,
             arguments=(f"{timeout_s:.1f}",),
@@ -251,7 +272,7 @@ class Workplace:
             last_output_s=_BACKGROUND_S,
         )
         if ended.stopped:  # it has put itself out of the reach of its own time limit, or filled the disk
-            nothing = Command(text="true", user=self.fitness.user)
+            nothing = Command(text="true", user=self.user)
             await run_command(self.containers.engine, self.container, nothing, self.limits)
         timed_out = ended.stopped == "time" or (ended.exit_code == _KILLED and ended.duration_s > timeout_s)
         output = ended.output.text()

@@ -1,15 +1,14 @@
-r"""Repairs the content of single files: a markdown fence round it, `\n` and `\t` written as two characters.
+r"""Repair the content of single files: remove a markdown fence, replace written `\n` and `\t`.
 
-Only contents that were not parsed strictly are repaired: `C:\Users\name` in valid JSON or CDATA is meant so.
+Only content that was not parsed strictly is repaired: `C:\Users\name` in valid JSON or CDATA is intended. A
+backspace character never occurs in source code. It comes from a regular expression's `\b` that JSON decoded
+as an escape.
 
-A backspace, which no source holds, was the `\b` of a regular expression that JSON took for its own escape.
-
-A file is taken for wrongly escaped only if it has no real line break and at least one `\n` that must
-be a line end, because it stands outside of every string literal and not where a regular expression
-would have it. So `console.log("a\nb")` and `s.split(/\r?\n/)` stay as they are, while
-`import os\nprint("a\nb")\n` becomes two lines and keeps the escape in its string. Where quotes or
-backslashes are escaped as well, and nothing is not (`\"`, `\\n`), the whole text was escaped once too
-often and is unescaped as a whole.
+Content counts as wrongly escaped only if it has no real line break and at least one `\n` that must be a line
+end: outside every string literal, and not in a place typical of regular expressions. Therefore
+`console.log("a\nb")` and `s.split(/\r?\n/)` stay unchanged, while `import os\nprint("a\nb")\n` becomes two
+lines and keeps the escape in its string. If all quotes and backslashes are escaped as well (`\"`, `\\n`), the
+whole text was escaped once too often and is unescaped as a whole.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _CERTAIN = 2  # one certain line end, or two likely ones
 
 
 def repaired(path: str, content: str) -> tuple[str, tuple[str, ...]]:
-    """The content as the model meant it, and the names of the repairs."""
+    """Return the repaired content and the names of the repairs."""
     repairs = []
     if (inner := _unfenced(path, content)) is not None:
         content = inner
@@ -40,7 +39,7 @@ def repaired(path: str, content: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _unfenced(path: str, content: str) -> str | None:
-    """The content without the markdown fence that encloses all of it, or None."""
+    """Return the content without a markdown fence that encloses all of it, or None."""
     opening = _FENCED.match(content)
     if opening is None or path.lower().endswith(_MARKDOWN):
         return None
@@ -57,7 +56,8 @@ def _unescaped(content: str) -> str | None:
     if "\n" in body or "\\n" not in body or _evidence(body) < _CERTAIN:
         return None
     if '\\"' in body or "\\\\" in body:
-        # Escaped as a whole if it is the inside of a JSON string: no bare quotation mark, no other escape.
+        # The whole text was escaped if it is valid inside a JSON string: no bare quotation mark, no other
+        # escape.
         try:
             return str(json.loads(f'"{content}"', strict=False))
         except ValueError:
@@ -66,7 +66,7 @@ def _unescaped(content: str) -> str | None:
 
 
 def _evidence(body: str) -> int:
-    r"""How surely some `\n` outside of string literals is a line end: from two on it is certain."""
+    r"""Add up the evidence that `\n` outside string literals means a line end; 2 or more is certain."""
     # A leading line comment must end somewhere; a leading block comment may hold apostrophes.
     evidence = _CERTAIN if body.startswith(("//", "#")) else 0
     start = body.find("*/") + 2 if body.startswith("/*") and "*/" in body else 0
@@ -83,14 +83,14 @@ def _evidence(body: str) -> int:
 
 
 def _next_quote(quote: str, token: str) -> str:
-    """The string literal that is open after this quotation mark; "" when none is."""
+    """Return the string literal's delimiter that is open after this token, or ""."""
     if not quote:
         return token
     return "" if token.startswith(quote) else quote
 
 
 def _certainty(body: str, at: int) -> int:
-    r"""0 where a regular expression may hold the `\n` at this index, 1 a likely, 2 a certain line end."""
+    r"""Rate the `\n` at this index: 0 may be a regular expression, 1 likely a line end, 2 certainly."""
     before, after = body[max(0, at - 1) : at], body[at + 2 : at + 4]
     comment_end = body[max(0, at - 2) : at] == "*/"
     if before and before in "/[|^\\" and not comment_end:
@@ -108,14 +108,14 @@ def _certainty(body: str, at: int) -> int:
 
 
 def _unescaped_outside_strings(content: str) -> str:
-    r"""Line ends and tabs for `\n` and `\t` that stand outside of string literals."""
+    r"""Replace `\n` and `\t` outside string literals by line ends and tabs."""
     pieces = []
     quote = ""
     last = 0
     for token in _TOKEN.finditer(content):
         text = token.group()
         if text == "\\n" and _ends_a_statement(content, token.start(), quote):
-            quote = ""  # a quotation mark in a regular expression or a comment had opened no string
+            quote = ""  # the "opening" quotation mark was part of a regular expression or a comment
         if not quote and text in {"\\n", "\\t", "\\r"}:
             pieces += [content[last : token.start()], _PLAIN[text[1]]]
             last = token.end()
@@ -126,13 +126,13 @@ def _unescaped_outside_strings(content: str) -> str:
 
 
 def _is_apostrophe(content: str, at: int) -> bool:
-    """Whether this mark stands inside a word of a comment or a text (don't)."""
+    """Return True if this mark is inside a word, as in a comment's `don't`."""
     around = content[max(0, at - 1) : at + 2]
-    return len(around) == 3 and around[1] == "'" and around[0].isalpha() and around[2].isalpha()  # noqa: PLR2004 - the mark and its neighbours
+    return len(around) == 3 and around[1] == "'" and around[0].isalpha() and around[2].isalpha()  # noqa: PLR2004 - the mark and its two neighbors
 
 
 def _ends_a_statement(content: str, at: int, quote: str) -> bool:
-    r"""Whether the `\n` at this index ends a statement, although a string seems to be open."""
+    r"""Return True if the `\n` at this index ends a statement, even if a string seems to be open."""
     if quote not in {"'", '"'} or not content.startswith((";", "{", "}"), max(0, at - 1)):
         return False
     return not content.startswith(quote, at + 2)

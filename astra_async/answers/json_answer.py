@@ -1,13 +1,14 @@
-r"""Reads `{"relative/path": "full content"}`, well-formed or not, without a slow step.
+r"""Parse `{"relative/path": "full content"}`, well-formed or not, in linear time.
 
-In this order: the whole text by orjson; else every object in the text that holds files or begins like an
-answer. Such an object is read by json with `strict=False` (raw line breaks in strings), after repairing what
-can be repaired for certain (invalid escapes such as `\d`, commas before a closing bracket, comments), with
-its closing brackets added, at last by the places of its paths (`json_places`). Every step is linear;
-json-repair, which is not, stands apart in `slow_repair`.
+First, orjson parses the whole text. If that fails, every object in the text is tried that holds files or
+begins like an answer. The json module parses it with `strict=False` (raw line breaks in strings). Then
+unambiguous errors are repaired (invalid escapes such as `\d`, commas before a closing bracket, comments),
+then missing closing brackets are added, and last the file contents are split at their paths (`json_places`).
+json-repair is not linear and is only used by `slow_repair`.
 
-An object that nothing could read says nothing of the objects behind it: a sentence may show the form.
-Objects within a sentence count only where no other does, and the last that stands for itself must be read.
+An object that cannot be parsed does not prevent later objects from being parsed, because a sentence may show
+an example of the format. Objects within a sentence count only if all objects are within sentences. The last
+object outside of sentences must be parsed.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from typing import Any
 import orjson
 
 from astra_async.answers.json_places import BLANKS, read_by_places, repaired_json
-from astra_async.answers.json_shapes import begins_an_answer, is_path, shape
-from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
+from astra_async.answers.json_shapes import begins_an_answer, collect_files, is_path
+from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surrounding_repairs
 
-# Where an answer may begin: an object, or a list of objects.
+# The start of a possible answer: an object, or a list of objects.
 OBJECT_START = re.compile(rf"\{{{BLANKS}[\"']|\[\s{{0,200}}\{{\s{{0,200}}[\"']")
-# The same for json-repair, which knows bare names, too.
+# The start of a possible answer for json-repair, which also accepts unquoted names.
 _LOOSE_START = re.compile(r"[{\[]\s{0,200}(?://|/\*|['\"\w]|\{\s{0,200}['\"\w])")
 _FIRST_KEY = re.compile(
     rf"(?:\[\s{{0,200}})?\{{{BLANKS}(?P<quote>[\"'])(?P<key>[^\"'\\\n]{{1,300}})(?P=quote)\s{{0,50}}:\s{{0,50}}"
     r"(?:[\"'](?P<value>[^\"'\n]{0,300})|[\[{`])"
 )
-# A fence or an empty line, and what may be an object after it.
+# A fence or an empty line, followed by a bracket that may open an object.
 _NEW_BLOCK = re.compile(r"^[ \t]{0,40}(?:(?:```|~~~)[^\n`]{0,40})?\n[ \t]{0,40}(?=[{\[])", re.MULTILINE)
 _FENCE_BEFORE = re.compile(r"(?:```|~~~)[^\n`]{0,40}\n\s*\Z")
 _FENCE_END = re.compile(r"[}\]](?=\s{0,200}\n[ \t]{0,40}(?:```|~~~)[ \t]{0,40}(?:\n|\Z))")
@@ -40,37 +41,37 @@ _WORD = re.compile(r"\w")
 _LINE_OPENING = re.compile(r"(?:\A|\n)[ \t]*(?:```\w*[ \t]*)?\Z")
 _LINE_END = re.compile(r"[ \t]*(?:```[ \t]*)?(?:\n|\Z)")
 _DECODER = json.JSONDecoder(strict=False)
-_EFFORT = 6  # how often failed attempts may go through the text
+_MAX_PASSES = 6  # failed attempts may read this multiple of the text's length
 
 
 def read_json(text: str) -> Reading | None:
-    """The files of a JSON answer; None where nothing begins like one.
+    """Parse the files of a JSON answer; return None if no object begins like an answer.
 
-    A reading without files says that only a slow repair may help.
+    A result without files means that only a slow repair may help.
     """
     try:
         whole = orjson.loads(text)
     except orjson.JSONDecodeError:
         return _merged(text, _parts(text)) or _read_last_block(text)
     found = Reading(certainty=EXACT, spans=[(0, len(text))])
-    _shape(whole, text, found)
+    _collect_with_duplicates(whole, text, found)
     found.strict.update(found.files)
     return found if found.files else None
 
 
 def may_hold_json(text: str) -> bool:
-    """Whether the text has a place where a JSON object could begin, and is not valid JSON as a whole."""
+    """Return True if a JSON object may begin in the text and the text as a whole is invalid JSON."""
     if _LOOSE_START.search(text) is None:
         return False
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
         return True
-    return False  # no repair can find what it does not hold
+    return False  # valid JSON without files: no repair can find any
 
 
 def first_object(text: str, start: int) -> int:
-    """Where the first object stands that begins its line, or the text, and like an answer; or the end."""
+    """Return the start of the first object that begins a line and looks like an answer, or `len(text)`."""
     for opening in OBJECT_START.finditer(text, start):
         at = opening.start()
         begins = _begins_line(text, at) or not text[start:at].strip()
@@ -81,51 +82,51 @@ def first_object(text: str, start: int) -> int:
 
 
 def slow_repair(text: str) -> Reading | None:
-    """The files with json-repair's reading of the object that nothing else could read.
+    """Parse the answer's files with json-repair, after all other parsers have failed.
 
-    Quadratic on hostile input, so only under a cap and a deadline.
+    The time is quadratic on hostile input, so callers need a size limit and a deadline.
     """
-    parts = _standing(_parts(text))
+    parts = _outside_sentences(_parts(text))
     if parts and parts[-1].found is None:
         broken = parts.pop()
-        found = _guessed(text[broken.start :])
+        found = _parsed_with_json_repair(text[broken.start :])
         return _merged(text, [*parts, replace(broken, found=found)] if found else parts)
     blocks = [block.end() for block in _NEW_BLOCK.finditer(text) if _LOOSE_START.match(text, block.end())]
     first = _LOOSE_START.search(text)
     starts = [*reversed(blocks[-2:]), *([first.start()] if first else [])]
-    return next(filter(None, (_guessed(text[start:]) for start in starts)), None)
+    return next(filter(None, (_parsed_with_json_repair(text[start:]) for start in starts)), None)
 
 
-def _guessed(text: str) -> Reading | None:
-    """What json-repair makes of the object that begins here.
+def _parsed_with_json_repair(text: str) -> Reading | None:
+    """Parse the object at the start of the text with json-repair.
 
-    It guesses, and a wrong guess loses code silently: a result that keeps less than nine tenths of the
-    text's letters and digits as files is refused.
+    json-repair guesses, and a wrong guess silently loses code. A result whose files hold less than nine
+    tenths of the text's letters and digits is rejected.
     """
     import json_repair
 
     end = max(text.rfind("}"), text.rfind("]")) + 1
     region = text[: end if '"' not in text[end:] else len(text)]
     try:
-        # A stable stream is one whose strings keep the line break at their end.
+        # With stream_stable, strings keep a line break at their end.
         value = json_repair.loads(region, skip_json_loads=True, stream_stable=True)
     except (ValueError, RecursionError):
         return None
     found = Reading()
-    shape(value, found)
+    collect_files(value, found)
     found.note("json_repair")
     kept = len(_WORD.findall(json.dumps(found.files, ensure_ascii=False)))
     return found if found.files and kept >= 0.9 * len(_WORD.findall(region)) else None
 
 
-def _shape(value: Any, source: str, found: Reading) -> None:
-    shape(value, found)
+def _collect_with_duplicates(value: Any, source: str, found: Reading) -> None:
+    collect_files(value, found)
     if "duplicate_path" not in found.repairs and _has_duplicate_keys(source, found):
         found.note("duplicate_path")
 
 
 def _has_duplicate_keys(source: str, found: Reading) -> bool:
-    """Whether an object names a file twice; parsers silently keep the last one."""
+    """Return True if an object names a file twice; parsers silently keep only the last value."""
     few = list(found.files)[:200]
     suspects = any(source.count(json.dumps(path, ensure_ascii=False)) > 1 for path in few)
     if not suspects and len(found.files) == len(few):
@@ -139,7 +140,7 @@ def _has_duplicate_keys(source: str, found: Reading) -> bool:
     try:
         json.loads(source, strict=False, object_pairs_hook=note)
     except (ValueError, RecursionError):
-        return False  # nested deeper or numbers longer than this parser takes: they are read all the same
+        return False  # too deeply nested, or numbers too long for this parser; orjson has parsed the text
     return bool(duplicates)
 
 
@@ -148,7 +149,7 @@ def _has_duplicate_keys(source: str, found: Reading) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """An object of the text that holds files, or that begins like an answer and could not be read."""
+    """An object in the text that holds files, or that begins like an answer and cannot be parsed."""
 
     start: int
     end: int
@@ -157,27 +158,27 @@ class _Part:
     found: Reading | None
 
     @property
-    def stands(self) -> bool:
-        """Whether it stands for itself, and is no part of a sentence."""
+    def is_separate(self) -> bool:
+        """True if the object begins or ends its line, so it is not part of a sentence."""
         return self.begins_line or self.ends_line
 
     @property
     def certainty(self) -> int:
-        """How sure it is that this is the answer, or a part of it."""
+        """Confidence that this object is the answer or a part of the answer."""
         read = self.found.certainty if self.found is not None else IN_SENTENCE
-        return read if self.begins_line and self.ends_line else GUESSED if self.stands else IN_SENTENCE
+        return read if self.begins_line and self.ends_line else GUESSED if self.is_separate else IN_SENTENCE
 
 
-def _standing(parts: list[_Part]) -> list[_Part]:
-    return [part for part in parts if part.stands] or parts
+def _outside_sentences(parts: list[_Part]) -> list[_Part]:
+    return [part for part in parts if part.is_separate] or parts
 
 
 def _merged(text: str, parts: list[_Part]) -> Reading | None:
-    """The files of all parts that stand for themselves, else of all.
+    """Merge the files of all objects outside of sentences, or of all objects if there are no such ones.
 
-    The last content of a path wins, those in lines of prose (`Example: {...}`) before the others.
+    If a path occurs twice, the last content wins; objects that begin their line win over `Example: {...}`.
     """
-    parts = _standing(parts)
+    parts = _outside_sentences(parts)
     if not parts:
         return None
     if parts[-1].found is None:
@@ -185,7 +186,7 @@ def _merged(text: str, parts: list[_Part]) -> Reading | None:
     merged = Reading(closed=parts[-1].found.closed, certainty=max(part.certainty for part in parts))
     parts = [part for part in parts if part.found is not None]
     merged.spans += [(part.start, part.end) for part in parts]
-    merged.note(*surroundings(text[: parts[0].start], text[parts[-1].end :]))
+    merged.note(*surrounding_repairs(text[: parts[0].start], text[parts[-1].end :]))
     for found in (part.found for part in sorted(parts, key=lambda part: part.begins_line)):
         for path, content in found.files.items() if found else ():
             merged.add(path, content)
@@ -198,16 +199,16 @@ def _merged(text: str, parts: list[_Part]) -> Reading | None:
 
 
 def _parts(text: str) -> list[_Part]:
-    """Every object of the text that holds files or begins like an answer; objects within those are passed."""
+    """Return every object that holds files or begins like an answer, without objects nested in those."""
     parts = []
-    position, effort = 0, _EFFORT * len(text)
-    while effort > 0 and (start := OBJECT_START.search(text, position)) is not None:
+    position, budget = 0, _MAX_PASSES * len(text)
+    while budget > 0 and (start := OBJECT_START.search(text, position)) is not None:
         begin, position = start.start(), start.end()
         found: Reading | None
         try:
             found, end = _decoded(text, begin)
         except (ValueError, RecursionError) as failure:
-            effort -= _cost(failure, text, begin)
+            budget -= _cost(failure, text, begin)
             if not _begins_like_an_answer(text, begin):
                 continue
             found, end = _read_broken(text, begin)
@@ -228,7 +229,7 @@ def _begins_line(text: str, start: int) -> bool:
 
 
 def _cost(failure: Exception, text: str, begin: int) -> int:
-    """Characters that a failed attempt went through; more are charged, as there may be one for each brace."""
+    """Return the characters that a failed attempt has read, plus a charge for each attempt."""
     end = len(text)
     if isinstance(failure, json.JSONDecodeError) and not failure.msg.startswith("Unterminated"):
         end = failure.pos
@@ -236,11 +237,11 @@ def _cost(failure: Exception, text: str, begin: int) -> int:
 
 
 def _decoded(text: str, begin: int) -> tuple[Reading, int]:
-    """The files of the JSON value that begins here, and where it ends."""
+    """Decode the JSON value at `begin`; return its files and its end."""
     value, end = _DECODER.raw_decode(text, begin)
     source = text[begin:end]
     found = Reading(certainty=EXACT)
-    _shape(value, source, found)
+    _collect_with_duplicates(value, source, found)
     try:
         orjson.loads(source)
     except orjson.JSONDecodeError:
@@ -251,7 +252,7 @@ def _decoded(text: str, begin: int) -> tuple[Reading, int]:
 
 
 def _begins_like_an_answer(text: str, begin: int) -> bool:
-    """Whether the object here starts with a path or a wrapper; nothing inside it is then an answer."""
+    """Return True if the first key is a path or a wrapper; objects nested inside are then not answers."""
     first = _FIRST_KEY.match(text, begin)
     return first is not None and begins_an_answer(first.group("key"), first.group("value"))
 
@@ -260,7 +261,7 @@ def _begins_like_an_answer(text: str, begin: int) -> bool:
 
 
 def _read_last_block(text: str) -> Reading | None:
-    """The files of an object that begins with anything else, such as an explanation."""
+    """Parse an object whose first key is something else, such as an explanation."""
     blocks = [match.end() for match in _NEW_BLOCK.finditer(text) if OBJECT_START.match(text, match.end())]
     first = OBJECT_START.search(text)
     if first is None:
@@ -271,7 +272,7 @@ def _read_last_block(text: str) -> Reading | None:
 
 
 def _read_broken(text: str, begin: int) -> tuple[Reading | None, int]:
-    """The files of the object that begins here, if any step can read it, and where it ends."""
+    """Try every parser for broken objects; return the files, or None, and the end of the object."""
     end = _extent(text, begin)
     region = text[begin:end]
     for read in (_read_repaired, _read_unclosed, read_by_places):
@@ -282,10 +283,10 @@ def _read_broken(text: str, begin: int) -> tuple[Reading | None, int]:
 
 
 def _extent(text: str, begin: int) -> int:
-    """Where an object that cannot be read must have ended.
+    """Return the end of an object that cannot be parsed.
 
-    With its line, if its brackets are closed there; else with its fence, or where a block begins like
-    another answer.
+    The object ends with its line if all brackets are closed there, else with its fence, else before the next
+    block that begins like an answer.
     """
     line_end = text.find("\n", begin)
     line = text[begin : line_end if line_end >= 0 else len(text)]
@@ -303,7 +304,7 @@ def _extent(text: str, begin: int) -> int:
 
 
 def _read_repaired(region: str) -> tuple[Reading, int] | None:
-    """After repairing what is certain."""
+    """Parse the object after unambiguous repairs."""
     repaired, repairs, shifts = repaired_json(region)
     if not repairs:
         return None
@@ -317,7 +318,7 @@ def _read_repaired(region: str) -> tuple[Reading, int] | None:
 
 
 def _read_unclosed(region: str) -> tuple[Reading, int] | None:
-    """An object that lacks nothing but its closing brackets."""
+    """Parse an object that lacks only its closing brackets."""
     bare = region.rstrip()
     fence = bare.rfind("\n```")
     if fence > 0 and '"' not in bare[fence:]:
@@ -330,7 +331,7 @@ def _read_unclosed(region: str) -> tuple[Reading, int] | None:
             continue
         found = Reading(closed=False)
         found.note(*repairs)
-        _shape(value, repaired + closing, found)
+        _collect_with_duplicates(value, repaired + closing, found)
         found.note("unclosed_root")
         return found, len(bare)
     return None

@@ -1,7 +1,8 @@
-"""Files of a JSON answer found by the places of their paths, where strings are not escaped.
+"""Split a JSON answer with unescaped strings into files at the positions of its paths.
 
-Read are objects of paths and lists of path and content, with strings in double quotes whose inner quotes
-are bare, in backticks, or in triple quotes. A string ends at the last quotation mark before the next path.
+Supported are objects that map paths to contents, and lists of objects with path and content. Strings may be
+in double quotes with unescaped quotes inside, in backticks, or in triple quotes. A string ends at the last
+quotation mark before the next path.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from astra_async.answers.json_shapes import is_path
 from astra_async.answers.reading import GUESSED, Reading
 
-# A comment ends with its line, so that no repetition of BLANKS, between two files, can be split twice.
+# A comment ends with its line. Therefore BLANKS can match a text in one way only, without backtracking.
 COMMENT = r"//[^\n]{0,300}\n|/\*[^*]{0,300}+\*/"
 BLANKS = rf"(?:\s{{0,200}}(?:{COMMENT})){{0,5}}\s{{0,200}}"
 _STRING = r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?"
@@ -27,7 +28,12 @@ _VALID_ESCAPES = frozenset('"\\/bfnrt')
 
 
 def repaired_json(region: str) -> tuple[str, dict[str, None], list[tuple[int, int]]]:
-    """The text, its repairs, and by how much it has grown at which of its positions."""
+    """Repair the unambiguous errors of a JSON text.
+
+    Returns:
+        The repaired text; the names of the repairs; and pairs of (position in the repaired text, number of
+        characters added before that position).
+    """
     repairs: dict[str, None] = {}
     shifts = [(0, 0)]
 
@@ -63,7 +69,7 @@ def _in_double_quotes(piece: re.Match[str]) -> str:
 
 
 def _with_valid_escapes(string: str, repairs: dict[str, None]) -> str:
-    """A JSON string in which a backslash that escapes nothing is doubled."""
+    """Double every backslash of a JSON string that begins no valid escape sequence."""
     if "\\" not in string:
         return string
 
@@ -94,7 +100,7 @@ _REPAIRS = {'"': "unescaped_quotes", "`": "backticks", '"""': "triple_quotes"}
 
 
 def read_by_places(text: str) -> tuple[Reading, int] | None:
-    """The files of the object that begins here, and where it ends; None if a string's end cannot be told."""
+    """Return the files of the object at the text's start, and its end; None if a string's end is unclear."""
     places = _places(text)
     if not places:
         return None
@@ -112,11 +118,11 @@ def read_by_places(text: str) -> tuple[Reading, int] | None:
 
 
 def _places(text: str) -> list[re.Match[str]]:
-    """The paths that open a file: after the first, only those laid out alike.
+    """Return the paths that open a file; later paths must be laid out like the first.
 
-    Bare code can hold `"socket.io": "^4"` itself (a package.json): a path must stand after the end of a
-    string and after the same blanks as the first one; where that stands beside its brace, as the
-    outermost of the others do.
+    Unescaped code can itself hold `"socket.io": "^4"` (a package.json). A later path therefore counts only
+    after the end of a string, and after the same line break and indentation as the first path. If the first
+    path is on the line of its brace, the layout of the least indented later path is required instead.
     """
     found = _PLACE.finditer(text)
     matches = (match for match in found if match.group("key") is None or is_path(match.group("key")))
@@ -129,7 +135,7 @@ def _places(text: str) -> list[re.Match[str]]:
 
 
 def _layout(match: re.Match[str]) -> str:
-    """The blanks before a path, without the comments there."""
+    """Return the line break and indentation before a path, without comments."""
     blanks = _COMMENTS.sub("\n", match.group("blanks"))
     return blanks[blanks.rfind("\n") :] if "\n" in blanks else ""
 
@@ -141,9 +147,9 @@ def _follows_a_string(text: str, match: re.Match[str], first: re.Match[str]) -> 
 
 
 def _end_of_object(text: str, last: re.Match[str]) -> int:
-    """Where the object ends, or -1: its last brace follows a string's end, and no string comes after it."""
+    """Return the object's end, or -1 if its last brace does not follow a string or a string comes later."""
     if last.group("quote") == "`" and (closed := _BACKTICKS_END.match(text, last.end())):
-        return closed.end()  # all other backticks are escaped, or stand in the prose behind
+        return closed.end()  # all other backticks are escaped or belong to prose after the object
     end = text.rfind("}") + 1
     quote = last.group("quote")
     if end <= last.end() or quote in text[end:].strip().strip("`"):
@@ -153,7 +159,7 @@ def _end_of_object(text: str, last: re.Match[str]) -> int:
 
 
 def _string_before(source: str, quote: str) -> str | None:
-    """The string that begins at the start of `source` and ends at its last quotation mark."""
+    """Return the content of the string that fills `source`, up to its last quotation mark, or None."""
     bare = source.rstrip(_BETWEEN)
     if not bare.endswith(quote):
         return None

@@ -1,9 +1,9 @@
-"""Turns a parsed JSON value into files, whatever shape the model gave it.
+"""Turn a parsed JSON value into files, in any shape that models give it.
 
-Read are `{path: content}`, `{"files": [{"path": ..., "content": ...}]}`, lists of such objects, wrappers
-(`{"solution": {...}}`), folders as nested objects, content as a list of lines, and the content of a .json
-file given as a JSON value. A key is a path when it has a `/` or a suffix or is a known name such as
-`Dockerfile`; anything else beside the files (an explanation, notes) is ignored by name.
+Supported shapes: `{path: content}`, `{"files": [{"path": ..., "content": ...}]}`, lists of such objects,
+wrappers (`{"solution": {...}}`), folders as nested objects, content as a list of lines, and the content of a
+.json file as a JSON value. A key is a path if it has a `/` or a suffix, or is a known name such as
+`Dockerfile`. Other keys next to the files (an explanation, notes) are ignored with the repair `ignored_key`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _BARE_NAMES = frozenset({
 _SUFFIXED = re.compile(r"[^\s/]\.[A-Za-z0-9_~-]{1,20}\Z")
 _MAX_DEPTH = 12
 _MAX_PATH = 1200
-_MOST_INDENTED = 30  # levels of a JSON value; an indented text grows with the square of them
+_MOST_INDENTED = 30  # levels of nesting; the size of indented text grows with their square
 
 
 def is_path(key: str) -> bool:
-    """Whether a key of an answer's object can be meant as a file's path.
+    """Return True if a key of an answer's object may be the path of a file.
 
     A name with blanks needs a suffix (`src/My Page.html`): `Why/how` and `The changes` are prose.
     """
@@ -54,9 +54,9 @@ def is_path(key: str) -> bool:
 
 
 def begins_an_answer(key: str, value: str | None) -> bool:
-    """Whether an object of this first key can be an answer of files.
+    """Return True if an object with this first key can be an answer of files.
 
-    `value` is how its string begins; None where the value is no string.
+    `value` is the beginning of the key's string value, or None if the value is not a string.
     """
     if key in _PATH_KEYS and value is not None and is_path(value):
         return True
@@ -64,29 +64,29 @@ def begins_an_answer(key: str, value: str | None) -> bool:
     return is_path(key) or (key.lower() in _WRAPPERS and holds_more)
 
 
-def shape(value: Any, found: Reading) -> None:
-    """Adds every file that the parsed value holds."""
+def collect_files(value: Any, found: Reading) -> None:
+    """Add every file of the parsed value to `found`."""
     if isinstance(value, str):
-        _encoded_twice(value, found, _MAX_DEPTH)
+        _add_encoded_twice(value, found, _MAX_DEPTH)
     else:
-        _walk(value, "", found, _MAX_DEPTH)
+        _add_nested(value, "", found, _MAX_DEPTH)
 
 
-def _walk(value: Any, folder: str, found: Reading, depth: int) -> None:
+def _add_nested(value: Any, folder: str, found: Reading, depth: int) -> None:
     if depth == 0:
         return
     if isinstance(value, list):
         found.note("wrapped")
         for item in value:
             if isinstance(item, dict | list):
-                _walk(item, folder, found, depth - 1)
+                _add_nested(item, folder, found, depth - 1)
     elif isinstance(value, dict) and not _add_described_file(value, folder, found):
         for key, item in value.items():
-            _entry(str(key), item, folder, found, depth)
+            _add_entry(str(key), item, folder, found, depth)
 
 
 def _add_described_file(value: dict[str, Any], folder: str, found: Reading) -> bool:
-    """Adds `{"path": ..., "content": ...}`; False when the object is none."""
+    """Add the file of `{"path": ..., "content": ...}`; return False if the object has another form."""
     name = next((key for key in _PATH_KEYS if isinstance(value.get(key), str)), None)
     key = next((key for key in _CONTENT_KEYS if key in value), None)
     if name is None or key is None or not _is_described(value, name, key):
@@ -99,7 +99,7 @@ def _add_described_file(value: dict[str, Any], folder: str, found: Reading) -> b
 
 
 def _is_described(value: dict[str, Any], name: str, key: str) -> bool:
-    """Whether the object is a file, and neither data (`{"name": "India", "code": "IN"}`) nor a wrapper."""
+    """Return True if the object is a file, not data (`{"name": "India", "code": "IN"}`) or a wrapper."""
     path = value[name]
     if any(isinstance(value.get(each), dict | list) for each in _WRAPPERS.difference(_CONTENT_KEYS)):
         return False
@@ -107,55 +107,58 @@ def _is_described(value: dict[str, Any], name: str, key: str) -> bool:
     return is_path(path) or (certain and 0 < len(path) <= _MAX_PATH)
 
 
-def _entry(key: str, item: Any, folder: str, found: Reading, depth: int) -> None:
+def _add_entry(key: str, item: Any, folder: str, found: Reading, depth: int) -> None:
     if isinstance(item, dict | list) and (key.lower() in _WRAPPERS and not folder):
         found.note("wrapped")
-        _walk(item, folder, found, depth - 1)
+        _add_nested(item, folder, found, depth - 1)
     elif isinstance(item, dict) and is_path(key) and _holds_content(key, item):
         found.note("wrapped")
         _add_described_file({"path": key, **item}, folder, found)
     elif isinstance(item, dict) and not _SUFFIXED.search(key):
-        _folder(key, item, folder, found, depth)
+        _add_folder(key, item, folder, found, depth)
     elif isinstance(item, list) and not is_path(key):
-        _walk(item, folder, found, depth - 1)
+        _add_nested(item, folder, found, depth - 1)
     elif is_path(key):
         content = _content(key, item, found)
         if content is not None:
             found.add(folder + key, content)
     elif isinstance(item, str) and (key.lower() in _WRAPPERS or key in _CONTENT_KEYS):
-        _encoded_twice(item, found, depth)
+        _add_encoded_twice(item, found, depth)
     else:
         found.note("ignored_key")
 
 
 def _holds_content(path: str, item: dict[str, Any]) -> bool:
-    """Whether the object describes the file at this path; of a .json file it may be the content itself."""
+    """Return True if the object describes the file at this path.
+
+    For a .json file the object may be the content itself.
+    """
     texts = [item[key] for key in _CONTENT_KEYS if isinstance(item.get(key), str | list)]
     if path.endswith(".json"):
         return any(isinstance(text, str) and text.lstrip().startswith(("{", "[")) for text in texts)
     return bool(texts) and len(item) <= len(_PATH_KEYS)
 
 
-def _folder(key: str, item: dict[str, Any], folder: str, found: Reading, depth: int) -> None:
-    """An object that stands for a folder, or for the file itself under a name like `file_1`."""
+def _add_folder(key: str, item: dict[str, Any], folder: str, found: Reading, depth: int) -> None:
+    """Add the files of an object that is a folder, or a single file under a key like `file_1`."""
     if any(isinstance(item.get(name), str) for name in _PATH_KEYS):
         found.note("wrapped")
-        _walk(item, folder, found, depth - 1)
+        _add_nested(item, folder, found, depth - 1)
         return
     found.note("nested_folders")
-    _walk(item, f"{folder}{key.rstrip('/')}/", found, depth - 1)
+    _add_nested(item, f"{folder}{key.rstrip('/')}/", found, depth - 1)
 
 
-def _encoded_twice(text: str, found: Reading, depth: int) -> None:
+def _add_encoded_twice(text: str, found: Reading, depth: int) -> None:
     value = None
     with suppress(ValueError, RecursionError):
         value = json.loads(text, strict=False)
     found.note("encoded_twice" if isinstance(value, dict | list) else "ignored_key")
-    _walk(value, "", found, depth - 1)
+    _add_nested(value, "", found, depth - 1)
 
 
 def _content(path: str, value: Any, found: Reading) -> str | None:
-    """A file's text from a string, a list of lines, or the JSON value that a .json file holds."""
+    """Return a file's text from a string, a list of lines, or the JSON value of a .json file."""
     if isinstance(value, str):
         return value
     is_lines = isinstance(value, list) and value and all(isinstance(line, str) for line in value)
@@ -163,7 +166,7 @@ def _content(path: str, value: Any, found: Reading) -> str | None:
         found.note("lines")
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in value)
     if path.endswith(".json") and isinstance(value, dict | list):
-        with suppress(RecursionError):  # nested deeper than this writer goes
+        with suppress(RecursionError):  # nested too deeply for json.dumps
             indent = None if _is_deeper(value, _MOST_INDENTED) else 2
             text = json.dumps(value, indent=indent, ensure_ascii=False) + "\n"
             found.note("json_content")

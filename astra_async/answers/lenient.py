@@ -1,14 +1,13 @@
-"""The slow repairs of an answer, in a helper process with a deadline for each.
+"""Run the slow repairs of answers in a helper process with a deadline for each answer.
 
-A repairing parser can take seconds on a few hundred kilobytes of broken JSON; on the event loop it
-would stall every other sample. The helper is started for the first answer that needs it (a few in a
-hundred do) and stays. It parses nothing itself: every answer gets a fork of it, bounded in CPU time and
-memory of its own, so that an outcome depends neither on the answers before it nor on how busy the
-machine is.
+A repairing parser can take seconds on a few hundred kilobytes of broken JSON. On the event loop it would
+stall every other sample. The helper process is started for the first answer that needs it (a few in a hundred
+do) and keeps running. It forks for every answer, and each fork has its own limits of CPU time and memory.
+Therefore an outcome depends neither on earlier answers nor on the machine's load.
 
-Over the pipes go frames: a length of eight bytes, most significant first, then so many bytes of JSON.
-The end of its input ends the helper, also when the program was killed; a fork at work is then ended by
-its CPU limit.
+The pipes carry frames: an eight-byte big-endian length, then that many bytes of JSON. The helper exits at the
+end of its input, also if the parent process was killed. A fork that is still parsing then ends at its CPU
+limit.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 
 CPU_S = 10
 MEMORY_BYTES = 2 * 1024**3
-WALL_S = 120.0  # only a machine that is all but standing still gets here
+WALL_S = 120.0  # only reached on an extremely overloaded machine
 
-_LONG_ANSWER_CHARACTERS = 200_000  # beyond this the strict parsers leave the event loop, too
-_TRIES = 2  # another process may have killed the helper: that is no verdict on an answer
+_LONG_ANSWER_CHARACTERS = 200_000  # the strict parsers run in a thread for longer answers
+_TRIES = 2  # the helper may have been killed from outside, which says nothing about the answer
 _EXCEEDED, _FAILED = 3, 1  # exit codes of the helper and of its forks
 _LENGTH_BYTES = 8
 _MOST_REPLY_BYTES = 512 * 1024**2
@@ -47,11 +46,13 @@ _MOST_REPLY_BYTES = 512 * 1024**2
 async def read_answer(
     text: str, fmt: Format, finish_reason: FinishReason, lenient: LenientParser
 ) -> Solution | Unusable:
-    """What an answer gives, by the strict parsers where they can read it.
+    """Parse an answer with the strict parsers, and with `lenient` if they cannot decide.
 
-    There is a verdict on every text: what breaks a parser here is read again where no failure is another's.
-    The record of what an agent left is no model's text: one that is damaged raises ValueError, and its sample
-    is missing.
+    Every text gets a verdict: if a strict parser raises an exception, the helper process parses the answer
+    again.
+
+    Raises:
+        ValueError: the record of an agent's files is damaged. The sample is then missing, not failed.
     """
     if is_agent(fmt):
         return read_agents_files(text)
@@ -60,7 +61,7 @@ async def read_answer(
             solution = await asyncio.to_thread(parse_strictly, text, fmt, finish_reason)
         else:
             solution = parse_strictly(text, fmt, finish_reason)
-    except Exception:  # noqa: BLE001 - whatever it is: the sample would be missing for ever
+    except Exception:  # noqa: BLE001 - otherwise the sample would stay missing in every later run
         solution = None
     return await lenient.parse(text, fmt, finish_reason) if solution is None else solution
 
@@ -68,8 +69,8 @@ async def read_answer(
 class LenientParser(Closing):
     """Runs `parse_leniently` in a helper process, one answer at a time.
 
-    To be closed; nothing is there to be closed while no answer needed it. Invariant: between two answers
-    there is no helper that owes a reply, so that no answer is given another's.
+    Call `close` at the end; it does nothing if no answer needed the helper. Invariant: between two answers no
+    helper owes a reply, so an answer never gets the reply of another answer.
 
     Args:
         cpu_s: CPU seconds that one answer may take.
@@ -83,7 +84,7 @@ class LenientParser(Closing):
         self._idle: Process | None = None
 
     async def parse(self, text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable:
-        """The lenient parser's outcome; running out of time or memory is a format error."""
+        """Return the lenient parser's outcome; exceeding the time or memory limit is a format error."""
         async with self._one_at_a_time:
             reply = await self._reply(encode([text, fmt, finish_reason]))
         if reply is None:
@@ -91,7 +92,7 @@ class LenientParser(Closing):
                 failure="format_error",
                 reason=(
                     f"repairing the answer took over {self._cpu_s} s of CPU time or too much memory,"
-                    " or broke the parser"
+                    " or crashed the parser"
                 ),
             )
         record = decode(reply)
@@ -101,7 +102,7 @@ class LenientParser(Closing):
         return Unusable(**record, repairs=repairs)
 
     async def close(self) -> None:
-        """End the helper; a later `parse` starts another."""
+        """Stop the helper; a later `parse` starts a new one."""
         process, self._idle = self._idle, None
         if process is not None:
             await _end(process)
@@ -134,13 +135,13 @@ async def _start(cpu_s: int, memory_bytes: int) -> Process:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env={},  # no key reaches the helper
-        start_new_session=True,  # Ctrl-C in the terminal is for the program, which lets answers end
+        env={},  # API keys must not reach the helper
+        start_new_session=True,  # Ctrl-C is handled by the parent, which lets the current answers finish
     )
 
 
 async def _exchange(process: Process, request: bytes) -> bytes | None:
-    """One request and its reply; None when the helper ended instead."""
+    """Send one request and return its reply, or None if the helper has exited."""
     stdin, stdout = cast("asyncio.StreamWriter", process.stdin), cast("asyncio.StreamReader", process.stdout)
     try:
         stdin.write(len(request).to_bytes(_LENGTH_BYTES) + request)
@@ -155,8 +156,8 @@ async def _exchange(process: Process, request: bytes) -> bytes | None:
 
 async def _end(process: Process) -> None:
     if process.returncode is None:
-        with suppress(ProcessLookupError):  # it ended by itself
-            os.killpg(process.pid, signal.SIGKILL)  # the helper, and its fork if one is at work
+        with suppress(ProcessLookupError):  # already exited
+            os.killpg(process.pid, signal.SIGKILL)  # the helper and its fork, if any
     if process.stdin is not None:
         process.stdin.close()
     await process.wait()
@@ -166,10 +167,10 @@ async def _end(process: Process) -> None:
 
 
 def _serve(cpu_s: int, memory_bytes: int) -> None:
-    """Answer requests until the input ends, or until a fork has ended without a reply."""
+    """Answer requests until the input ends, or until a fork exits without a reply."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    parse_leniently('{"a.js": ', "json", "stop")  # imports json-repair, which each fork would do for itself
+    parse_leniently('{"a.js": ', "json", "stop")  # import json-repair once, not in each fork
     gc.freeze()
     pipe = sys.stdin.buffer
     while request := pipe.read(int.from_bytes(pipe.read(_LENGTH_BYTES))):  # empty at the end of the input
@@ -182,7 +183,7 @@ def _serve(cpu_s: int, memory_bytes: int) -> None:
 
 
 def _answer(request: bytes, cpu_s: int) -> NoReturn:
-    """Parse one answer and write its reply, within its own CPU time; never returns into the loop."""
+    """Parse one answer in this fork, write the reply, and exit."""
     code = _FAILED
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))

@@ -1,4 +1,4 @@
-"""What one reader found in an answer, before the files' contents are repaired."""
+"""Parse result of one answer, before the contents of its files are repaired."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import orjson
 
 from astra_async.types import Solution, Unusable
 
-_UNREADABLE = "the record of what the agent left cannot be read: restore completions.jsonl from a copy"
+_UNREADABLE = "the record of the agent's files is damaged: restore completions.jsonl from a backup"
 
 
 def read_agents_files(text: str) -> Solution | Unusable:
-    """The solution; an agent that changed nothing gave none.
+    """Decode the recorded files of an agent; an agent that changed nothing has failed.
 
-    Raises ValueError for a damaged record: no model wrote it, and there is no verdict on it.
+    Raises:
+        ValueError: the record is damaged. No verdict is possible, because the agent is not at fault.
     """
     try:
         answer = orjson.loads(text)
@@ -41,21 +42,21 @@ _LAST_FENCE_LINE = re.compile(r"(?:\A|\n)[ \t]*(?:```|~~~)[^\n`]{0,40}\Z")
 _FIRST_FENCE_LINE = re.compile(r"^[ \t]*+(?:```|~~~)[ \t]*+(?:\n|\Z)", re.MULTILINE)
 
 
-# How sure it is that an answer was read.
-IN_SENTENCE = 0  # it may be talked about only
-GUESSED = 1  # it stands for itself; where files end was guessed
+# Confidence in a parse result.
+IN_SENTENCE = 0  # possibly only mentioned in a sentence
+GUESSED = 1  # outside of sentences, but the ends of files were guessed
 EXACT = 2
 
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """Files by path in the order of the answer, and the repairs in the order in which they were first needed.
+    """Files by path in the order of the answer, and repairs in the order of their first use.
 
-    Without files it says that an answer begins there which this reader cannot read.
-    `closed` is False when the root element or object has no end, or when there is none: an answer
-    cut by its length limit is then truncated. `spans` are the places of the text that surely belong to the
-    answer, in order. `strict` holds the paths whose content was parsed without a guess: no repair may
-    change it.
+    A result without files means that an answer begins in the text, but this parser cannot parse it.
+
+    `closed` is False if the root element or object has no end, or does not exist; an answer cut by its length
+    limit is then truncated. `spans` are the sorted ranges of the text that certainly belong to the answer.
+    `strict` holds the paths whose content was parsed without a guess and must not be repaired.
     """
 
     files: dict[str, str] = field(default_factory=dict)
@@ -66,16 +67,16 @@ class Reading:
     strict: set[str] = field(default_factory=set)
 
     def encloses(self, other: Reading) -> bool:
-        """Whether the other one has read what stands within this one's files."""
+        """Return True if `other` was parsed from text inside this result's files."""
         return any(self.covers(start) for start, _ in other.spans)
 
     def covers(self, position: int) -> bool:
-        """Whether this place of the text surely belongs to the answer."""
+        """Return True if this position of the text certainly belongs to the answer."""
         index = bisect_right(self.spans, position, key=lambda span: span[0]) - 1
         return index >= 0 and position < self.spans[index][1]
 
     def add(self, path: str, content: str, *repairs: str) -> None:
-        """Add a file and the repairs it took; the last content of a path wins."""
+        """Add a file and its repairs; the last content of a path wins."""
         if path in self.files:
             self.note("duplicate_path")
             del self.files[path]
@@ -84,12 +85,12 @@ class Reading:
         self.note(*repairs)
 
     def note(self, *repairs: str) -> None:
-        """Name repairs, each once."""
+        """Record repairs, each once."""
         self.repairs.update(dict.fromkeys(repairs))
 
 
-def surroundings(before: str, after: str) -> tuple[str, ...]:
-    """The repairs that name what stood around the answer's root: `fence`, `prose`, both or none."""
+def surrounding_repairs(before: str, after: str) -> tuple[str, ...]:
+    """Return the repairs for text around the answer's root: `fence`, `prose`, both or neither."""
     repairs = []
     bare_before, fences_before = _LAST_FENCE_LINE.subn("", before.rstrip())
     bare_after, fences_after = _FIRST_FENCE_LINE.subn("", after.lstrip(), count=1)

@@ -1,8 +1,8 @@
-"""Reasoning that stands in front of an answer: found by its marks and removed.
+"""Find and remove reasoning before an answer.
 
-Servers move reasoning into a field of its own only if they know the model. Otherwise it is part of the text,
-and files in it are drafts. The marks are those of the reasoning parsers of vLLM and SGLang, of the models'
-chat templates and of common prompts.
+Servers move reasoning into a separate field only for models they know. Otherwise it is part of the text, and
+its files are drafts. The marks are those of the reasoning parsers of vLLM and SGLang, of the models' chat
+templates and of common prompts.
 
 Only marks before the first file of an answer count: a project may have `<think>` in its sources.
 """
@@ -27,7 +27,7 @@ _TAGS = (
     "seed:think", "mm:think", "longcat_think", "think:opensource",
     r"ifm\|think", r"ifm\|think_fast", r"ifm\|think_faster",
 )
-# How reasoning opens and closes; an empty closing means that the mark opens the answer itself.
+# Opening and closing marks of reasoning. An empty closing mark means that the opening mark begins the answer.
 _TOKENS = {
     r"\[THINK\]": r"\[/THINK\]",                                        # Mistral
     r"\[REASONING\]": r"\[/REASONING\]",
@@ -60,16 +60,19 @@ _CLOSINGS = [re.compile(closing, re.IGNORECASE) if closing else None for closing
 
 
 def _any_of(marks: Iterable[str]) -> re.Pattern[str]:
-    r"""Match any of the marks, each in a group. All begin with `<`, `\[` or `◁`, so that a search is fast."""
+    r"""Match any of the marks, each in a group.
+
+    All begin with `<`, `\[` or `◁`, which makes the search fast.
+    """
     split = (re.fullmatch(r"(\\?.)(.*)", mark) for mark in marks)
     options = (f"((?<={each[1]}){each[2]})" for each in split if each)
     return re.compile(r"[<\[◁](?:" + "|".join(options) + ")", re.IGNORECASE)
 
 
 _OPENING = _any_of(_WRAPPERS)
-# Marks between reasoning and answer where nothing opens the reasoning: the server has cut that off.
+# Closing marks alone separate reasoning from the answer if the server has removed the opening mark.
 _END = _any_of(closing for closing in _WRAPPERS.values() if closing)
-# The same in words: harmony without its special tokens, IBM Granite, Ollama's command line.
+# Closing marks in words: harmony without its special tokens, IBM Granite, Ollama's command line.
 _END_IN_WORDS = re.compile(r"assistantfinal|Here(?: i|')s my response:|\.\.\.done thinking\.")
 _BLANKS = re.compile(r"\s*+")
 _LINE_BEGINS = re.compile(r"(?:\A|\n)[ \t]*\Z")
@@ -77,11 +80,11 @@ _TAG_OPENS = re.compile(r"[ \t]*(?:\n|\Z)|[^\W\d_]|<")
 
 
 def without_reasoning(text: str) -> tuple[str, bool, bool]:
-    """Remove the reasoning sections in front of an answer, in linear time.
+    """Remove the reasoning sections before an answer, in linear time.
 
     Returns:
-        The rest; whether something was removed; whether the last section has no end. In that case nothing
-        behind its opening is part of the rest.
+        The remaining text; whether something was removed; whether the last section has no end. In that case
+        all text after its opening mark is removed.
     """
     position, first = 0, -1
     pieces: list[str] = []
@@ -102,8 +105,8 @@ def without_reasoning(text: str) -> tuple[str, bool, bool]:
 def _next_opening(text: str, position: int) -> re.Match[str] | None:
     """Find the next mark that opens reasoning or an answer.
 
-    A tag within a line may be talked about: it counts only where nothing stands before it, or where it begins
-    its line and no prose follows. Special tokens, which no model writes by chance, count everywhere.
+    A sentence may mention a tag. A tag therefore counts only at the start of the text, or at the start of a
+    line with no prose after it. Special tokens always count, because models do not write them by accident.
     """
     blanks = _BLANKS.match(text, position)
     leading = blanks.end() if blanks else position
@@ -117,17 +120,17 @@ def _next_opening(text: str, position: int) -> re.Match[str] | None:
 
 
 def ends_of_reasoning(text: str) -> Iterator[re.Match[str]]:
-    """Find every mark that may stand between reasoning and answer."""
+    """Find every mark that may separate reasoning from the answer."""
     return heapq.merge(_END.finditer(text), _END_IN_WORDS.finditer(text), key=re.Match.start)
 
 
-def is_on_its_own(end: re.Match[str]) -> bool:
-    """Return True if a mark is all of its line."""
+def fills_its_line(end: re.Match[str]) -> bool:
+    """Return True if the mark fills its line."""
     text = end.string
     before, after = text[: end.start()].rstrip(" \t")[-1:], text[end.end() :].lstrip(" \t")[:1]
     return before in {"", "\n"} and after in {"", "\n"}
 
 
 def _first_file(text: str, start: int) -> int:
-    """Return where the first file of an answer begins, or the length of the text."""
+    """Return the start of the answer's first file, or `len(text)`."""
     return int(min(first_element(text, start), first_object(text, start), len(text)))

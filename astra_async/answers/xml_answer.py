@@ -1,12 +1,12 @@
-"""Reads `<solution><file path="..."><![CDATA[...]]></file></solution>`, well-formed or not.
+"""Parse `<solution><file path="..."><![CDATA[...]]></file></solution>`, well-formed or not.
 
-First strict XML, then plain searching for the file elements (`xml_search`). lxml's recover mode is never
-used: it silently alters code. Every step is linear.
+A strict XML parser runs first, then a text search for the file elements (`xml_search`). lxml's recover mode
+is never used because it silently alters code. Every step is linear.
 
-What counts as content: all CDATA sections of an element, or its text where it has none. One newline
-after the opening mark is dropped, the rest is kept; indentation before `</file>` is dropped. Line ends
-are LF as in XML 1.0, section 2.11. Content without CDATA is unescaped only if it holds no `<` and
-every `&` begins one of XML's own entities; otherwise it is code as it stands.
+An element's content is the text of all its CDATA sections, or its character data if it has no section. One
+newline after the opening tag and the indentation before `</file>` are dropped. Line ends become LF (XML 1.0,
+section 2.11). Content without CDATA is unescaped only if it holds no `<` and every `&` begins a predefined
+entity of XML; otherwise it is used unchanged.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from astra_async.answers.xml_search import (
     HEAD_IN_CDATA,
     PATH_NAMES,
     Root,
-    around,
     holds_files,
+    root_repairs,
     search_files,
     trimmed,
     without_entities,
@@ -37,13 +37,13 @@ _OPEN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,60})(?:\s[^<>]{0,500})?>\s*\Z")
 _KNOWN_ROOT = re.compile(
     r"<(solution|answer|response|files|output|result|project)(?:\s[^<>]{0,500})?>", re.IGNORECASE
 )
-# An element at the beginning of a line is the answer; one in a sentence only talks about it.
+# An element at the start of a line belongs to the answer; within a line it may be part of a sentence.
 _LINE_START = re.compile(r"^[ \t]{0,40}<(solution|file)(?:\s[^<>]{0,500})?>", re.MULTILINE)
 
 
 def read_xml(text: str) -> Reading | None:
-    """The files of an XML answer, or None when no file element with a path is found."""
-    # From a root at the beginning of a line on, if no file stands so before it.
+    """Return the files of an XML answer, or None if no file element has a path."""
+    # Start at a root that begins a line, unless a file element begins an earlier line.
     line = _LINE_START.search(text)
     start = line.start() if line and line.group(1) == "solution" else 0
     first = FILE_HEAD.search(text, start)
@@ -58,7 +58,7 @@ def read_xml(text: str) -> Reading | None:
 
 
 def _root(text: str, start: int, first_file: int) -> Root | None:
-    """The element that encloses the files: the tag right before the first one, else a known name."""
+    """Return the element around the files: the tag just before the first file, or a tag with a known name."""
     last_tag = text.rfind("<", start, first_file)
     tag = _OPEN_TAG.match(text, last_tag, first_file) if last_tag >= 0 else None
     tag = tag or _KNOWN_ROOT.search(text, start, first_file)
@@ -74,13 +74,13 @@ def _root(text: str, start: int, first_file: int) -> Root | None:
 
 
 def _read_well_formed(text: str, root: Root) -> Reading | None:
-    """The files below the root by lxml, or None when it is not well-formed or holds more than text.
+    """Parse the files below the root with lxml, or return None if lxml fails or content holds markup.
 
-    No DTD, no entities, no network, size limits on.
+    DTDs, entities and network access are disabled; lxml's size limits are enabled.
     """
     from lxml import etree
 
-    # The slice begins at the root's tag: no prolog, hence no DTD and no entity of the answer's own.
+    # The slice begins at the root's tag. It has no prolog, so it cannot define a DTD or entities.
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -94,12 +94,12 @@ def _read_well_formed(text: str, root: Root) -> Reading | None:
     except (etree.XMLSyntaxError, ValueError):
         return None
     found = Reading(certainty=EXACT, spans=[(root.start, root.end)])
-    found.note(*around(text, root, root.start))
+    found.note(*root_repairs(text, root, root.start))
     return found if _collect(tree, found) and found.files else None
 
 
 def _collect(element: _Element, found: Reading) -> bool:
-    """Gathers the file elements below; False when one holds markup, which only the search can read."""
+    """Collect the file elements below `element`; return False if one needs the text search."""
     for child in element.iterchildren(tag="*"):
         path = next((str(child.attrib[name]) for name in PATH_NAMES if name in child.attrib), None)
         inner = _children(child).keys()
@@ -128,7 +128,7 @@ def _add_element(element: _Element, path: str | None, found: Reading) -> bool:
         return False
     content, has_cdata = _content_of(source)
     if has_cdata and "]]>" not in content and HEAD_IN_CDATA.search(content):
-        return False  # an unclosed section has swallowed the next file: well-formed, but not meant
+        return False  # an unclosed section contains the next file: well-formed, but not intended
     if not has_cdata and content:
         repairs.append("no_cdata")
     found.add(path.strip(), content, *repairs)
@@ -151,7 +151,7 @@ def _text_of(element: _Element) -> str:
 
 
 def _content_of(element: _Element) -> tuple[str, bool]:
-    """An element's content, and whether it stood in CDATA (lxml's `text` cannot tell them apart)."""
+    """Return an element's content, and whether it was in CDATA, which lxml's `text` does not show."""
     from lxml import etree
 
     source = etree.tostring(element, encoding="unicode", with_tail=False)
@@ -164,7 +164,7 @@ def _content_of(element: _Element) -> tuple[str, bool]:
 
 
 def _sections(inner: str) -> str:
-    """Text of mixed CDATA sections and character data; blanks before the first and after the last go."""
+    """Join CDATA sections and character data; drop blanks before the first and after the last section."""
     pieces: list[str] = []
     position = 0
     while (opening := inner.find(CDATA, position)) >= 0:

@@ -1,6 +1,6 @@
-"""Finds the file elements of an answer that is not well-formed XML, by plain searching in linear time.
+"""Find the file elements of an answer that is not well-formed XML, by text search in linear time.
 
-The names and marks, as models write them, and what stands around the files serve the strict reader, too.
+The strict parser uses the same names of elements and attributes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
+from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surrounding_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ PATHS = "|".join(PATH_NAMES)
 CONTENTS = "|".join(CONTENT_NAMES)
 CDATA = "<![CDATA["
 
-# Repetitions are bounded and stop at the next angle bracket, so that no input makes them quadratic.
+# Repetitions are bounded and stop at the next angle bracket, which keeps the search linear on any input.
 FILE_HEAD = re.compile(rf"<(?:file\b(?P<attributes>[^<>]{{0,2000}})|(?:{PATHS}))>", re.IGNORECASE)
 DELETION = re.compile(r"=\s{0,20}[\"']?(?:deleted?|removed?)\b", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
@@ -46,7 +46,7 @@ _CLOSERS = re.compile(
 _CDATA_END = re.compile(
     rf"\]\]>(?=\s{{0,200}}(?:</(?:{CONTENTS}|file|files|solution)\s{{0,20}}>|<file[\s>]|\Z))", re.IGNORECASE
 )
-# As it is meant, and after a comment.
+# The start of a CDATA section, optionally after a comment.
 _CDATA_START = re.compile(r"\s{0,200}(?:<!--[^<>]{0,300}-->\s{0,200})?<!\s?\[CDATA\[", re.IGNORECASE)
 _FILE_END = re.compile(r"</(file)\s{0,20}>", re.IGNORECASE)
 _CONTENT_END = re.compile(
@@ -57,13 +57,13 @@ _CONTENT_END = re.compile(
 _NEXT = r"(?:</file\s{0,20}>\s{0,200}|\n[ \t]{0,40})"
 _HEAD = rf"<(file)\s[^<>]{{0,200}}?(?:{PATHS})\s?="
 _NEXT_HEAD = re.compile(rf"{_NEXT}(?={_HEAD})", re.IGNORECASE)
-# Within a CDATA section an element may be the content's own: `<File name={f.name} />` is JSX.
+# Within CDATA, an element counts only if CDATA follows: `<File name={f.name} />` is JSX, part of the content.
 HEAD_IN_CDATA = re.compile(rf"{_NEXT}(?={_HEAD}[^<>]{{0,300}}>\s{{0,200}}<!\[CDATA\[)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Where the root element lies; `end` is -1 when it is not closed."""
+    """Position of the root element; `end` is -1 if the element is not closed."""
 
     name: str
     start: int
@@ -71,20 +71,20 @@ class Root:
 
 
 def holds_files(text: str, start: int) -> bool:
-    """Whether file elements stand behind this place that are more than a word in a sentence."""
+    """Return True if file elements that are not part of a sentence follow `start`."""
     return first_element(text, start) < len(text)
 
 
 def first_element(text: str, start: int) -> int:
-    """Where the first of those file elements stands, or the length of the text."""
+    """Return the start of the first file element outside of sentences, or `len(text)`."""
     heads = FILE_HEAD.finditer(text, start)
     return next((head.start() for head in heads if not _is_in_sentence(text, head)), len(text))
 
 
 def search_files(text: str, root: Root | None, first_file: int) -> Reading | None:
-    """The files from the first file element on, or None when none has a path."""
+    """Return the files from the first file element on, or None if no element has a path."""
     found = Reading()
-    found.note(*around(text, root, first_file), "not_well_formed")
+    found.note(*root_repairs(text, root, first_file), "not_well_formed")
     marks = _Marks.of(text, root)
     with_sentences = not holds_files(text, first_file)
     position = first_file
@@ -101,20 +101,21 @@ def search_files(text: str, root: Root | None, first_file: int) -> Reading | Non
     return found
 
 
-def around(text: str, root: Root | None, first_file: int) -> tuple[str, ...]:
-    """The repairs that name what stands around the files: fence, prose, an unusual root or none."""
+def root_repairs(text: str, root: Root | None, first_file: int) -> tuple[str, ...]:
+    """Return the repairs for text around the files (fence, prose) and for an unusual or missing root."""
     before = text[: root.start if root else first_file]
     after = text[root.end :] if root is not None and root.end >= 0 else ""
     name = "no_root" if root is None else "other_root"
     named = () if root is not None and root.name == "solution" else (name,)
-    return (*surroundings(TAG.sub("", before), TAG.sub("", after)), *named)
+    return (*surrounding_repairs(TAG.sub("", before), TAG.sub("", after)), *named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Marks:
-    """Positions of everything that can end a file, found once: looking one up is then logarithmic.
+    """Positions of every mark that can end a file, found once so that each lookup is logarithmic.
 
-    Those in mappings are told apart by how the element is spelt: `<File>` is no `<file>`, but a component.
+    The mappings are keyed by the spelling of the element's name: `<File>` is a component in the code, not
+    `<file>`.
     """
 
     cdata_ends: list[int]
@@ -140,12 +141,13 @@ class _Marks:
 
 
 def _heads_in_cdata(text: str) -> list[int]:
-    """Where the next file begins although a section is open.
+    """Return the starts of file elements inside an unclosed CDATA section.
 
-    A section within a section has a split end, as the prompt asks for it; the next file's has not.
+    An intended nested section has a split end (`]]]]><![CDATA[>`), as the prompt asks; the next file's
+    section does not.
     """
     ends = [match.start() for match in re.finditer(r"]]>", text)]
-    heads = ((match.start(), _from(ends, match.end())) for match in HEAD_IN_CDATA.finditer(text))
+    heads = ((match.start(), _first_at_or_after(ends, match.end())) for match in HEAD_IN_CDATA.finditer(text))
     return [head for head, end in heads if not text.startswith("]]]]><![CDATA[>", max(0, end - 2))]
 
 
@@ -157,7 +159,7 @@ def _by_spelling(pattern: re.Pattern[str], text: str) -> dict[str, list[int]]:
 
 
 def _read_file(text: str, head: re.Match[str], marks: _Marks, found: Reading) -> int:
-    """Adds the file that begins here, if it has a path; returns where to go on."""
+    """Add the file that begins here, if it has a path; return the position to continue from."""
     attributes = head.group("attributes") or ""
     named, position = _ATTRIBUTE.search(attributes), head.end()
     path = next((value for value in named.groups()[1:] if value is not None), "") if named else None
@@ -189,14 +191,14 @@ def _read_file(text: str, head: re.Match[str], marks: _Marks, found: Reading) ->
 
 
 def _is_in_sentence(text: str, head: re.Match[str]) -> bool:
-    """Whether an element without CDATA has more before it on its line than a tag: it is talked about."""
+    """Return True if text precedes the element on its line and no CDATA follows: a sentence mentions it."""
     before = text[max(0, head.start() - 40) : head.start()].rstrip(" \t")[-1:]
     return before not in {"", "\n", ">"} and _CDATA_START.match(text, head.end()) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Body:
-    """A file's content, and where its closing marks end."""
+    """Content of a file, and the end of its closing tags."""
 
     content: str
     end: int
@@ -205,15 +207,15 @@ class _Body:
 
 
 def _body(text: str, start: int, spelling: tuple[str, str], marks: _Marks) -> _Body:
-    """The content that begins here; given is how the file's element and that of its content are spelt."""
+    """Return the content that begins at `start`; `spelling` is the spelling of the file and content tags."""
     element, wrapper = spelling
     section = _CDATA_START.match(text, start)
     in_cdata = section is not None
     start = section.end() if section else start
     ends = marks.content_ends.get(wrapper, []) if wrapper else marks.file_ends.get(element, [])
-    end = _from(marks.cdata_ends if in_cdata else ends, start)
+    end = _first_at_or_after(marks.cdata_ends if in_cdata else ends, start)
     heads = marks.heads_in_cdata if in_cdata and end >= 0 else marks.next_heads.get(element, [])
-    boundary = _from(heads, start)
+    boundary = _first_at_or_after(heads, start)
     closed = end >= 0 and not 0 <= boundary < end
     if closed:
         raw = text[start:end]
@@ -229,34 +231,34 @@ def _body(text: str, start: int, spelling: tuple[str, str], marks: _Marks) -> _B
 
 
 def _without_closers(raw: str) -> str:
-    """Unclosed content without the closing marks and the fence that stand at its very end."""
+    """Remove closing tags and a fence at the very end of unclosed content."""
     bare = raw.rstrip()
     for closer in ("```", "</file>", "</content>", "]]>"):
         bare = bare.removesuffix(closer).rstrip() if bare.endswith(closer) else bare
     return bare + raw[len(raw.rstrip()) :] if len(bare) == len(raw.rstrip()) else bare + "\n"
 
 
-def _from(positions: list[int], start: int) -> int:
-    """The first of the sorted positions that is not before `start`, or -1."""
+def _first_at_or_after(positions: list[int], start: int) -> int:
+    """Return the first of the sorted positions at or after `start`, or -1."""
     index = bisect_left(positions, start)
     return positions[index] if index < len(positions) else -1
 
 
 def _cleaned(raw: str, *, in_cdata: bool) -> tuple[str, tuple[str, ...]]:
-    """The content as it is meant, and the repairs that this took."""
+    """Return the unescaped content and the names of the repairs."""
     if in_cdata:
         raw = raw.replace(f"]]>{CDATA}", "")
         return raw.removeprefix("\n"), ("cdata_end",) if "]]>" in raw else ()
-    # Written with entities: no `<`, and every `&` begins one of XML's own.
+    # The content is escaped if it has no `<` and every `&` begins an entity.
     is_escaped = "<" not in raw and "&" in raw and len(_ENTITY.findall(raw)) == raw.count("&")
     return trimmed(without_entities(raw) if is_escaped else raw), ("no_cdata",) if raw else ()
 
 
 def trimmed(text: str) -> str:
-    """Character data without the newline after the opening tag and the closing tag's indentation."""
+    """Remove the newline after the opening tag and the indentation of the closing tag."""
     return _INDENTATION.sub("", text.removeprefix("\n"))
 
 
 def without_entities(text: str) -> str:
-    """The text with XML's five entities and character references resolved, all others kept."""
+    """Resolve XML's five predefined entities and character references; keep all others."""
     return _ENTITY.sub(lambda entity: html.unescape(entity.group()), text) if "&" in text else text

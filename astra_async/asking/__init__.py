@@ -1,1 +1,1 @@
-"""Asking a model: the prompt, the providers' wire formats, and the throttle of each pool."""
+"""Requests to models: prompts, providers, the throttle of each model, batches and feedback."""

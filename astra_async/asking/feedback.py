@@ -1,10 +1,10 @@
-"""What a model is told of its tests before a further turn.
+"""Feedback to a model about its test results, for a follow-up turn.
 
-Three modes: `count` says how many tests passed, `names` which ones did not, `full` their messages and the
-output as well. Whatever the mode, nothing is said of hidden files and the tests in them, or of
-suspicions; and equal failures give equal texts, byte for byte (see `stable`).
+The mode `count` gives the number of passed tests, `names` also the failed tests, `full` also their messages
+and the output. No mode reveals hidden files, hidden tests or suspected cheating. Equal failures give equal
+text, byte for byte (see `stable`).
 
-Lines and line numbers of test files are left out of what was printed: the visible ones stand in the prompt.
+Lines and line numbers of test files are removed from the output. The prompt already contains visible tests.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 FEEDBACK_VERSION = "feedback-1"
 MAX_CHARACTERS = 6000
-NO_ANSWER = "(no answer)"  # in place of an answer without a word, which providers refuse
+NO_ANSWER = "(no answer)"  # replaces an empty answer in a conversation, because providers refuse empty text
 
 _MAX_MESSAGE = 400
 _SURE_LINES, _SURE_CHARACTERS = 8, 250
-_SHARE_OF_TESTS = 0.5  # of the text, where there is output as well
+_SHARE_OF_TESTS = 0.5  # maximum share of the text for the list of tests if output follows
 _MAX_DROPPED = 10
 _NOTED_PATH = 200
 
@@ -63,7 +63,7 @@ made them.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """What is said to a model after an answer, the same to the byte for equal failures."""
+    """Feedback text after an answer. Equal failures give equal text, byte for byte."""
 
     text: str
     sha256: str
@@ -71,14 +71,14 @@ class Feedback:
 
 
 def feedback_fingerprint() -> str:
-    """A hash of all wording that decides a feedback, with its version."""
+    """Return the version and a hash of all fixed texts of the feedback."""
     wording = (_TESTED, *_STOPPED.values(), *_UNUSABLE.values(), _STANDING, _NOT_APPLIED)
     wording += (_FAILED, _OUTPUT, _REQUEST)
     return f"{FEEDBACK_VERSION}:{_sha256(chr(0).join(wording))[:16]}"
 
 
 def mode_for(hidden_paths: Iterable[str], chosen: FeedbackMode | None) -> FeedbackMode:
-    """The mode for a problem: as chosen, else `count` where it has hidden paths and `full` where not."""
+    """Return the chosen mode, else `count` for problems with hidden paths and `full` for other problems."""
     return chosen or ("count" if any(hidden_paths) else "full")
 
 
@@ -90,9 +90,14 @@ def build_feedback(
     mode: FeedbackMode,
     standing: Mapping[str, Any] | None = None,
 ) -> Feedback:
-    """What to say after an answer with this final line, whose tests printed `output`.
+    """Build the feedback after an answer.
 
-    `standing` is the final line of the earlier answers whose files stay where this one could not be used.
+    Args:
+        result: final record of the answer.
+        output: output of its tests.
+        secrets: hidden tests and texts, which the feedback must not reveal.
+        mode: amount of detail.
+        standing: final record of the latest usable answer, whose files remain if this answer is unusable.
     """
     if result["status"] == "no_solution":
         text = _UNUSABLE.get(str(result["failure"]), _UNUSABLE["format_error"])
@@ -110,22 +115,32 @@ def build_feedback(
 
 
 def answer_text(answer: str) -> str:
-    """An answer as it stands in a conversation."""
+    """Return the answer, or NO_ANSWER if it is blank, for use in a conversation."""
     return answer if answer.strip() else NO_ANSWER
 
 
 def conversation_sha256(before: str, answer: str, feedback: str) -> str:
-    """The hash of a conversation that goes on: `before` is the one until then, the prompt's at first."""
+    """Return the hash of a conversation after one more turn.
+
+    Args:
+        before: hash of the conversation before the answer; at first the prompt's hash.
+        answer: the answer.
+        feedback: the feedback after the answer.
+    """
     return _sha256("\0".join((before, _sha256(answer), _sha256(feedback))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What must not be said of a problem, and what stands in its test files as they were run.
+    """Texts of a problem that feedback must not reveal, and the lines of its test files.
 
-    `tests` are expected tests that stand in hidden files, or that cannot be told from those; `names` and
-    `texts` are what a line may not hold: paths, titles and quotes of theirs, and their lines. `lines` are
-    those of all test files, `files` their names.
+    Attributes:
+        has_hidden: the problem has hidden files.
+        tests: names of expected tests in hidden files, or in files that cannot be determined.
+        names: paths, test titles and string literals from hidden files; a line must not contain any of them.
+        texts: lines of hidden files; a line must not contain any of them.
+        lines: lines of all test files.
+        files: names of all test files.
     """
 
     has_hidden: bool = False
@@ -137,15 +152,15 @@ class Secrets:
 
     @classmethod
     def of(cls, policy: PathPolicy, expected: Iterable[ExpectedTest]) -> Secrets:
-        """The secrets of a problem."""
+        """Collect the secrets of a problem."""
         texts = {path: _text(file.content) for path, file in policy.files.items() if file.link is None}
         hidden = {path: text for path, text in texts.items() if policy.hidden.matches(path)}
         tests = {path: texts[path] for path in {*policy.tests, *hidden} if path in texts}
         seen = "\n".join(text for path, text in texts.items() if path not in hidden)
         kept: set[str] = set()
-        if hidden:  # tests that stand in hidden files; also those of which that cannot be told
+        if hidden:  # names of tests in hidden files, or in files that cannot be determined
             unseen = "\n".join(hidden.values())
-            kept = {clean_name(test.name) for test in expected if not _is_seen(test, seen, unseen, policy)}
+            kept = {clean_name(test.name) for test in expected if not _is_visible(test, seen, unseen, policy)}
         return cls(
             has_hidden=bool(hidden),
             tests=frozenset(kept),
@@ -155,32 +170,32 @@ class Secrets:
             files=tuple(sorted({path.rpartition("/")[2] for path in tests})),
         )
 
-    def sayable(self, text: str) -> str:
-        """What was printed, without what differs between runs and without what must not be said."""
+    def redact(self, text: str) -> str:
+        """Return printed text without secrets, without test code, and without what differs between runs."""
         printed = without_controls(text.replace("\r\n", "\n"))
         lines = (
-            line for line in printed.split("\n") if not self._is_of_a_test(line) and not self.hides(line)
+            line for line in printed.split("\n") if not self._is_test_code(line) and not self.is_secret(line)
         )
-        plain = stable("\n".join(map(self._without_places, lines)))
-        return "\n".join(line for line in plain.split("\n") if not self.hides(line))
+        plain = stable("\n".join(map(self._without_line_numbers, lines)))
+        return "\n".join(line for line in plain.split("\n") if not self.is_secret(line))
 
-    def hides(self, line: str) -> bool:
-        """Whether a line names or quotes what is hidden."""
+    def is_secret(self, line: str) -> bool:
+        """Return True if a line contains a name or text from hidden files."""
         if not self.has_hidden:
             return False
         core = line.strip()
         quoted = len(core) >= _LEAST_QUOTE and any(core in text for text in self.texts)
         return quoted or any(each in line for each in (*self.names, *self.texts))
 
-    def _is_of_a_test(self, line: str) -> bool:
-        """Whether a line shows the source of a test, as tracebacks and code frames do."""
+    def _is_test_code(self, line: str) -> bool:
+        """Return True if a line shows test code, as in tracebacks and code frames."""
         core = _GUTTER.sub("", line).strip()
         if not core or _MARKS.fullmatch(core):
             return bool(line.strip())
         return core in self.lines
 
-    def _without_places(self, line: str) -> str:
-        """A line without line numbers in test files: theirs are not those that everybody knows."""
+    def _without_line_numbers(self, line: str) -> str:
+        """Remove line numbers in test files, because the files that ran may differ from the visible ones."""
         for name in self.files:
             if name in line:
                 line = re.sub(
@@ -194,14 +209,14 @@ _MARKS = re.compile(r"[\s|^~>-]{1,500}")
 _LEAST_QUOTE, _LEAST_LINE = 4, 6
 _LITERAL = re.compile(r"\"([^\"\n]{4,200})\"|'([^'\n]{4,200})'|`([^`\n]{4,200})`")
 _PARAMETERS = re.compile(r"\[[^\]]{0,500}\]$")
-_BREAKS = re.compile(r"[\s.:>›/#]+")  # noqa: RUF001 - what runners set between the parts of a test's name
+_BREAKS = re.compile(r"[\s.:>›/#]+")  # noqa: RUF001 - separators in test names
 
 
 def _details(result: Mapping[str, Any], output: str, secrets: Secrets, mode: FeedbackMode, most: int) -> str:
     failed = _failed_tests(result["tests"], secrets, with_messages=mode == "full")
-    # Where tests are hidden, what a run printed is theirs as well, unless it did not get to any test.
+    # With hidden tests the output may come from them, so it is shown only if the tests did not complete.
     is_shown = mode == "full" and (not secrets.has_hidden or result["failure"] in _STOPPED)
-    printed = secrets.sayable(output) if is_shown and output else ""
+    printed = secrets.redact(output) if is_shown and output else ""
     if not printed:
         return f"{_FAILED}{shortened(failed, most - len(_FAILED) - 1)}\n" if failed else ""
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", printed) or [""]))
@@ -217,7 +232,7 @@ def _failed_tests(tests: Iterable[Mapping[str, Any]], secrets: Secrets, *, with_
         if test["outcome"] == "passed":
             continue
         name = clean_name(test["name"])
-        if name in secrets.tests or secrets.hides(name):
+        if name in secrets.tests or secrets.is_secret(name):
             kept += 1
             continue
         lines.append(f"- {name} ({test['outcome']})")
@@ -229,8 +244,8 @@ def _failed_tests(tests: Iterable[Mapping[str, Any]], secrets: Secrets, *, with_
 
 
 def _message(recorded: str, secrets: Secrets) -> str:
-    """A test's message; of one that the record has cut so many lines as the cut never reaches."""
-    message = secrets.sayable(recorded)
+    """Return a test's message. If the record was cut, return only the lines before any possible cut."""
+    message = secrets.redact(recorded)
     if not recorded.endswith("…"):
         return shortened(message, _MAX_MESSAGE)
     lines = message.split("\n")[:_SURE_LINES]
@@ -240,34 +255,34 @@ def _message(recorded: str, secrets: Secrets) -> str:
 
 
 def _not_applied(result: Mapping[str, Any]) -> str:
-    """What of an answer was dropped; of hidden files not even that they are there is said."""
+    """Return a note about files that were not applied. Hidden files are not mentioned."""
     dropped = [each["path"] for each in result.get("dropped", ()) if each.get("reason") != "hidden"]
     paths = [clean_name(path)[:_NOTED_PATH] for path in dict.fromkeys(dropped)][:_MAX_DROPPED]
     return _NOT_APPLIED.format(paths=", ".join(paths)) if paths else ""
 
 
-def _is_seen(test: ExpectedTest, seen: str, hidden: str, policy: PathPolicy) -> bool:
+def _is_visible(test: ExpectedTest, seen: str, hidden: str, policy: PathPolicy) -> bool:
     if test.file:
         return not policy.hidden.matches(test.file) and test.file in policy.files
     return _longest_part(test.name, seen) > _longest_part(test.name, hidden)
 
 
 def _longest_part(name: str, text: str) -> int:
-    """How much of a test's name, from its end, stands in a text: its title, or that with its groups."""
+    """Return the length of the longest suffix of a test's name (title, or groups and title) in a text."""
     name = _PARAMETERS.sub("", name)
     starts = [0, *(found.end() for found in _BREAKS.finditer(name))]
-    return next((len(name) - start for start in starts if _stands_in(name[start:], text)), 0)
+    return next((len(name) - start for start in starts if _contains_title(name[start:], text)), 0)
 
 
-def _stands_in(title: str, text: str) -> bool:
-    """Whether a title stands in a text, as words of its own."""
+def _contains_title(title: str, text: str) -> bool:
+    """Return True if a text contains a title as separate words."""
     if not title or title not in text:
         return False
     return re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text) is not None
 
 
 def _titles(names: Iterable[str]) -> set[str]:
-    """Names of hidden tests, and the last part of each."""
+    """Return the names of hidden tests, and the last part of each name."""
     last = {_BREAKS.split(_PARAMETERS.sub("", name))[-1] for name in names if " " not in name}
     return {*names, *(title for title in last if len(title) >= _LEAST_LINE)}
 
@@ -278,7 +293,7 @@ def _paths(hidden: Iterable[str]) -> set[str]:
 
 
 def _quotes(texts: Iterable[str], seen: str) -> set[str]:
-    """What stands in quotes in hidden files, and nowhere that a model sees."""
+    """Return string literals that occur in hidden files and in no visible file."""
     found = {next(filter(None, each)) for text in texts for each in _LITERAL.findall(text)}
     return {quote for quote in found if quote.strip() and quote not in seen}
 

@@ -1,9 +1,9 @@
-"""What a judge is asked, and what of its answer is believed: the paper's four classes of errors.
+"""Prompt for a judge model that classifies failed samples into the paper's four classes of errors.
 
-Everything that is judged is hostile: an answer, or what its code printed, may tell the judge what to say.
-So each part stands between marks that hold the hash of all parts, which nobody can have written into one of
-them, and a class counts only with a quotation that really occurs in the evidence. What remains (a text that
-argues well) is why a judge is compared with people: docs/report.md.
+The evidence is untrusted, because an answer or program output may contain instructions to the judge (prompt
+injection). Two defenses exist. Each part is enclosed in marks with a hash of all parts, which no part can
+contain. A class counts only with a quotation that occurs in the evidence. A persuasive text can still mislead
+the judge, so judges are compared with human raters: docs/report.md.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 JUDGE_PROMPT_VERSION = 1
 MOST_CHARACTERS: Mapping[str, int] = {"task": 60_000, "answer": 60_000, "tests": 8_000, "output": 8_000}
-LEAST_QUOTED = 8  # characters that are no spaces; less occurs everywhere
+LEAST_QUOTED = 8  # characters without whitespace; shorter quotations occur in almost any text
 _MOST_WHY = 500
 _OPENING = "You say why a solution of a programming task failed its tests."
 
-# The paper's section 4.6, in our words.
+# The classes of the paper's section 4.6, paraphrased.
 ERROR_CLASSES: Mapping[str, str] = {
     "user_interface": "what the user sees or clicks is wrong: layout, elements, texts, events",
     "logic": "the code runs, and its logic or algorithm misses conditions, edge cases or constraints",
@@ -43,7 +43,7 @@ Rejected = Literal["unreadable", "no_class", "no_quote", "quote_not_found"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhibits:
-    """What a judge sees of one failed sample; parts are cut in the middle to MOST_CHARACTERS."""
+    """Evidence about one failed sample for the judge. Long parts are cut in the middle to MOST_CHARACTERS."""
 
     task: str
     answer: str
@@ -51,13 +51,13 @@ class Exhibits:
     output: str
 
     def shown(self) -> dict[str, str]:
-        """The parts as the prompt holds them."""
+        """Return the parts as the prompt contains them, by name."""
         return {name: _cut(getattr(self, name), most) for name, most in MOST_CHARACTERS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What of a judge's answer counts: a class, or why there is none."""
+    """Result of a judge's answer: a class, or the reason why the answer was rejected."""
 
     label: str | None
     rejected: Rejected | None = None
@@ -66,7 +66,7 @@ class Judgement:
 
 
 def judge_prompt(evidence: Exhibits) -> str:
-    """The text that a judge is sent."""
+    """Return the prompt for the judge."""
     parts = evidence.shown()
     mark = _mark(parts)
     classes = "\n".join(f"- {name}: {meaning}" for name, meaning in ERROR_CLASSES.items())
@@ -89,12 +89,12 @@ by character, at least {LEAST_QUOTED} characters each. `why`: one sentence."""
 
 
 def is_judge_prompt(text: str) -> bool:
-    """Whether a prompt is one of these."""
+    """Return True if a prompt was made by `judge_prompt`."""
     return text.startswith(_OPENING)
 
 
 def parts_of(prompt: str) -> dict[str, str]:
-    """The evidence in a prompt of `judge_prompt`."""
+    """Extract the evidence from a prompt that `judge_prompt` made."""
     mark = prompt.partition("Between the marks with ")[2].partition(" ")[0]
     parts = {}
     for name in MOST_CHARACTERS:
@@ -104,7 +104,7 @@ def parts_of(prompt: str) -> dict[str, str]:
 
 
 def read_judgement(text: str, evidence: Exhibits) -> Judgement:
-    """A judge's answer, held to the evidence: a known class, and quotations that occur there."""
+    """Parse a judge's answer. It needs a known class, and quotations that occur in the evidence."""
     value = _object_in(text)
     if value is None:
         return Judgement(label=None, rejected="unreadable")
@@ -114,18 +114,18 @@ def read_judgement(text: str, evidence: Exhibits) -> Judgement:
         return Judgement(label=None, rejected="no_class", why=why)
     given = value.get("quotes")
     quotes = [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
-    long_enough = [each for each in quotes if len(squeezed(each)) >= LEAST_QUOTED]
+    long_enough = [each for each in quotes if len(without_whitespace(each)) >= LEAST_QUOTED]
     if not long_enough:
         return Judgement(label=None, rejected="no_quote", why=why)
     parts = evidence.shown()
-    known = [squeezed(parts[name]) for name in ("answer", "tests", "output")]
-    if not all(any(squeezed(each) in text for text in known) for each in long_enough):
+    known = [without_whitespace(parts[name]) for name in ("answer", "tests", "output")]
+    if not all(any(without_whitespace(each) in text for text in known) for each in long_enough):
         return Judgement(label=None, rejected="quote_not_found", why=why)
     return Judgement(label=label, quotes=tuple(each[:_MOST_WHY] for each in long_enough[:3]), why=why)
 
 
 def _object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object in a text, whatever stands round it."""
+    """Return the JSON object in a text, ignoring the text around it, or None."""
     start, end = text.find("{"), text.rfind("}")
     if not 0 <= start < end:
         return None
@@ -136,8 +136,8 @@ def _object_in(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def squeezed(text: str) -> str:
-    """Without spaces: judges wrap and indent what they quote."""
+def without_whitespace(text: str) -> str:
+    """Remove all whitespace, because judges wrap and indent quotations."""
     return "".join(text.split())
 
 

@@ -1,9 +1,9 @@
-"""The prompt for a problem: instructions, problem statement, project files.
+"""Prompt for a problem: instructions, problem statement, project files.
 
-The order of the three parts is the paper's (section 3.2); its wording is lost (figures 5 and 6 were
-images). What stands here is our own reconstruction, versioned and hashed into every record. As in the
-paper, the JSON prompt says more about formatting, because of escaping. Not covered: whether the prompt
-fits into a model's context; `left_out` and the text's length let a caller see that before paying.
+The order of the three parts is that of the paper (section 3.2). The paper's wording is not available, because
+figures 5 and 6 are images. The text below is a reconstruction; records contain its version and hash. As
+in the paper, the JSON prompt has more formatting instructions, because of escaping. The module does not check
+if the prompt fits into a model's context window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PROMPT_VERSIONS: Mapping[Format, str] = {"xml": "xml-1", "json": "json-1"}
 AGENT_PROMPT_VERSION = "agent-1"
 
-# Dependencies, version control, build output, caches: what tools make of a project's sources.
+# Generated files: dependencies, version control, build output, caches.
 GENERATED: tuple[str, ...] = (
     *("node_modules/", "bower_components/", "vendor/bundle/", ".git/", ".hg/", ".svn/", "venv/", ".venv/"),
     *("__pycache__/", "*.egg-info/", ".pytest_cache/", ".gradle/", ".mvn/", "/target/", "obj/", "/coverage/"),
@@ -42,7 +42,7 @@ PROMPT_LEAVES_OUT: tuple[str, ...] = (
     *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock"),
     *("Gemfile.lock", "Pipfile.lock", "poetry.lock", "uv.lock", "composer.lock", "packages.lock.json"),
     *("Cargo.lock", "go.sum"),
-    # the platform's and the runner's own files, reports
+    # files of the platform and the test runner, reports
     *("hackerrank.yml", "hackerrank.yaml", "junit.xml", "unit.xml", "unit.tap", "TEST-*.xml"),
     *("TestResults.xml", "mvnw", "mvnw.cmd", "gradlew", "gradlew.bat"),
     # editors and operating systems
@@ -55,7 +55,7 @@ PROMPT_LEAVES_OUT: tuple[str, ...] = (
     *("*.exe", "*.so", "*.wasm", "*.sqlite", "*.sqlite3", "*.db"),
 )
 
-# Keys and passwords: never shown, whatever the rules say.
+# Files with keys and passwords, which are never shown.
 SECRETS: tuple[str, ...] = (
     *(".env", ".env.*", "!.env.example", "!.env.sample", "!.env.template", "!.env.test", "*.pem", "*.key"),
     *("*.p12", "*.pfx", "id_rsa", "id_ed25519", ".netrc", ".pypirc", ".aws/", ".ssh/", "credentials.json"),
@@ -132,7 +132,7 @@ stay as they are.
 """,
 }
 
-# What every agent is told, whatever its own prompts say beside it.
+# Instructions for every agent, in addition to the agent's system prompt.
 _AGENT_INTRODUCTION = """\
 # Task
 
@@ -156,7 +156,7 @@ _FILES = (
     "\n# Project Files\n\nEach file stands between two fences of backticks, under its path. A file ends with"
     " a line break unless its heading says otherwise.\n"
 )
-# In no fingerprint: it stands only at files that version 1 of the prompts left out before.
+# Not part of the fingerprint, because it only occurs at files that version 1 of the prompts left out.
 _SAVED_IN = " (saved in {}, your answer will be in UTF-8)"
 _ANY_SAVED_IN = re.compile(re.escape(_SAVED_IN).replace(r"\{\}", r"(?:UTF-16|windows-1252)") + "$")
 _PROTECTED = " (do not change)"
@@ -173,20 +173,25 @@ def build_prompt(
     leave_out: Sequence[str] = PROMPT_LEAVES_OUT,
     policy: PathPolicy | None = None,
 ) -> Prompt:
-    """The prompt, the same to the byte for the same problem, project, format and rules.
+    """Build the prompt, identical byte for byte for equal arguments.
 
-    Never shown: the problem's hidden files, links, files that may hold keys, binary files and files over
-    256 KiB. `leave_out` holds
-    more rules as .gitignore patterns. Every file left out stands in `Prompt.left_out` with the rule. Line
-    ends are kept; a heading says what a file is saved in that is not UTF-8. A file's fence is longer than
-    any run of backticks in it, so that no content can end it. `policy` is `path_policy` of both, where that
-    is known already.
+    Hidden files, links, files that may contain keys, binary files and files over 256 KiB are never shown.
+    `Prompt.left_out` lists every file that is left out, with the rule. Line ends are kept, and the heading of
+    a file that is not UTF-8 gives its encoding. A file's fence has more backticks than any run of backticks
+    in its content, so that no content can end it.
+
+    Args:
+        problem: the problem.
+        project: the problem's project.
+        fmt: format of the answer.
+        leave_out: .gitignore patterns of more files to leave out.
+        policy: result of `path_policy(problem, project)` if the caller has it already.
     """
     policy = policy or path_policy(problem, project)
     shown: list[str] = []
     left_out: list[tuple[str, str]] = []
     pieces = [_INTRODUCTION, _FORMATS[fmt], _STATEMENT, problem.statement.strip("\n"), "\n", _FILES]
-    for file, source in _ruled(problem, project, leave_out):
+    for file, source in _filtered_files(problem, project, leave_out):
         if isinstance(source, str):
             left_out.append((file.path, source))
             continue
@@ -202,24 +207,24 @@ def build_agent_prompt(
     minutes: float,
     leave_out: Sequence[str] = PROMPT_LEAVES_OUT,
 ) -> Prompt:
-    """What agents are told, which find the project's files in their container: instructions and statement.
+    """Build the prompt for agents: instructions and statement. Agents find the files in their container.
 
-    `minutes` is an agent's own time. `files` and `left_out` are those of a prompt that shows files.
+    `minutes` is the agent's time limit. `files` and `left_out` are the same as in a prompt with files.
     """
     task = _AGENT_INTRODUCTION.format(command=problem.test_command, minutes=minutes)
-    ruled = list(_ruled(problem, project, leave_out))
+    ruled = list(_filtered_files(problem, project, leave_out))
     shown = [file.path for file, source in ruled if not isinstance(source, str)]
     left_out = [(file.path, rule) for file, rule in ruled if isinstance(rule, str)]
     return _prompt([task, _STATEMENT, problem.statement.strip("\n"), "\n"], shown, left_out)
 
 
 def shown_files(prompt: str) -> dict[str, str]:
-    """The project's files by path, read back from a prompt that `build_prompt` made."""
+    """Parse the project's files by path from a prompt that `build_prompt` made."""
     files: dict[str, str] = {}
     at = prompt.find(_FILES) + len(_FILES)
     while found := _RENDERED.match(prompt, at):
         fence = found["fence"]
-        end = prompt.find(f"\n{fence}\n", found.end() - 1)  # an empty file ends where it begins
+        end = prompt.find(f"\n{fence}\n", found.end() - 1)  # the -1 also finds the end of an empty file
         heading, has_line_end = found["path"], not found["path"].endswith(_NO_LINE_END)
         content = prompt[found.end() : end + 1 if has_line_end else end]
         path = heading.removesuffix(_NO_LINE_END).removesuffix(_PROTECTED)
@@ -229,7 +234,7 @@ def shown_files(prompt: str) -> dict[str, str]:
 
 
 def prompt_fingerprint(fmt: Format, leave_out: Sequence[str] = PROMPT_LEAVES_OUT) -> str:
-    """A hash of everything but problem and project that decides a prompt: version, wording, rules."""
+    """Return the version and a hash of everything that determines a prompt except problem and project."""
     version = AGENT_PROMPT_VERSION if is_agent(fmt) else PROMPT_VERSIONS[fmt]
     wording: tuple[str, ...] = (_AGENT_INTRODUCTION, _STATEMENT)
     if not is_agent(fmt):
@@ -253,10 +258,10 @@ def _compiled(leave_out: tuple[str, ...]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(leave_out)
 
 
-def _ruled(
+def _filtered_files(
     problem: Problem, project: Project, leave_out: Sequence[str]
 ) -> Iterator[tuple[ProjectFile, SourceText | str]]:
-    """The files in order of their paths, each with its text or the rule that leaves it out."""
+    """Yield the files sorted by path, each with its text or the rule that leaves it out."""
     hidden, ignored = PathPatterns.of(problem.hidden_paths), _compiled(tuple(leave_out))
     for file in sorted(project.files, key=lambda each: each.path):
         checked = ignored.check_file(file.path)
@@ -274,7 +279,7 @@ def _ruled(
 
 
 def is_secret(path: str) -> bool:
-    """True for a file that usually holds keys or passwords; neither models nor agents may see it."""
+    """Return True for a file that usually contains keys or passwords. Models and agents must not see it."""
     return bool(_compiled(SECRETS).match_file(path))
 
 

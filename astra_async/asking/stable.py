@@ -1,9 +1,8 @@
-"""What a program printed, without what differs from one run of it to the next.
+"""Normalization of program output, so that equal failures give equal text, byte for byte.
 
-Equal failures have to give equal texts, byte for byte: a prompt cache reads them again, a run can be
-repeated, and nobody learns from a time or an address. Times, durations, ports, addresses, absolute paths,
-process numbers, seeds and random names give way to fixed words. What remains: the order of lines that a
-runner shuffles, and random names that look like words.
+Equal text keeps prompt caches valid and makes runs reproducible. Times, durations, ports, addresses, absolute
+paths, process ids, seeds and random names are replaced by fixed words. The order of lines that a test runner
+shuffles and random names that look like words are not normalized.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 
 from astra_async.report_text import without_controls
 
-_TITLES = re.compile(r"\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)?")  # of a terminal's window
+_TITLES = re.compile(r"\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)?")  # set the terminal window's title
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _CLOCK = r"[0-2]?\d:[0-5]\d:[0-6]\d(?:[.,]\d{1,9})?"
@@ -26,11 +25,11 @@ _ROOTS = (
 )
 _NAME = r"[\w.@+~%=,-]{1,200}"
 
-# In this order: what a later rule makes of an earlier one's words must not change (they hold no digit).
+# Rules apply in this order. Replacements contain no digits, so later rules do not change them.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), put)
     for pattern, put in (
-        # Paths, the project's own first: what is left of those is relative.
+        # Paths. Paths in the project's folder come first and become relative.
         (r"(?:file://)?/projects/challenge/", ""),
         (r"(?:file://)?/projects/challenge(?![\w/])", "."),
         (r"(?:file://)?(?<![\w.<:/])/tmp(?:/[\w.@+~%=,:-]{1,200})+", "<path>"),
@@ -47,14 +46,14 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"(?<![\w:./]){_CLOCK}(?![\d:])(?: ?[AP]M\b)?{_ZONE}", "<time>"),
         (r"(?<![\w:./])(?:[01]\d|2[0-3]):[0-5]\d(?![\w:.])", "<time>"),
         (r"(?<![\w.-])1[5-9]\d{11}(?!\w)|(?<![\w.-])1[5-9]\d{8}\.\d{1,9}(?!\w)", "<time>"),
-        # Durations; some runners name one only where it was long.
+        # Durations. Some test runners print a duration only if it was long, so those in brackets are removed.
         (rf"[ \t]*[(\[]{_NUMBER} ?{_UNIT}[)\]]", ""),
         (rf"(?<![\w.<-]){_NUMBER} ?{_UNIT}\b(?: {_NUMBER} ?{_UNIT}\b)*", "<duration>"),
         (
             rf"\b((?:time|duration|duration_ms|elapsed|took)[=:]? {{0,9}}[\"']?){_NUMBER}(?![\w.])",
             r"\1<duration>",
         ),
-        # Addresses in memory and in networks, processes.
+        # Memory addresses, network addresses, process ids.
         (r"\b0x[0-9a-fA-F]{4,16}\b", "0x<address>"),
         (r"(?<=[\w$>])@[0-9a-f]{5,8}\b", "@<address>"),
         (r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\w.]*\d)", "<address>"),
@@ -64,7 +63,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?i)\b(pid[ :=#]{1,3}|process[ :=#]{1,3})\d{1,8}\b", r"\1<pid>"),
         (r"\((node|ruby|python):\d{1,8}\)", r"(\1:<pid>)"),
         (r"==\d{1,8}==", "==<pid>=="),
-        # Names that are drawn.
+        # Random names.
         (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "<id>"),
         (r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{12,128}\b", "<id>"),
         (r"(?i)\b(seed[ :=]{1,3}|--seed[ =])\d{1,20}\b", r"\1<seed>"),
@@ -77,15 +76,15 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def stable(text: str) -> str:
-    """The text without what differs between runs, terminal codes and blanks at line ends; idempotent."""
+    """Replace what differs between runs, and remove terminal codes and trailing blanks. Idempotent."""
     text = without_controls(_TITLES.sub("", text.replace("\r\n", "\n")))
-    # A terminal shows of a line that was written over, as progress is, what was written last.
+    # Keep only the text after the last carriage return, as a terminal does for progress lines.
     lines = (line.rstrip("\r").rpartition("\r")[2][:_LONGEST_LINE] for line in text.split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(_stable_line(line) for line in lines)).strip("\n")
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, or half of that many characters from its head and half from its tail, at whole lines."""
+    """Shorten text to `length` characters: keep whole lines at the head and at the tail, half each."""
     if len(text) <= length:
         return text
     half = max(0, length - len(_GAP)) // 2

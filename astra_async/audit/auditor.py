@@ -1,4 +1,4 @@
-"""Run recorded solutions against mutated suites, and record what was found."""
+"""Run recorded solutions against mutated test suites and record the outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from astra_async.log import AppendLog, now_utc
 from astra_async.overlay import anchored, integrate
 from astra_async.report.audited import AUDIT_LOG, AuditEvidence, AuditLine, SolutionKey, read_audit
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
-from astra_async.running.recorded import believed, completion_from
+from astra_async.running.recorded import completion_from, valid_records
 from astra_async.testing.counting import grade
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from astra_async.audit.mutants import Suite
     from astra_async.config import RunConfig
     from astra_async.prepare import Prepared
-    from astra_async.running.recorded import Place
+    from astra_async.running.recorded import ByteRange
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import AnswerKey, Changed, ExpectedTest, Limits, NamedOutcome, Sandbox
 
 _MOST_SUITES = 3
-_ENOUGH = 0.5  # of the mutable tests: a further suite is made only while fewer are covered
+_ENOUGH = 0.5  # share of mutable tests; once more are covered, no further suite is made
 _NO_TESTS = "no test of this problem can be mutated"
-_NO_COVER = "its reference fails none of the mutated tests"
-_NOT_PASSED = "it passes no test that a mutation covers"
-_CHANGED = "its answer gives other files now than when it was graded: grade it again with astra regrade"
+_NO_COVER = "the reference solution passes all mutated tests"
+_NOT_PASSED = "the solution passes no test that a mutation covers"
+_CHANGED = "the answer now gives different files than when it was graded; run: astra regrade"
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A mutated suite, and the tests of it that the reference fails although it passes their originals."""
+    """A mutated suite and its covered tests: the reference passes the original and fails the mutated test."""
 
     suite: Suite
     tests: frozenset[str]
@@ -59,7 +59,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Suites:
-    """The mutated suites of a problem, the container time spent to find them, and why there are none."""
+    """Mutated suites of a problem, container seconds spent to find them, and the reason if there are none."""
 
     covered: tuple[Covered, ...]
     seconds: float
@@ -67,7 +67,7 @@ class Suites:
 
     @property
     def tests(self) -> frozenset[str]:
-        """The tests on which an audit can rest."""
+        """Tests covered by any of the suites."""
         return frozenset().union(*(each.tests for each in self.covered))
 
 
@@ -80,9 +80,10 @@ class Auditor:
     expectations: Expectations
 
     async def suites(self, prepared: Prepared, image: str) -> Suites:
-        """Find the mutated suites that count for a problem.
+        """Find the mutated suites that cover at least one test of a problem.
 
-        The reference decides; without one, the untouched project does. Raises SandboxError, ExpectationError.
+        The reference solution decides; without one, the untouched project does. Raises SandboxError and
+        ExpectationError.
         """
         expected = (await self.expectations.of(prepared, image)).tests
         reference = prepared.integrated_reference()
@@ -114,7 +115,7 @@ class Auditor:
         seconds, runs, flagged = 0.0, 0, list[AuditEvidence]()
         for covered in suites.covered:
             suspects = covered.tests & solution.passed
-            for _ in range(2):  # a finding has to be seen again
+            for _ in range(2):  # flag a test only if it passes twice
                 if suspects:
                     _, passing, took_s = await self.run(prepared, image, changed, expected, covered.suite)
                     suspects, seconds, runs = suspects & passing, seconds + took_s, runs + 1
@@ -150,11 +151,11 @@ class Auditor:
 
 @dataclass(slots=True, kw_only=True)
 class RecordedSolution:
-    """A solution of a run, the samples that gave it, and the tests that it passed when it was graded."""
+    """A distinct solution of a run, the samples that gave it, and the tests that it passed when graded."""
 
     key: SolutionKey
     passed: frozenset[str]
-    answer: Place
+    answer: ByteRange
     samples: list[SampleKey] = field(default_factory=list)
 
     def line(self, **fields: Any) -> AuditLine:
@@ -171,7 +172,7 @@ class RecordedSolution:
 
 @dataclass(slots=True)
 class AuditTally:
-    """Solutions by outcome, and those that an infrastructure error left without one."""
+    """Numbers of solutions by outcome, and by infrastructure error if there is no outcome."""
 
     outcomes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     errors: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -179,7 +180,7 @@ class AuditTally:
 
 
 def passed_names(tests: Iterable[NamedOutcome]) -> set[str]:
-    """Return the names of which every occurrence passed."""
+    """Return the names of tests that passed in every occurrence."""
     outcomes = defaultdict(set)
     for test in tests:
         outcomes[test.name].add(test.outcome)
@@ -187,13 +188,14 @@ def passed_names(tests: Iterable[NamedOutcome]) -> set[str]:
 
 
 def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> list[RecordedSolution]:
-    """Return the graded solutions of the chosen samples, equal ones once."""
-    answers: dict[AnswerKey, Place] = {
-        key: place for key, place, _ in believed(directory / "completions.jsonl")
+    """Return the distinct graded solutions of the chosen samples."""
+    answers: dict[AnswerKey, ByteRange] = {
+        key: place for key, place, _ in valid_records(directory / "completions.jsonl")
     }
     found: dict[SolutionKey, RecordedSolution] = {}
-    for key, place, record in believed(directory / "results.jsonl", check_result):
-        if record["status"] != "scored" or key not in answers or not chosen(key.first):
+    for key, place, record in valid_records(directory / "results.jsonl", check_result):
+        is_task = record.get("rewards") is not None  # without tests that could be mutated
+        if is_task or record["status"] != "scored" or key not in answers or not chosen(key.first):
             continue
         solved = SolutionKey(key.problem_id, str(record.get("solution_sha256", "")))
         if solved not in found:
@@ -208,9 +210,12 @@ def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> 
 async def audit(
     directory: Path, config: RunConfig, solutions: Sequence[RecordedSolution], say: Callable[[str], None]
 ) -> AuditTally:
-    """Audit solutions and append a line for each to audit.jsonl.
+    """Audit solutions and append one line for each to audit.jsonl.
 
-    Raises EngineUnavailable, ConflictError (another audit is running) or StorageError.
+    Raises:
+        EngineUnavailable: Docker Engine cannot be reached.
+        ConflictError: another audit of this run is in progress.
+        StorageError: a file cannot be read or written.
     """
     tally = AuditTally()
     by_problem: dict[str, list[RecordedSolution]] = defaultdict(list)
@@ -243,13 +248,14 @@ def _alone(directory: Path) -> Iterator[AppendLog]:
         except OSError as error:
             message = f"{directory}: another audit of this run is in progress; wait for it to end"
             raise ConflictError(message) from error
-        with closing(AppendLog.open(directory / AUDIT_LOG)) as log:  # only now: it cuts a torn last line off
+        # Opened under the lock, because opening truncates an incomplete last line.
+        with closing(AppendLog.open(directory / AUDIT_LOG)) as log:
             yield log
 
 
 @asynccontextmanager
 async def open_auditor(config: RunConfig) -> AsyncIterator[tuple[Auditor, Engine]]:
-    """Open a sandbox of its own. What an audit learns of a problem goes to the cache, not to the run."""
+    """Open an auditor with its own sandbox; expected tests go to the cache, not to the run."""
     with TemporaryDirectory(prefix="astra-audit-") as folder:
         sandbox = await DockerSandbox.open(run_id="audit", slots=config.sandboxes)
         try:
@@ -265,7 +271,7 @@ async def open_auditor(config: RunConfig) -> AsyncIterator[tuple[Auditor, Engine
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """An open audit."""
+    """Shared state of an audit in progress."""
 
     directory: Path
     auditor: Auditor

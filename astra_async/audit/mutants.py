@@ -1,6 +1,6 @@
 """Mutated test suites: a problem's own tests, parsed, with one place of each test changed.
 
-The suites follow from the problem's hash, so that every audit of a problem uses the same ones.
+The problem's hash seeds the random choices, so every audit of a problem uses the same suites.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from astra_async.errors import SandboxError
 from astra_async.languages import LANGUAGES
 from astra_async.languages.mutations import NEGATION, MutableTest
-from astra_async.overlay.merged_files import staying, with_staying
+from astra_async.overlay.merged_files import fixed_part, with_fixed_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _CPU_S, _WALL_S = 60, 120.0
 _MEMORY_BYTES = 2 * 1024**3
-_MOST_BYTES = 400_000  # of one file; longer files are left alone
+_MOST_BYTES = 400_000  # of one file; larger files are not mutated
 _TESTS = msgspec.json.Decoder(list[MutableTest])
 
 
@@ -61,7 +61,7 @@ async def read_tests(files: Mapping[str, bytes]) -> list[MutableTest]:
             worker.kill()
             await worker.wait()
     if worker.returncode != 0:
-        message = f"the test files could not be parsed: the parser ended with exit code {worker.returncode}"
+        message = f"the test files could not be parsed: the parser exited with code {worker.returncode}"
         raise SandboxError(message)
     return _TESTS.decode(output)
 
@@ -96,7 +96,7 @@ _LAST_QUOTE = re.compile(r"(?=['\"`]#*$)|$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """A mutated test by its title, and the line that differs."""
+    """A mutated test, identified by its title, and the changed line."""
 
     title: str
     path: str
@@ -107,16 +107,16 @@ class Mutation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A project with mutated tests. `inside` are the mutated tests within sources, by path."""
+    """A project with mutated tests; `inside` maps source paths to the mutated tests inside them."""
 
     project: Project
     mutations: tuple[Mutation, ...]
     inside: Mapping[str, bytes]
 
     def applied(self, changed: Changed) -> Changed:
-        """Return a solution's files; tests that stay inside of its sources are mutated as well."""
+        """Return a solution's files, with the tests inside its sources mutated as well."""
         return dict(changed) | {
-            path: with_staying(path, text, content)
+            path: with_fixed_part(path, text, content)
             for path, text in self.inside.items()
             if (content := changed.get(path)) is not None
         }
@@ -124,7 +124,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class TestSuites:
-    """A problem's mutable tests. `sources` are the texts that hold tests, by path."""
+    """A problem's mutable tests; `sources` maps paths to the texts that hold tests."""
 
     __test__ = False
 
@@ -132,16 +132,16 @@ class TestSuites:
     sources: Mapping[str, bytes]
     inside: frozenset[str]
     tests: Sequence[MutableTest]
-    constants: Mapping[tuple[str, str], Sequence[str]]  # of each file and type, sorted
+    constants: Mapping[tuple[str, str], Sequence[str]]  # (path, type) -> sorted constants
 
     @classmethod
     async def of(cls, prepared: Prepared) -> Self:
-        """Read a problem's test files, and the tests within its sources."""
+        """Parse a problem's test files, and the tests inside its sources."""
         policy, sources, inside = prepared.policy, dict[str, bytes](), set[str]()
         for path, file in sorted(policy.files.items()):
             if file.link is None and path in policy.tests:
                 sources[path] = file.content
-            elif file.link is None and (text := staying(path, file.content)):
+            elif file.link is None and (text := fixed_part(path, file.content)):
                 sources[path] = text
                 inside.add(path)
         tests = await read_tests(sources)
@@ -152,9 +152,9 @@ class TestSuites:
         return cls(prepared.project, sources, frozenset(inside), tests, ordered)
 
     def suite(self, number: int, covered: Collection[str] = ()) -> Suite | None:
-        """Return the suite with the `number`-th place of each test; None if no test has that many.
+        """Return the suite that mutates the `number`-th place of each test, or None if no test has one.
 
-        Tests with a title in `covered` stay as they are, because an earlier suite has covered them.
+        Tests with a title in `covered` stay unchanged, because an earlier suite has covered them.
         """
         edits: dict[str, dict[tuple[int, int], bytes]] = defaultdict(dict)
         mutations = []
@@ -165,13 +165,13 @@ class TestSuites:
             place, text = places[number]
             known, span = edits[place.path], (place.begin, place.end)
             if any(begin < place.end and place.begin < end and (begin, end) != span for begin, end in known):
-                continue  # within another test's place
+                continue  # overlaps another test's place
             text = known.setdefault(span, text)
             mutations.append(self._mutation(test.title, place, text))
         return Suite(mutations=tuple(mutations), **self._mutated(edits)) if mutations else None
 
     def _in_order(self, at: int, test: MutableTest) -> list[tuple[Place, bytes]]:
-        """Return the places of a test with their replacements: a constant, a negation, a constant ..."""
+        """Return the places of a test with their replacements, alternating constants and negations."""
         rng = random.Random(f"{self.project.sha256} {at}")  # noqa: S311 - reproducible, not secret
         constants: list[tuple[Place, bytes]] = []
         negations: list[tuple[Place, bytes]] = []
@@ -182,14 +182,14 @@ class TestSuites:
         return [each for pair in pairs for each in pair if each is not None]
 
     def _replacement(self, place: Place, rng: random.Random) -> bytes:
-        """Return the negated assertion, or another constant of this type in the test file."""
+        """Return the negated assertion, or another constant of this type from the test file."""
         if place.kind == NEGATION:
             return place.text.encode()
         constants = self.constants[place.path, place.kind]
         if len(constants) == 1:
             return _another(place.text).encode()
         at = rng.randrange(len(constants) - 1)
-        at += at >= bisect_left(constants, place.text)  # any but its own
+        at += at >= bisect_left(constants, place.text)  # skip the original constant
         return constants[at].encode()
 
     def _mutation(self, title: str, place: Place, text: bytes) -> Mutation:
@@ -212,7 +212,7 @@ class TestSuites:
 
         def content_of(file: ProjectFile) -> bytes:
             text = texts.get(file.path, file.content)
-            return with_staying(file.path, text, file.content) if file.path in inside else text
+            return with_fixed_part(file.path, text, file.content) if file.path in inside else text
 
         files = tuple(replace(file, content=content_of(file)) for file in self.project.files)
         return {"project": replace(self.project, files=files), "inside": inside}
@@ -225,7 +225,7 @@ def _edited(source: bytes, edits: Mapping[tuple[int, int], bytes]) -> bytes:
 
 
 def _another(constant: str) -> str:
-    """Return a constant that differs: the opposite truth, the next digit, or a longer text."""
+    """Return a different constant: the opposite truth value, the next digit, or a longer text."""
     if constant in _OPPOSITES:
         return _OPPOSITES[constant]
     if constant[:1].isdigit():

@@ -24,7 +24,7 @@ from astra_async.errors import (
     StorageError,
     UsageError,
 )
-from astra_async.redaction import keep_secrets_of, mask
+from astra_async.redaction import mask, register_secrets_of
 
 EXIT_INCOMPLETE = 1
 EXIT_USAGE = 2
@@ -97,7 +97,7 @@ def main() -> NoReturn:
     debug = "--debug" in sys.argv
     # The program multiplies no large matrices, so numpy's threads would only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    keep_secrets_of(os.environ)
+    register_secrets_of(os.environ)
     try:
         code = astra.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

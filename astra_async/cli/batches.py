@@ -20,7 +20,7 @@ from astra_async.types.run_record import read_run, require_run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from astra_async.asking.batches.batch_interface import BatchInterface, Standing
+    from astra_async.asking.batches.batch_interface import BatchInterface, BatchStatus
     from astra_async.asking.batches.batch_log import Intent
 
 _SHARED = ("extra_headers", "extra_body")  # masked in the record
@@ -108,12 +108,12 @@ async def _ask(
     return trouble
 
 
-async def _asked(interface: BatchInterface, intent: Intent, *, cancel: bool) -> Standing:
-    standing = await interface.look(intent.batch_id)
+async def _asked(interface: BatchInterface, intent: Intent, *, cancel: bool) -> BatchStatus:
+    standing = await interface.status(intent.batch_id)
     if cancel and not standing.has_ended:
         await interface.cancel(intent.batch_id)
         say(f"{intent.batch_id}: cancelled; the `astra run` command collects finished requests")
-        standing = await interface.look(intent.batch_id)
+        standing = await interface.status(intent.batch_id)
     return standing
 
 
@@ -139,11 +139,11 @@ def _print(directory: Path, intents: Iterable[Intent]) -> None:
 
 
 def _costs(directory: Path) -> dict[Any, float]:
-    from astra_async.running.recorded import believed
+    from astra_async.running.recorded import valid_records
 
     found: dict[Any, float] = {}
     for name in ("completions.jsonl", "turns.jsonl"):
-        for key, _, record in believed(directory / name):
+        for key, _, record in valid_records(directory / name):
             if record.get("via") == "batch":
                 found[key] = record.get("cost_usd") or 0.0
     return found
@@ -155,7 +155,7 @@ def _usd(value: float | None) -> str:
 
 def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: str) -> int:
     """Give up one batch, by the id of the batch or of its intent."""
-    from astra_async.running.held import lock_directory
+    from astra_async.running.spool import lock_directory
 
     wanted = [each for each in intents.values() if name in {each.token, each.batch_id} and each.is_open]
     if not wanted:
@@ -163,7 +163,7 @@ def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: s
     descriptor = lock_directory(directory)
     try:
         log = BatchLog(directory, run_id)
-        asyncio.run(log.note("given_up", log.intents[wanted[0].token]))
+        asyncio.run(log.record("given_up", log.intents[wanted[0].token]))
         log.close()
     finally:
         os.close(descriptor)

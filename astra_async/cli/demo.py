@@ -18,7 +18,7 @@ from astra_async.files import write_atomically
 from astra_async.options import BUNDLED, flag_of
 from astra_async.overlay import integrate
 from astra_async.report.labels import COLUMNS, csv_of
-from astra_async.running.recorded import believed
+from astra_async.running.recorded import valid_records
 from astra_async.types import Integrated, Solution, Text, checked_value, declared
 from astra_async.types.declarations import shown
 from astra_async.types.records import check_result
@@ -129,7 +129,7 @@ def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
     classes = {key: label for item in prepared.values() for key, label in _known_mistakes(item)}
     rows = [
         row | {"label": label}
-        for key, _, row in believed(out / "results.jsonl", check_result)
+        for key, _, row in valid_records(out / "results.jsonl", check_result)
         if (label := classes.get((key.problem_id, row.get("solution_sha256", ""))))
     ]
     write_atomically(out / "labels.csv", csv_of(COLUMNS, rows).encode())

@@ -12,7 +12,7 @@ from astra_async.asking.providers.models import batch_share, bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, EngineUnavailable
-from astra_async.listing import told_once
+from astra_async.listing import grouped_by_text
 from astra_async.running.model_pools import check_agents, check_models, resolved_models
 from astra_async.running.plan import (
     ANSWER_CHARACTERS,
@@ -107,12 +107,14 @@ async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bo
     except EngineUnavailable as error:
         say(f"Images: cannot be listed: {error}")
     for recipe in absent:
-        if known := recipe.remembered(failures):
+        if known := recipe.recorded_failure(failures):
             tell(known)
             impossible = {**impossible, recipe.name: known}
         else:
             say(f"{recipe.name} for {recipe}: will be {'built' if recipe.tags else 'pulled'}")
-    for line in told_once((name, str(reason)) for name, reason in impossible.items() if name in prepared):
+    for line in grouped_by_text(
+        (name, str(reason)) for name, reason in impossible.items() if name in prepared
+    ):
         tell(line)
     return not impossible
 
@@ -157,7 +159,7 @@ def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[
     """Yield the schedule of --until, and the cost if all models stop after each look."""
     if config.until is None:
         return
-    from astra_async.report.deciding import too_few
+    from astra_async.report.deciding import too_few_problems
     from astra_async.stats.sequential import schedule_of
 
     schedule = schedule_of(config.samples, margin=config.margin / 100)
@@ -178,7 +180,7 @@ def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[
         " median SD."
     )
     families = {name: {"family": each.problem.family} for name, each in prepared.items()}
-    if warning := too_few(schedule, families, math.comb(len(config.models), 2)):
+    if warning := too_few_problems(schedule, families, math.comb(len(config.models), 2)):
         yield warning
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astra_async.errors import UsageError
-from astra_async.redaction import keep_secrets_of
+from astra_async.redaction import register_secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -38,5 +38,5 @@ def read_env_file(environ: MutableMapping[str, str], path: Path = Path(ENV_FILE)
     }
     new = {name: value for name, value in found.items() if value and not environ.get(name)}
     environ.update(new)
-    keep_secrets_of(environ)
+    register_secrets_of(environ)
     return f"from {path}: {', '.join(new)}" if new else ""

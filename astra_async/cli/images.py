@@ -23,10 +23,10 @@ from astra_async.running.problem_set import (
     cached,
     chosen_problems,
     data_config,
-    in_engine,
-    nobody_else,
+    lock_cache,
     ready_problems,
     remove_stored,
+    stored_in_engine,
 )
 from astra_async.types.declarations import is_agent_name
 
@@ -188,7 +188,7 @@ async def _clean(kinds: set[str], least_s: float, *, yes: bool) -> int:
     folder = cache_root()
     async with AsyncExitStack() as stack:
         engine = await _engine(stack)
-        found = [*cached(folder), *([each async for each in in_engine(engine)] if engine else [])]
+        found = [*cached(folder), *([each async for each in stored_in_engine(engine)] if engine else [])]
         _show(found, folder)
         if not kinds:
             named = " ".join(f"--{kind}" for kind in KINDS)
@@ -205,7 +205,7 @@ async def _clean(kinds: set[str], least_s: float, *, yes: bool) -> int:
         asked = f"remove {_counted(removable)}, {_size(removable)}?"
         if not yes and not click.confirm(asked, err=True):
             return 1
-        with nobody_else(folder):
+        with lock_cache(folder):
             stayed = await remove_stored(engine, folder, removable)
     for name, why in stayed.items():
         tell(f"stays: {name}: {why}")

@@ -89,12 +89,12 @@ def _print_tables(directory: Path) -> None:
 
 def _draw(directory: Path, count: int) -> int:
     from astra_async.report.labels import COLUMNS, HAND, csv_of
-    from astra_async.running.judging import drawn, failed_samples
+    from astra_async.running.judging import draw_samples, failed_samples
 
     require_run(directory)
     samples = failed_samples(directory)
     drawn_by = str(read_run(directory / "run.json")["run_id"])
-    rows = [each.key._asdict() | {"source": HAND} for each in drawn(samples, count, drawn_by)]
+    rows = [each.key._asdict() | {"source": HAND} for each in draw_samples(samples, count, drawn_by)]
     say(csv_of((*COLUMNS, "source"), rows).removesuffix("\n"))
     tell(f"{min(count, len(samples))} of {len(samples)} failed samples; add classes, copy to labels.csv")
     return 0

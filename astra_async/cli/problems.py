@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.prepare import Prepared
     from astra_async.problems import ProblemSet
-    from astra_async.problems.fetched_folder import Collected, Lock
+    from astra_async.problems.fetched_folder import FetchResult, Lock
     from astra_async.report.run_settings import ProblemInfo
     from astra_async.types import Problem
 
@@ -42,7 +42,12 @@ _HASH_SHOWN = 12
 @json_option("Write the result as JSON to this file")
 def problems(*, config_file: Path | None, json_path: Path | None, **given: Any) -> int:
     """Show the loaded problems, the field of each column, and the paper's Table 1."""
-    return asyncio.run(show_problems(data_config(given, config_file), json_path))
+    from astra_async.cli.task_listing import show_tasks
+    from astra_async.harbor.task import is_task_folder
+
+    config = data_config(given, config_file)
+    show = show_tasks if is_task_folder(Path(config.problems)) else show_problems
+    return asyncio.run(show(config, json_path))
 
 
 async def show_problems(config: RunConfig, json_path: Path | None = None) -> int:
@@ -166,18 +171,30 @@ def _facts(item: Prepared) -> ProblemInfo:
     metavar="DIR",
     help="Folder to write. Default: the name of the set.",
 )
+@click.option("--registry", metavar="FILE|URL", help="Registry of harbor:NAME. Default: Harbor's own.")
 @click.option(
     "--update", is_flag=True, help="Fetch the current state of the source and replace the pinned state."
 )
 @config_options("projects", "column", "skills")
-def fetch(source: str, *, out: Path | None, update: bool, config_file: Path | None, **given: Any) -> int:
+def fetch(
+    source: str,
+    *,
+    out: Path | None,
+    registry: str | None,
+    update: bool,
+    config_file: Path | None,
+    **given: Any,
+) -> int:
     """Fetch a set of problems into a folder: CSV, archives, and a lock file with revision and hashes.
 
-    SOURCE is astra-v1 (the paper's questions), hf:OWNER/NAME[@REVISION][/FILE.csv], or the address of a CSV.
-    The same command resumes, and needs no network when the set is complete. Then use `--problems DIR`.
+    SOURCE is astra-v1 (the paper's questions), hf:OWNER/NAME[@REVISION][/FILE.csv], harbor:NAME[@VERSION]
+    (tasks of a registry), or the address of a CSV. The same command resumes, and needs no network when the
+    set is complete. Then use `--problems DIR`.
     """
     from astra_async.problems.fetch.hub import hub_of
 
+    if source.startswith("harbor:"):
+        return _fetch_tasks(source.removeprefix("harbor:"), out, registry)
     config = data_config(given, config_file)
     found = parse_source(source, hub_of(os.environ).endpoint)
     if found is None:
@@ -198,14 +215,28 @@ def fetch(source: str, *, out: Path | None, update: bool, config_file: Path | No
     return 1 if collected.failed else code
 
 
-async def _collect(config: RunConfig, source: Source, folder: Path, *, update: bool) -> Collected:
+def _fetch_tasks(wanted: str, out: Path | None, registry: str | None) -> int:
+    from astra_async.harbor.registry import LOCK_NAME, REGISTRY, dataset_in, fetch_dataset, read_registry
+    from astra_async.harbor.task import read_tasks
+
+    dataset = dataset_in(read_registry(registry or REGISTRY), wanted)
+    folder = out or Path(dataset.name)
+    lock = fetch_dataset(dataset, folder, tell)
+    say(f"{lock.dataset} {lock.version}: {len(lock.tasks)} tasks, pinned in {folder / LOCK_NAME}")
+    if summary := read_tasks(folder).summary:
+        tell(f"warning: {summary}")
+    say(f"next: astra problems --problems {folder}")
+    return 0
+
+
+async def _collect(config: RunConfig, source: Source, folder: Path, *, update: bool) -> FetchResult:
     from astra_async.problems.collect import collect
 
     async with open_store(config) as store:
         return await collect(source, folder, store, wanted(config), update=update, say=tell)
 
 
-def _say_collected(collected: Collected, folder: Path, source: str) -> None:
+def _say_collected(collected: FetchResult, folder: Path, source: str) -> None:
     lock = collected.lock
     for error in collected.failed:
         tell(f"astra: {error}")

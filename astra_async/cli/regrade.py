@@ -19,17 +19,17 @@ from astra_async.cli.run import start
 from astra_async.errors import StorageError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.log import AppendLog, now_utc
-from astra_async.redaction.spelled import MASK
+from astra_async.redaction.secret_patterns import MASK
 from astra_async.running.description import recorded_call
 from astra_async.running.directory import PARENT_FILES, opened_run
-from astra_async.running.held import (
+from astra_async.running.problem_set import data_config
+from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, valid_records
+from astra_async.running.spool import (
     lock_directory,
     make_private,
     owner_of,
     refuse_foreign_problems,
 )
-from astra_async.running.problem_set import data_config
-from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
 from astra_async.types import AgentLimits, AgentSettings, AnswerKey, ModelSettings, is_agent
 from astra_async.types.records import check_result
 
@@ -140,8 +140,8 @@ def _bring_new_answers(directory: Path, new: Path) -> int:
             shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
     brought = 0
     for name, check in ANSWER_LOGS.items():
-        there = {key for key, _, _ in believed(new / name, check)}
-        places = [place for key, place, _ in believed(directory / name, check) if key not in there]
+        there = {key for key, _, _ in valid_records(new / name, check)}
+        places = [place for key, place, _ in valid_records(directory / name, check) if key not in there]
         if places:
             with closing(AppendLog.open(new / name)) as log, (directory / name).open("rb") as parent:
                 for offset, length in places:
@@ -186,7 +186,7 @@ def _verdicts(directory: Path) -> dict[AnswerKey, Graded]:
     return {
         key: (record["passed"], record["total"], record["failure"])
         for name in ("results.jsonl", "turn_results.jsonl")
-        for key, _, record in believed(directory / name, check_result)
+        for key, _, record in valid_records(directory / name, check_result)
     }
 
 

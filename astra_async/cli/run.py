@@ -23,7 +23,7 @@ from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.listing import some
-from astra_async.running.description import missing_cells, that_go_on, typed
+from astra_async.running.description import commands_to_finish, missing_cells, shell_command
 from astra_async.running.progress import view_of
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ async def execute(call: Invocation) -> int:
         await audit_directory(call.config.out, call.config)
     if not call.generate_only and not stopper.at_once:
         from astra_async.cli.report import write_and_print
-        from astra_async.running.held import make_private
+        from astra_async.running.spool import make_private
 
         make_private(call.config.out / "report")
         write_and_print([call.config.out], call.config.out / "report")
@@ -165,7 +165,7 @@ async def _open_and_drive(call: Invocation, stopper: Stopper, ours: list[RunDire
     except asyncio.CancelledError:
         if stopper.received is None:
             raise
-        call.say(f"stopped before the first request; start again with: {typed(call.config.command)}")
+        call.say(f"stopped before the first request; start again with: {shell_command(call.config.command)}")
         return 128 + stopper.received
 
 
@@ -194,7 +194,7 @@ async def _drive(call: Invocation, opened: OpenRun, stopper: Stopper) -> int:
         call.say(told)
     stopped = stopper.received is not None
     call.say(_summary(call, runner, stopped=stopped))
-    for command in that_go_on(
+    for command in commands_to_finish(
         runner.directory.run,
         missing_cells(runner.metrics, runner.directory.run),
         answered=call.generate_only and outcome == "complete",

@@ -161,7 +161,11 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         lines.append(f"{test['outcome']:>8}  {test['name']}")
         lines += [f"{'':>8}    {line}" for line in str(test.get("message") or "").splitlines()]
     lines += [f"{test['outcome']:>8}  {test['name']} (extra, not counted)" for test in record["extra_tests"]]
-    title = f"result: {record['passed']} of {record['total']} tests passed, {record['status']} ({outcome})"
+    score = f"{record['passed']} of {record['total']} tests passed"
+    if rewards := record.get("rewards"):
+        named = ", ".join(f"{name} {value}" for name, value in rewards.items())
+        score, outcome = f"score {record['score']}", f"rewards: {named}"
+    title = f"result: {score}, {record['status']} ({outcome})"
     yield title, "\n".join(lines)
 
 

@@ -12,9 +12,9 @@ import click
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.cli.display import Screen
 from astra_async.report.answer_warnings import warnings_of_run
-from astra_async.running.description import that_go_on
-from astra_async.running.held import owner_of
+from astra_async.running.description import commands_to_finish
 from astra_async.running.progress import view_of_directory
+from astra_async.running.spool import owner_of
 from astra_async.types.run_record import missing_answers, read_run, require_run
 
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ def _of_a_next_round(run: Mapping[str, Any]) -> set[Cell]:
     """Return the samples that a run with `--until` may still request after its planned rounds."""
     if "planned" not in (record := run.get("deciding") or {}):
         return set()
-    from astra_async.report.deciding import goes_on  # imports numpy, which other runs do not need
+    from astra_async.report.deciding import has_open_pairs  # imports numpy, which other runs do not need
 
     formats = run["formats"]
-    return set(product(record["planned"], formats, run["problems"])) if goes_on(record, formats) else set()
+    is_open = has_open_pairs(record, formats)
+    return set(product(record["planned"], formats, run["problems"])) if is_open else set()
 
 
 def _state(owner: int | None, missing: set[Cell]) -> str:
@@ -69,7 +70,7 @@ def _next_steps(directory: Path, run: Mapping[str, Any], view: View, missing: se
     if not missing:
         return [f"next: astra report {directory}"]
     all_answered = view.answered == view.planned > view.final
-    commands = that_go_on(run, missing, answered=all_answered)
+    commands = commands_to_finish(run, missing, answered=all_answered)
     what = "tests the recorded answers" if all_answered else "continues the run"
     if not commands:  # started from Python, or by an earlier version
         return [f"next: start this run again from the same program; it {what}"]

@@ -29,14 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.testing.validation import Candidate, Repetitions, Validation, Validator
+    from astra_async.types import Problem
 
 
 @click.command()
 @config_options(
-    "problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images", "sandboxes"
+    *("problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images"),
+    *("sandboxes", "allow_root", "allow_network", "reward_range"),
 )
 @click.option(
     "--repeat",
@@ -69,12 +72,20 @@ async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> 
     from astra_async.testing.expected import Expectations
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-    from astra_async.testing.validation import Validation, Validator, together
+    from astra_async.testing.validation import Validator, together
 
     problems = await chosen_problems(config, tell)
     prepared, failed = await ready_problems(config, problems, tell)
     for warning in warnings_of(prepared):
         tell(f"warning: {warning}")
+    failures = FailedImages(cache_root(), retry=config.retry_images)
+    if any(problem.task for problem in problems):
+        from astra_async.harbor.task_validation import validate_tasks
+
+        found = await validate_tasks(
+            prepared, at_once=config.sandboxes, repeat=repeat, failures=failures, say=tell
+        )
+        return _in_order(found, problems, failed)
     with TemporaryDirectory(prefix="astra-validate-") as folder:
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(
@@ -85,7 +96,7 @@ async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> 
                 prepared,
                 config.image,
                 tell,
-                failures=FailedImages(cache_root(), retry=config.retry_images),
+                failures=failures,
             )
             stack.push_async_callback(images.close)
             cache = cache_root() / "expected"
@@ -113,6 +124,15 @@ async def _validate(config: RunConfig, repeat: int, covered: dict[str, int]) -> 
             found = await together(checks)
             sizes = {image: await _size_bytes(sandbox.engine, image) for image in set(images.ready.values())}
     found = [replace(fitness, image_bytes=sizes.get(fitness.image)) for fitness in found]
+    return _in_order(found, problems, failed)
+
+
+def _in_order(
+    found: Sequence[Validation], problems: Sequence[Problem], failed: Mapping[str, AstraError]
+) -> list[Validation]:
+    """Return one validation for each problem, also for those that could not be made ready."""
+    from astra_async.testing.validation import Validation
+
     unready = [Validation(problem_id=name, reasons=(str(error),)) for name, error in failed.items()]
     order = {problem.id: number for number, problem in enumerate(problems)}
     return sorted([*found, *unready], key=lambda fitness: order[fitness.problem_id])

@@ -1,9 +1,9 @@
-"""Tests on more than one machine: a Dask cluster behind the Sandbox protocol; see docs/cluster.md.
+"""Tests on several machines: a Dask cluster behind the Sandbox protocol (docs/cluster.md).
 
-Dask brings membership, TLS and the ways to start workers where users have machines. Jobs travel over one
-connection from the head to each worker, and not as Dask tasks: measured for archives of 100 KB, that costs
-the head 0.13 ms of CPU a job instead of 1.1 to 1.6, nothing on the scheduler, and a lost worker is known at
-once. Nothing here is imported without `--cluster`.
+Dask provides membership, TLS and the start of workers on users' machines. Jobs are sent over one connection
+from the head to each worker instead of as Dask tasks. For archives of 100 KB, this costs the head 0.13 ms
+of CPU per job instead of 1.1 to 1.6 ms, nothing on the scheduler, and a lost worker is detected at once.
+This package is imported only with `--cluster`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def check_installed() -> None:
-    """Raises ConfigError where the extra is not installed."""
+    """Raise ConfigError if the `cluster` extra is not installed."""
     if importlib.util.find_spec("distributed") is None:
-        raise ConfigError("a cluster needs Dask: pip install 'astra_async[cluster]'")
+        raise ConfigError("Dask is not installed; run: pip install 'astra_async[cluster]'")
 
 
 def connection_to(address: str, security: Security, role: Literal["client", "worker"]) -> dict[str, Any]:
-    """What a connection to a scheduler is opened with. Raises ConfigError: tls:// without certificates."""
+    """Return Dask's connection arguments. Raises ConfigError for tls:// without usable certificates."""
     try:
         connection: dict[str, Any] = security.get_connection_args(role)
-    except (OSError, ValueError) as error:  # ssl's errors are OSErrors
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise ConfigError(
             f"{address}: the certificates cannot be used: {error}; see docs/cluster.md"
         ) from error
@@ -36,5 +36,5 @@ def connection_to(address: str, security: Security, role: Literal["client", "wor
             "client": "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ..__CLIENT__CERT and ..__CLIENT__KEY",
             "worker": "--tls-ca-file, --tls-cert and --tls-key",
         }
-        raise ConfigError(f"{address} wants certificates: set {asked[role]} (docs/cluster.md makes them)")
+        raise ConfigError(f"{address} needs certificates: set {asked[role]} (see docs/cluster.md)")
     return connection

@@ -1,8 +1,7 @@
-"""The way from the head to a node's Docker Engine: a local socket, carried to the node's worker and on.
+"""Tunnel from the head to a node's Docker Engine: a local socket, forwarded to the node's worker.
 
-Each connection to the socket has one of its own to the worker, opened like all others of the cluster (TLS
-where it has that). After a first message on both sides it carries the engine's bytes as they are, and no Dask
-messages.
+Each connection to the socket has its own connection to the worker, opened like all others of the cluster
+(with TLS if configured). After one initial message in each direction, it carries the engine's raw bytes.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _PIECE_BYTES = 64 * 1024
 
 
 async def carried(comm: Comm, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry bytes both tasks until one side has no more; then both are closed."""
-    far: Any = comm.stream  # tornado's, of tcp:// and tls://
+    """Forward bytes in both directions until one side ends; then close both."""
+    far: Any = comm.stream  # the tornado stream of tcp:// and tls://
 
     async def to_far() -> None:
         while piece := await reader.read(_PIECE_BYTES):
@@ -48,7 +47,7 @@ async def carried(comm: Comm, reader: asyncio.StreamReader, writer: asyncio.Stre
 
 
 class EngineTunnel:
-    """A node's engine as `docker_host`; an asynchronous context manager. Nobody but this user gets to it."""
+    """Async context manager that offers a node's engine as `docker_host`; accessible to this user only."""
 
     def __init__(self, address: str, run_id: str, connection: Mapping[str, Any]) -> None:
         self._address, self._run_id, self._connection = address, run_id, connection
@@ -58,7 +57,7 @@ class EngineTunnel:
 
     @property
     def docker_host(self) -> str:
-        """The address that leads there while this is open."""
+        """The address of the node's engine while the tunnel is open."""
         return f"unix://{self._folder}/docker.sock"
 
     async def __aenter__(self) -> Self:
@@ -71,7 +70,7 @@ class EngineTunnel:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def cut(self) -> None:
-        """End every connection, and take no more."""
+        """Close all connections and accept no more."""
         if self._server is not None:
             self._server.close()
         await cancel(*self._open)
@@ -82,7 +81,7 @@ class EngineTunnel:
         task.add_done_callback(self._open.discard)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):  # whoever asked the engine sees a connection that ends
+        with suppress(OSError):  # the client of the engine sees a closed connection
             try:
                 async with connected(self._address, self._connection) as comm:
                     await comm.write({"op": ENGINE, "run_id": self._run_id})

@@ -1,7 +1,8 @@
-"""The head: a Sandbox whose containers are on the nodes of a Dask cluster.
+"""The head: a Sandbox whose containers run on the nodes of a Dask cluster.
 
-The scheduler is asked who is a member, and nothing else; jobs go to the nodes themselves (`Node`). A job
-whose node is lost goes to another one. Invariant: at most `slots` jobs are with the nodes, each with one.
+The scheduler is used only to list the members; jobs are sent directly to the nodes (`Node`). If a node is
+lost, its jobs are sent to another node. Invariant: at most `slots` jobs are on nodes, and each job on one
+node only.
 """
 
 from __future__ import annotations
@@ -39,27 +40,27 @@ if TYPE_CHECKING:
 _LOOK_S = 1.0
 _CONNECT_S = 10.0
 _END_S = 10.0
-_SETTLED_S = 60.0  # for members to be asked; images take as long as they take
-_PATIENCE_S = 120.0  # without any node, unless Dask's no-workers-timeout says otherwise
-_LOST_AT_MOST = 3  # nodes that one job may lose
+_SETTLED_S = 60.0  # longest wait for more members at the start; images are not limited
+_PATIENCE_S = 120.0  # longest time without a node; Dask's no-workers-timeout overrides it
+_LOST_AT_MOST = 3  # nodes lost by one job before the job fails
 _SUSPECT_AFTER = 2
 
 
 async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
-    """The addresses of a scheduler's workers. Raises EngineUnavailable when it does not answer."""
+    """Return the addresses of a scheduler's workers. Raises EngineUnavailable if it does not respond."""
     try:
         async with asyncio.timeout(timeout_s):
             return frozenset((await scheduler.identity())["workers"])
     except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
         raise EngineUnavailable(
-            f"No Dask scheduler answers at {scheduler.address} ({both_ends(error) or type(error).__name__});"
+            f"no Dask scheduler responds at {scheduler.address} ({both_ends(error) or type(error).__name__});"
             " start one with `dask scheduler`"
         ) from error
 
 
 @dataclass(eq=False, kw_only=True)
 class ClusterSandbox:
-    """See `types.RunSandbox`; `slots` changes as nodes join and leave, and `on_slots` hears of it."""
+    """See `types.RunSandbox`. `slots` changes when nodes join or leave; `on_slots` is called with it."""
 
     address: str
     run_id: str
@@ -90,9 +91,9 @@ class ClusterSandbox:
     async def open(
         cls, cluster: str, *, run_id: str, limits: Limits, sandboxes: int, say: Callable[[str], None]
     ) -> Self:
-        """Find the cluster, or start the processes of `local:N`, and wait until a worker is ready for images.
+        """Connect to a cluster, or start `local:N`, and wait until a worker can receive images.
 
-        Raises EngineUnavailable: no scheduler answers, or no worker of it can be used.
+        Raises EngineUnavailable: no scheduler responds, or it has no usable worker.
         """
         local, address, security, wanted = None, cluster, Security(), 1
         if cluster.startswith("local:"):
@@ -121,17 +122,17 @@ class ClusterSandbox:
 
     @property
     def running(self) -> int:
-        """Jobs that are with a node."""
+        """Number of jobs on nodes."""
         return sum(node.busy for node in self.nodes.values())
 
     @property
     def slots(self) -> int:
-        """Containers that all nodes that are there can run at once."""
+        """Number of containers that all ready nodes can run concurrently."""
         return sum(node.slots for node in self.nodes.values() if node.state == "ready")
 
     @property
     def ahead(self) -> int:
-        """Containers that nodes were told to make ahead and no job has come for."""
+        """Number of containers that nodes were told to create in advance and whose job has not arrived."""
         return sum(node.expected for node in self.nodes.values())
 
     async def provide(
@@ -142,10 +143,10 @@ class ClusterSandbox:
         failures: FailedImages,
         also: Iterable[str] = (),
     ) -> tuple[dict[str, str], dict[str, AstraError], ProblemImages | None]:
-        """The images that nodes have, by problem; problems without one; what is still being made, if any is.
+        """Return images by problem, errors of problems without one, and the object that builds the rest.
 
-        Every node that takes part has what is there already, and `also`. What is made comes to them when it
-        is done. Raises EngineUnavailable when no node can have them.
+        Every ready node gets the images that exist already, and `also`. Images built later are delivered when
+        they are done. Raises EngineUnavailable if no node can have them.
         """
         making = await self._supply.open(prepared, default, failures=failures, deliver=self._deliver)
         there = (making.ready, making.failed) if making else self._supply.named_only(prepared, default)
@@ -158,12 +159,12 @@ class ClusterSandbox:
             raise
         for key, name in list(images.items()):
             if not self._supply.known[name]:
-                failed[key] = ImageError(f"image {name}: no node has it or can pull it")
+                failed[key] = ImageError(f"image {name}: no node has the image or can pull it")
                 del images[key]
         return images, failed, making
 
     async def bring(self, images: Iterable[str]) -> None:
-        """See to it that every node that takes part has these images. Raises EngineUnavailable: none does."""
+        """Deliver images to every usable node. Raises EngineUnavailable if no node is usable."""
         await self._supply.settle(images)
         await self.settled(lambda: all(node.state != "connecting" for node in self.nodes.values()))
         await self.until(lambda: self.slots > 0)
@@ -171,37 +172,38 @@ class ClusterSandbox:
             await self.next_change()
 
     async def _deliver(self, image: str) -> None:
-        """Bring an image that was made to the nodes that are there; who cannot take it is lost for now."""
+        """Deliver a newly built image to all ready nodes; disconnect nodes that cannot take it."""
         await self._supply.settle([image])
         there = [node for node in self.nodes.values() if node.state == "ready"]
         troubles = await asyncio.gather(*map(self.supply, there), return_exceptions=True)
         for node, trouble in zip(there, troubles, strict=True):
             if trouble:
-                node.hang_up()
+                node.disconnect()
 
     async def image_id(self, image: str) -> str:
-        """As `types.Sandbox`: the content that all nodes agree on."""
+        """See `types.Sandbox`; the content id on which all nodes agree."""
         image_id = self._supply.known.get(image, "")
         if not image_id:
-            raise ImageError(f"Image {image} is on no node of the cluster")
+            raise ImageError(f"image {image} is not on any node of the cluster")
         return image_id
 
     def expect(self, image: str, limits: Limits) -> None:
-        """As `types.Sandbox`: the node with most room for it makes a container ahead."""
+        """See `types.Sandbox`; the node with the largest free share creates a container in advance."""
         ready = [node for node in self.nodes.values() if node.state == "ready" and node.expected < node.slots]
         if ready:
             node = max(ready, key=lambda each: (each.slots - each.expected) / each.slots)
             node.expect(self._supply.known.get(image, image), asdict(limits))
 
     async def run(self, job: Job) -> Execution:
-        """Run a job on some node; on another one if that is lost.
+        """Run a job on a node; if the node is lost, on another one.
 
-        Raises SandboxError as the node's own does, NodesLost, or EngineUnavailable when there is no node.
+        Raises the node's SandboxError, NodesLost, or EngineUnavailable if there is no node.
         """
         content = from_job(replace(job, image=await self.image_id(job.image)))
         lost: list[str] = []
         while len(lost) < _LOST_AT_MOST:
-            # Jobs that have lost several nodes run one at a time: only one of them takes the others with it.
+            # Jobs that have lost several nodes run one at a time, so that only one of them can crash the
+            # rest.
             async with self._suspects if len(lost) >= _SUSPECT_AFTER else nullcontext():
                 node = await self._place()
                 try:
@@ -212,13 +214,13 @@ class ClusterSandbox:
                     node.taken -= 1
                     self._changed.set()
         raise NodesLost(
-            f"nodes {', '.join(lost)} were lost, one after the other, while they ran this job;"
-            " it is not tried again in this call"
+            f"nodes {', '.join(lost)} were lost one after the other while they ran this job;"
+            " the job is not retried in this invocation"
         )
 
     @asynccontextmanager
     async def _alone_on_a_node(self) -> AsyncIterator[Sandbox]:
-        """The node with least to do, once it has nothing; the others go on."""
+        """Reserve the least busy node once it is idle; other nodes continue."""
         async with self._one_alone:
             ready = [each for each in self.nodes.values() if each.state == "ready"]
             if not ready:
@@ -235,11 +237,11 @@ class ClusterSandbox:
                 self._changed.set()
 
     def stop_waiting(self) -> None:
-        """As `types.RunSandbox`."""
+        """See `types.RunSandbox`."""
         self._patience_s = 0.0
 
     async def close(self) -> None:
-        """End all connections; each node removes what it made for this run, and is waited for ten seconds."""
+        """Close all connections, after waiting up to _END_S for the nodes to remove the run's containers."""
         if "members" in self._tasks:
             self._tasks["members"].cancel()
         if ending := [self._tasks[node.address] for node in self.nodes.values() if node.end()]:
@@ -250,16 +252,16 @@ class ClusterSandbox:
         if self.local is not None:
             await self.local.stop()
 
-    # --- what nodes ask of the head (`nodes.Surroundings`) -------------------------------------------
+    # --- callbacks from nodes (`nodes.Surroundings`) ---------------------------------------------------
 
     async def supply(self, node: Node) -> None:
-        """Bring the run's images to a node. Raises NodeRefused, OSError."""
+        """Deliver the run's images to a node. Raises NodeRefused, OSError."""
         await self._supply.bring(node, self.connection)
 
     def admit(self, node: Node) -> None:
-        """Workers on one engine must see each other's processes: each sweeps what the dead left there.
+        """Refuse a node that shares its engine with a node in another process namespace.
 
-        Raises NodeRefused.
+        Each worker removes the containers of processes that it sees as dead. Raises NodeRefused.
         """
         engine, place = node.about["engine_id"], place_of(str(node.about["process"]))
         for other in self.nodes.values():
@@ -268,37 +270,37 @@ class ClusterSandbox:
             elsewhere = place_of(str(other.about["process"])) != place
             if engine and other.about["engine_id"] == engine and elsewhere:
                 raise NodeRefused(
-                    f"it shares its Docker Engine with {other.name}, and neither sees the other's processes"
+                    f"it shares its Docker Engine with {other.name}, but neither sees the other's processes"
                 )
 
     def changed(self) -> None:
-        """Tell whoever waits for nodes, or for a place on one."""
+        """Wake up the tasks that wait for a node or a slot."""
         self._changed.set()
         if self.slots != self._last_slots:
             self._last_slots = self.slots
             self.on_slots(self._last_slots)
 
-    # --- places ----------------------------------------------------------------------------------------
+    # --- slots -----------------------------------------------------------------------------------------
 
     async def _place(self) -> Node:
-        """A node with a free place, which is the caller's to give back. Raises EngineUnavailable."""
-        async with self._turn:  # in the order in which they came
+        """Take a slot on a node; the caller must give it back. Raises EngineUnavailable."""
+        async with self._turn:  # first come, first served
             await self.until(lambda: self._free is not None, announced=True)
             node = self._free
-            assert node is not None  # noqa: S101 - nothing was awaited in between
+            assert node is not None  # noqa: S101 - nothing was awaited since the check
             node.taken += 1
             return node
 
     @property
     def _free(self) -> Node | None:
-        """The node with most room, if there is one with any."""
+        """The node with the largest free share, or None if none has a free slot."""
         node = max(self.nodes.values(), key=lambda each: each.free / max(1, each.slots), default=None)
         return node if node is not None and node.free > 0 else None
 
     # --- members ---------------------------------------------------------------------------------------
 
     async def _keep_up(self) -> None:
-        """Follow who joins and leaves; a scheduler that is away changes nothing for nodes that are there."""
+        """Follow joining and leaving members; if the scheduler is down, existing nodes stay connected."""
         clock = asyncio.get_running_loop().time
         while True:
             began_at = clock()
@@ -310,7 +312,7 @@ class ClusterSandbox:
                 continue
             self._alone_s += clock() - began_at
             if self._alone_s > self._patience_s:
-                self._changed.set()  # whoever waits gives up
+                self._changed.set()  # waiting tasks give up
 
     async def _find_members(self) -> None:
         try:
@@ -330,13 +332,13 @@ class ClusterSandbox:
                 self.changed()
 
     async def until(self, holds: Callable[[], bool], *, announced: bool = False) -> None:
-        """Wait for nodes, as long as there is patience. Raises EngineUnavailable."""
+        """Wait for a condition; raises EngineUnavailable after too long a time without any node."""
         while not holds():
             if self._alone_s > self._patience_s:
                 nodes = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
                 why = nodes or self._scheduler_says or "none has joined"
                 raise EngineUnavailable(
-                    f"No worker of the cluster at {self.address} can run tests ({why}); start one with"
+                    f"no worker of the cluster at {self.address} can run tests ({why}); start one with"
                     " `astra worker`"
                 )
             if not announced and not self.nodes:
@@ -348,7 +350,7 @@ class ClusterSandbox:
                     await self.next_change()
 
     async def settled(self, holds: Callable[[], bool]) -> None:
-        """Wait for something that is good to have, and not for long."""
+        """Wait for an optional condition, for at most _SETTLED_S seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SETTLED_S):
                 while not holds():
@@ -358,14 +360,14 @@ class ClusterSandbox:
         return sum(node.state == "preparing" for node in self.nodes.values())
 
     async def next_change(self) -> None:
-        """Return when a node has changed, or what it has free."""
+        """Wait until a node's state or free slots change."""
         self._changed.clear()
         await self._changed.wait()
 
 
 @dataclass(frozen=True, slots=True)
 class _OneNode:
-    """A Sandbox on a node that is reserved; if that is lost, anywhere."""
+    """A Sandbox on one reserved node; if that node is lost, on any node."""
 
     head: ClusterSandbox
     node: Node
@@ -374,7 +376,7 @@ class _OneNode:
         return await self.head.image_id(image)
 
     def expect(self, image: str, limits: Limits) -> None:
-        """Nothing is made beside a run that is alone."""
+        """Do nothing, because no container is created in advance while a test runs alone."""
 
     async def run(self, job: Job) -> Execution:
         try:
@@ -384,6 +386,6 @@ class _OneNode:
 
 
 def _configured(name: str, default: float) -> float:
-    """A duration of Dask's own configuration in seconds."""
+    """Return a duration from Dask's configuration, in seconds."""
     value = dask.config.get(f"distributed.{name}", None)
     return default if value is None else float(parse_timedelta(value))

@@ -1,8 +1,8 @@
-"""`--cluster local:N`: a scheduler and N workers as processes of this machine, for as long as the run lasts.
+"""`--cluster local:N`: a scheduler and N workers as processes of this machine, for one run.
 
-They speak TLS with certificates made for this run: without them, everybody who has an account on this machine
-could have a Dask worker do what he likes in the name of whoever runs it. Each ends when its input does, so
-that none outlives the run, however that ends.
+The processes use TLS with certificates made for this run. Without TLS, every local account could execute
+code as this user through a Dask worker. Each process ends when its standard input is closed, so none
+outlives the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _START_S = 60.0
 _STOP_S = 20.0
-# Files of credentials, and what Dask's configuration calls them.
+# Credential files and their names in Dask's configuration.
 _CREDENTIALS = {"ca_file": "CA_FILE"} | {
     f"{role}_{kind}": f"{role}__{kind}".upper()
     for role in ("scheduler", "worker", "client")
@@ -37,7 +37,7 @@ _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
 
 
 class LocalCluster:
-    """The processes of a cluster of this machine."""
+    """The processes of a local cluster."""
 
     def __init__(self, folder: Path) -> None:
         self.address = ""
@@ -55,14 +55,14 @@ class LocalCluster:
 
     @classmethod
     async def start(cls, workers: int, sandboxes: int) -> Self:
-        """Start them; `sandboxes` containers at once in all, one for each worker at least.
+        """Start the processes; `sandboxes` is the total number of containers, at least one per worker.
 
-        Raises EngineUnavailable: they do not start.
+        Raises EngineUnavailable if they do not start.
         """
         cluster = cls(Path(tempfile.mkdtemp(prefix="astra-cluster-")))
         try:
             scheduler = await cluster._spawn("scheduler")
-            assert scheduler.stdout is not None  # noqa: S101 - asked for below
+            assert scheduler.stdout is not None  # noqa: S101 - set by _spawn
             async with asyncio.timeout(_START_S):
                 cluster.address = (await scheduler.stdout.readline()).decode().strip()
             cluster._check()
@@ -76,11 +76,11 @@ class LocalCluster:
 
     @property
     def scheduler_pid(self) -> int:
-        """The scheduler's process."""
+        """The process id of the scheduler."""
         return self._processes[0].pid
 
     async def stop(self) -> None:
-        """End them and wait until they have tidied up."""
+        """Stop the processes and wait until they have cleaned up."""
         for process in self._processes:
             if process.stdin is not None:
                 process.stdin.close()
@@ -102,7 +102,7 @@ class LocalCluster:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=output,
                 env=_environment(os.environ, self._files),
-                start_new_session=True,  # Ctrl-C is ours: tests under way come to their end
+                start_new_session=True,  # Ctrl-C must not reach them, so that running tests can finish
             )
         self._processes.append(process)
         return process
@@ -114,7 +114,7 @@ class LocalCluster:
 
 
 def _environment(environ: Mapping[str, str], files: Mapping[str, Path]) -> dict[str, str]:
-    """What the processes need, which is no key of a provider."""
+    """Return the environment of the processes, without any provider's API key."""
     kept = {name: environ[name] for name in environ if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)}
     tls = {f"DASK_DISTRIBUTED__COMM__TLS__{_CREDENTIALS[name]}": str(path) for name, path in files.items()}
     return kept | tls | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
@@ -124,7 +124,7 @@ async def _scheduler() -> None:
     from distributed import Scheduler
 
     async with Scheduler(host="tls://127.0.0.1", port=0, dashboard=False) as scheduler:
-        print(scheduler.address, flush=True)  # noqa: T201 - how the parent learns it
+        print(scheduler.address, flush=True)  # noqa: T201 - read by the parent process
         await _input_ends()
 
 

@@ -1,6 +1,7 @@
-"""`astra worker`: this machine as a member of a cluster, for as long as the process runs.
+"""`astra worker`: make this machine a member of a cluster while the process runs.
 
-A Dask worker ends when its scheduler does; here another one takes its place and waits for the next scheduler.
+A Dask worker ends when its scheduler does. In that case a new one is created, which waits for the next
+scheduler.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 
 
 _ANSWER_S = 10.0
-_CLOCK_S = 5.0  # times in records come from the head; far apart, a node's log is hard to read
+_CLOCK_S = 5.0  # with a larger difference, a node's log cannot be compared with the head's records
 
 
 async def survey(address: str) -> list[tuple[str, str, str]]:
-    """Each worker's name, a line on what it is, and why it cannot take part (empty if it can).
+    """Return each worker's name, a description, and the reason why it is unusable ('' if it is usable).
 
-    Raises EngineUnavailable when no scheduler answers, ConfigError for tls:// without certificates.
+    Raises EngineUnavailable if no scheduler responds, ConfigError for tls:// without certificates.
     """
     connection = connection_to(address, Security(), "client")
     async with rpc(address, timeout=_ANSWER_S, connection_args=connection) as scheduler:
@@ -49,9 +50,9 @@ async def _one(address: str, connection: Mapping[str, Any]) -> tuple[str, str, s
                 await comm.write({"op": ABOUT})
                 packed = await comm.read()
     except OSError as error:
-        return address, "does not answer", str(error) or type(error).__name__
+        return address, "does not respond", str(error) or type(error).__name__
     if packed is None:
-        return address, "Dask without astra", "start it with astra worker"
+        return address, "a Dask worker without astra", "start it with astra worker"
     about = unpack(packed)
     skew_s = float(about.get("clock", began)) - (began + time.time()) / 2
     line = (
@@ -66,10 +67,10 @@ async def _one(address: str, connection: Mapping[str, Any]) -> tuple[str, str, s
 def _trouble(about: Mapping[str, Any], skew_s: float) -> str:
     ours = version("astra_async")
     if (about.get("messages"), about.get("version")) != (VERSION, ours):
-        return f"another version: install astra_async {ours} there"
+        return f"version mismatch: install astra_async {ours} there"
     if about["trouble"]:
         return str(about["trouble"])
-    return f"set its clock: it is {skew_s:+.0f} s off" if abs(skew_s) > _CLOCK_S else ""
+    return f"its clock is {skew_s:+.0f} s off; set the clock" if abs(skew_s) > _CLOCK_S else ""
 
 
 _AGAIN_S = 1.0
@@ -83,12 +84,12 @@ async def serve(
     until: asyncio.Future[None],
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Be a member until `until` is done; join again whenever the scheduler was lost.
+    """Be a member until `until` is done; rejoin whenever the scheduler is lost.
 
-    `sandboxes` is None for what the machine says; `own` is what Dask's Worker is to be given (name, host,
-    port, contact_address, security).
+    `sandboxes` is None to derive the number from the machine. `own` has further arguments of Dask's Worker
+    (name, host, port, contact_address, security).
     """
-    # Dask would look a hundred times a second at what its tasks do, and there are none.
+    # Disable Dask's profiler, which samples 100 times a second, because there are no Dask tasks.
     unwatched = dask.config.set({"distributed.worker.profile.enabled": False})
     with unwatched, tempfile.TemporaryDirectory(prefix="astra-worker-") as folder:
         while not until.done():
@@ -96,7 +97,7 @@ async def serve(
                 scheduler,
                 nthreads=1,
                 resources={RESOURCE: sandboxes} if sandboxes else None,
-                memory_limit=0,  # containers have limits of their own
+                memory_limit=0,  # containers have their own limits
                 local_directory=folder,
                 dashboard=False,
                 preload=["astra_async.cluster.worker"],
@@ -119,7 +120,7 @@ async def _member(
         await cancel(joining)
         return
     if (error := joining.exception()) is not None:
-        say(f"{scheduler} does not take this worker: {error}")
+        say(f"{scheduler} rejected this worker: {error}")
         return
     say(f"joined {scheduler} as {worker.name}")
     left = asyncio.ensure_future(worker.finished())
@@ -127,4 +128,4 @@ async def _member(
     if not left.done():
         left.cancel()
     else:
-        say(f"{scheduler} is lost; joining again")
+        say(f"connection to {scheduler} lost; rejoining")

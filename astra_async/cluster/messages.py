@@ -1,7 +1,7 @@
-"""What travels between the head and a worker: lists of plain messages over one Dask connection.
+"""Messages between the head and a worker: lists of plain dictionaries over one Dask connection.
 
-The contents are packed here and reach Dask as bytes. Names in them were chosen by code under test, and
-Dask gives a meaning of its own to some keys of a dictionary.
+Messages are packed here and are bytes for Dask. They contain names chosen by code under test, and Dask
+interprets some dictionary keys.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from astra_async.types import Execution
 
-# Names of our handlers on a Dask worker.
+# Names of this package's handlers on a Dask worker.
 TESTS, ABOUT, LOAD, ENGINE = "astra-tests", "astra-about", "astra-load", "astra-engine"
-VERSION = 2  # of these messages
+VERSION = 2  # of the message format
 _CONNECT_S = 10.0
 
 Message = dict[str, Any]
@@ -36,7 +36,7 @@ _ERRORS = {kind.__name__: kind for kind in (SandboxError, ContainerLost, EngineU
 
 @contextlib.asynccontextmanager
 async def connected(address: str, connection: Mapping[str, Any]) -> AsyncIterator[Comm]:
-    """A connection to a worker, cut in the end; Dask reads nothing of what it carries. Raises OSError."""
+    """Open a connection to a worker; abort it at the end. Dask does not decode messages. Raises OSError."""
     comm = await connect(address, timeout=_CONNECT_S, deserialize=False, **connection)
     try:
         yield comm
@@ -45,7 +45,7 @@ async def connected(address: str, connection: Mapping[str, Any]) -> AsyncIterato
 
 
 class Stream:
-    """Messages both ways, in order; `send` never waits, and what piles up goes in one write."""
+    """Ordered messages in both directions; `send` never blocks, and queued messages are sent together."""
 
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
@@ -54,21 +54,21 @@ class Stream:
         self._writing = asyncio.create_task(self._write())
 
     def send(self, op: str, **content: object) -> None:
-        """Send a message; nothing happens once the connection is gone, which `receive` tells."""
+        """Queue a message; after a connection loss nothing is sent, and `receive` raises."""
         self._outgoing.append(pack({"op": op, **content}))
         self._more.set()
 
     async def receive(self) -> list[Message]:
-        """The next messages. Raises OSError when the connection is gone."""
+        """Return the next messages. Raises OSError if the connection is lost."""
         packed = await self._comm.read()
         return [unpack(each) for each in packed]
 
     def abort(self) -> None:
-        """Cut the connection."""
+        """Abort the connection."""
         self._comm.abort()
 
     async def close(self) -> None:
-        """Cut the connection; messages that were not sent are dropped."""
+        """Abort the connection; unsent messages are dropped."""
         self._writing.cancel()
         self.abort()
         with contextlib.suppress(asyncio.CancelledError):
@@ -82,45 +82,45 @@ class Stream:
             try:
                 await self._comm.write(batch)
             except OSError:
-                self.abort()  # whoever reads learns of it
+                self.abort()  # the reader gets an error
                 return
 
 
 def pack(content: Mapping[str, Any]) -> bytes:
-    """A dictionary of plain values as bytes; lone surrogates in its texts survive."""
+    """Encode a dictionary of plain values; lone surrogates are preserved."""
     packed: bytes = msgpack.packb(content, unicode_errors="surrogatepass")
     return packed
 
 
 def unpack(packed: bytes) -> Message:
-    """What `pack` made; raises ValueError for anything else. Nothing in it is executed."""
+    """Decode the output of `pack`; raises ValueError for other data. Nothing in the data is executed."""
     content = msgpack.unpackb(packed, unicode_errors="surrogatepass", use_list=False)
     if not isinstance(content, dict):
-        raise ValueError("not a message of astra's")  # noqa: TRY004 - foreign data, as msgpack's own errors
+        raise ValueError("not a message of astra_async")  # noqa: TRY004 - invalid data, like msgpack's errors
     return content
 
 
 def from_job(job: Job) -> Message:
-    """A job as plain values."""
+    """Return a job as plain values."""
     return {**fields_of(job), "environment": dict(job.environment), "limits": asdict(job.limits)}
 
 
 def to_job(content: Mapping[str, Any]) -> Job:
-    """The job that `from_job` described. Raises TypeError."""
+    """Return the job that `from_job` encoded. Raises TypeError."""
     return Job(**{**content, "limits": Limits(**content["limits"])})
 
 
 def from_execution(done: Execution) -> Message:
-    """What happened as plain values."""
+    """Return an execution as plain values."""
     return {**fields_of(done), "reports": dict(done.reports)}
 
 
 def from_error(error: SandboxError) -> Message:
-    """An error's branch of the tree and its message."""
+    """Return an error's nearest known class and its message."""
     names: Sequence[type] = type(error).__mro__
     return {"kind": next(each.__name__ for each in names if each.__name__ in _ERRORS), "text": str(error)}
 
 
 def to_error(content: Mapping[str, Any], node: str) -> SandboxError:
-    """The error that `from_error` described, naming the node."""
+    """Return the error that `from_error` encoded, with the node's name in the message."""
     return _ERRORS.get(content["kind"], SandboxError)(f"node {node}: {content['text']}")

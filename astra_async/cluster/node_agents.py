@@ -1,10 +1,11 @@
-"""Agents at work on the nodes: their containers are on the nodes' engines, all else of them in this process.
+"""Agents on nodes: their containers run on the nodes' engines, everything else in this process.
 
-Each engine is reached through the worker of a node (`EngineTunnel`), so that an agent's model calls come here
-over an attached stream of it, and no key leaves the head. Its containers bear the worker's name: whatever
-becomes of the head, the worker removes them, and the process beside the worker does when that is killed.
+Each engine is reached through the node's worker (`EngineTunnel`). An agent's model calls arrive over an
+attached stream of the engine, so no API key leaves the head. The containers are labelled with the worker's
+name. The worker removes them, whatever happens to the head; if the worker is killed, its helper process
+removes them.
 
-Invariant: of an engine that several nodes share, one node at a time has agents.
+Invariant: if several nodes share an engine, only one of them has agents at a time.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
     from astra_async.prepare import Prepared
     from astra_async.types import Completion, SampleKey
 
-    # `AgentRuns.open`, but for what differs between engines: docker_host, whose, graders_bytes.
+    # `AgentRuns.open` without the arguments that depend on the engine: docker_host, whose, graders_bytes.
     OpensRuns = Callable[..., Awaitable[AgentRuns]]
 
 _AGAIN_S = 30.0
 
 
 class ClusterAgents:
-    """As `AgentRuns`, on all nodes of a cluster.
+    """Same interface as `AgentRuns`, on all nodes of a cluster.
 
-    Volumes of installed agents are brought from the head's engine to those of the nodes.
+    Volumes of installed agents are copied from the head's engine to those of the nodes.
     """
 
     def __init__(self, head: ClusterSandbox, opens: OpensRuns, agents: Agents) -> None:
@@ -57,7 +58,7 @@ class ClusterAgents:
 
     @classmethod
     async def open(cls, head: ClusterSandbox, opens: OpensRuns, agents: Agents) -> Self:
-        """Make the nodes ready that are there. Raises EngineUnavailable: there is none."""
+        """Prepare the current nodes. Raises EngineUnavailable if there is none."""
         opened = cls(head, opens, agents)
         try:
             await head.until(lambda: bool(opened._runs))
@@ -69,29 +70,29 @@ class ClusterAgents:
 
     @property
     def running(self) -> int:
-        """Samples that an agent works on."""
+        """Number of samples that agents are working on."""
         return sum(runs.running for runs in self._runs.values())
 
     @property
     def slots(self) -> int:
-        """Agents that can be at work at once on the nodes that are there."""
+        """Number of agents that can work concurrently on the current nodes."""
         here = sum(runs.slots for runs in self._runs.values())
         return min(here, self._at_once or here)
 
     def stop(self) -> None:
-        """As `AgentRuns.stop`."""
+        """See `AgentRuns.stop`."""
         self._stopped = True
         for runs in self._runs.values():
             runs.stop()
 
     async def close(self) -> None:
-        """Remove every container that was made for an agent."""
+        """Remove all containers made for agents."""
         await cancel(self._following, *self._tasks.values())
 
     async def ask(
         self, key: SampleKey, prepared: Prepared, image: str, calls: AgentCalls, prompt: str
     ) -> Completion:
-        """As `AgentRuns.ask`, on the node with most places free; ContainerLost where that was lost."""
+        """See `AgentRuns.ask`; uses the node with most free slots. Raises ContainerLost if it is lost."""
         node, runs = await self._place()
         try:
             image_id = await self._head.image_id(image)
@@ -112,13 +113,13 @@ class ClusterAgents:
     # --- nodes -----------------------------------------------------------------------------------------
 
     async def _place(self) -> tuple[Node, AgentRuns]:
-        """A node and its runs, with a place that is the caller's to give back. Raises EngineUnavailable."""
+        """Take a slot on a node and return its runs. Raises EngineUnavailable."""
         self.waiting += 1
         try:
-            async with self._turn:  # in the order in which they came
+            async with self._turn:  # first come, first served
                 await self._head.until(lambda: self._free is not None)
                 node = self._free
-                assert node is not None  # noqa: S101 - nothing was awaited in between
+                assert node is not None  # noqa: S101 - nothing was awaited since the check
                 self._taken[node] = self._taken.get(node, 0) + 1
                 return node, self._runs[node]
         finally:
@@ -133,7 +134,7 @@ class ClusterAgents:
         return node if node is not None and free[node] > 0 else None
 
     async def _follow(self) -> None:
-        """Every node has a task for as long as it is one of the cluster's."""
+        """Run one task for each node that is a member of the cluster."""
         while True:
             self._tasks = {node: task for node, task in self._tasks.items() if not task.done()}
             for node in self._head.nodes.values():
@@ -148,8 +149,8 @@ class ClusterAgents:
                 self._engines.add(engine)
                 try:
                     await self._open_on(node)
-                except Exception as error:  # noqa: BLE001 - the boundary: its trouble is its own
-                    self._head.say(f"node {node.name} has no agents for now: {both_ends(error)}")
+                except Exception as error:  # noqa: BLE001 - an error of one node must not affect others
+                    self._head.say(f"node {node.name} cannot run agents now: {both_ends(error)}")
                     await asyncio.sleep(_AGAIN_S)
                 finally:
                     self._engines.discard(engine)
@@ -158,7 +159,7 @@ class ClusterAgents:
                 await self._head.next_change()
 
     async def _open_on(self, node: Node) -> None:
-        """Let agents work on a node until it is lost."""
+        """Run agents on a node until the node is lost."""
         head, same = self._head, node.about["engine_id"]
         graders = sum(each.slots for each in head.nodes.values() if each.about.get("engine_id") == same)
         async with EngineTunnel(node.address, head.run_id, head.connection) as tunnel:
@@ -181,7 +182,7 @@ class ClusterAgents:
                         await head.next_change()
                 finally:
                     del self._runs[node]
-                # Nothing that is under way there comes to an end: it is cut, and begins again elsewhere.
+                # The node is lost: cut its connections, so that its samples start again elsewhere.
                 await tunnel.cut()
                 runs.stop()
                 while self._taken.get(node):

@@ -1,4 +1,4 @@
-"""One node as the head sees it: the connection's life, what is under way there, and what becomes of it."""
+"""One node from the head's view: connection, jobs on the node, and its state."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _SET_ASIDE_S = 30.0
 _KNOWN = ("messages", "name", "slots", "version", "process", "engine_id", "trouble")
 
 
-class NodeGone(Exception):  # noqa: N818 - names what was seen
-    """The node was lost, or left, before the job's end: nothing is known of it, and others may run it."""
+class NodeGone(Exception):  # noqa: N818 - named after the condition
+    """The node was lost before the job's end; the job's outcome is unknown, and another node may run it."""
 
 
 class NodeRefused(Exception):  # noqa: N818 - a decision
-    """This worker cannot take part; the message says why."""
+    """This worker is unusable; the message is the reason."""
 
 
 class Surroundings(Protocol):
-    """What a node asks of the head."""
+    """The part of the head that a node uses."""
 
     run_id: str
     memory_bytes: int
@@ -43,32 +43,32 @@ class Surroundings(Protocol):
     silence_s: float
 
     async def supply(self, node: Node) -> None:
-        """Bring the run's images there; raises NodeRefused, OSError."""
+        """Deliver the run's images to the node; raises NodeRefused, OSError."""
         ...
 
     def admit(self, node: Node) -> None:
-        """Whether the node may take part at all; raises NodeRefused."""
+        """Check if the node may join; raises NodeRefused."""
 
     def changed(self) -> None:
-        """A node's state or its free places have changed."""
+        """Handle a change of a node's state or free slots."""
 
     def say(self, text: str) -> None:
-        """A line for people."""
+        """Print a line for the user."""
 
 
 class Node:
-    """A worker of the cluster; `serve` connects to it again and again for as long as it is a member.
+    """A worker of the cluster; `serve` reconnects for as long as the worker is a member.
 
-    Invariant: `in_flight` holds the jobs that were sent over the present connection and have not come back;
-    when that ends each of them ends with NodeGone, so that a result can only come from one place.
+    Invariant: `_in_flight` has the jobs sent over the current connection that have not ended. When the
+    connection ends, each of them fails with NodeGone, so a result can come from one node only.
 
     Attributes:
         state: `ready` while jobs may be sent.
-        why: what keeps it from being ready, in words.
-        troubles: jobs in a row that ended with trouble of the sandbox.
-        reserved: one run has it to itself.
-        taken: places that were given to jobs, also to one that has not been sent yet.
-        expected: jobs that were announced and have not come.
+        why: the reason why the node is not ready.
+        troubles: number of consecutive jobs that failed with a SandboxError.
+        reserved: True while one job has the node to itself.
+        taken: number of slots given to jobs, including jobs not sent yet.
+        expected: number of announced jobs that have not arrived.
     """
 
     def __init__(self, address: str, head: Surroundings) -> None:
@@ -94,18 +94,18 @@ class Node:
 
     @property
     def busy(self) -> int:
-        """Jobs that are under way there."""
+        """Number of jobs running on the node."""
         return len(self._in_flight)
 
     @property
     def free(self) -> int:
-        """How many more jobs it may get now."""
+        """Number of further jobs that the node may get now."""
         if self.state != "ready" or self.reserved or self._rested_at > asyncio.get_running_loop().time():
             return 0
         return self.slots - self.taken
 
     async def run(self, job: Message) -> Execution:
-        """Run a job there. Raises NodeGone, or the SandboxError that it met."""
+        """Run a job on the node. Raises NodeGone, or the SandboxError of the job."""
         stream = self._stream
         if stream is None or self.state != "ready":
             raise NodeGone(self.why)
@@ -123,13 +123,13 @@ class Node:
             self._in_flight.pop(number, None)
 
     def expect(self, image_id: str, limits: Message) -> None:
-        """A job for this image is on its way: a container may be made ahead there."""
+        """Announce a job for this image, so that the node can create a container in advance."""
         if self._stream is not None:
             self.expected += 1
             self._stream.send("expect", image=image_id, limits=limits)
 
     async def images(self, wanted: Mapping[str, str], pulled: tuple[str, ...]) -> Mapping[str, str]:
-        """The content ids of these images as the node has them (empty: not at all). Raises OSError."""
+        """Return the content ids of these images on the node ('' if missing). Raises OSError."""
         if self._stream is None:
             raise OSError(self.why)
         self._found = asyncio.get_running_loop().create_future()
@@ -137,20 +137,20 @@ class Node:
         return await self._found
 
     def end(self) -> bool:
-        """Tell it that the run is over; it hangs up when nothing of it is left there. False: it is away."""
+        """Announce the end of the run; the node cleans up and disconnects. Return False if not connected."""
         self.is_member = False
         if self._stream is None:
             return False
         self._stream.send("end")
         return True
 
-    def hang_up(self) -> None:
-        """Cut the connection: it is made again, all images are brought anew, or the node is refused."""
+    def disconnect(self) -> None:
+        """Abort the connection; after reconnecting, all images are delivered again or the node is refused."""
         if self._stream is not None:
             self._stream.abort()
 
     async def serve(self) -> None:
-        """Connect, and again after every loss, until it is no member and cannot be reached any more."""
+        """Connect, and reconnect after every loss, until the worker is no member and unreachable."""
         failures = 0
         while True:
             try:
@@ -160,14 +160,12 @@ class Node:
                     self._head.say(f"worker {self.name} ({self.address}) is refused: {error}")
                 self._become("refused", str(error))
                 failures = len(_AGAIN_S)
-            except Exception as error:  # noqa: BLE001 - the boundary: its trouble is its own
+            except Exception as error:  # noqa: BLE001 - an error of one node must not affect others
                 broke = isinstance(error, CommClosedError)
-                self._become("lost", "the connection broke" if broke else both_ends(error) or "no answer")
+                self._become("lost", "the connection broke" if broke else both_ends(error) or "no response")
                 if self._was_ready and self.is_member:
                     failures, self._was_ready = 0, False
-                    self._head.say(
-                        f"node {self.name} is lost ({self.why}); what it had under way goes elsewhere"
-                    )
+                    self._head.say(f"node {self.name} is lost ({self.why}); its jobs are sent to other nodes")
             if not self.is_member:
                 return
             await asyncio.sleep(_REFUSED_AGAIN_S if self.state == "refused" else _AGAIN_S[min(failures, 3)])
@@ -189,7 +187,7 @@ class Node:
             raise
         stream = Stream(comm)
         try:
-            self._meet(first)
+            self._check_worker(first)
             self._stream, self._silent_s = stream, 0.0
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read(stream))
@@ -211,16 +209,16 @@ class Node:
             if self._found is not None and not self._found.done():
                 self._found.cancel()
 
-    def _meet(self, first: Any) -> None:
+    def _check_worker(self, first: Any) -> None:
         if first is None:
-            raise NodeRefused("it is a Dask worker without astra: start it with `astra worker`")
+            raise NodeRefused("it is a Dask worker without astra; start it with `astra worker`")
         about = unpack(first[0])
         if any(name not in about for name in _KNOWN) or about["messages"] != VERSION:
-            raise NodeRefused(f"it speaks another version of astra_async ({about.get('version')})")
+            raise NodeRefused(f"it uses another message format (astra_async {about.get('version')})")
         self.about, self.name = about, str(about["name"])
         ours = version("astra_async")
         if about["version"] != ours:
-            raise NodeRefused(f"it has astra_async {about['version']}, and this is {ours}")
+            raise NodeRefused(f"it has astra_async {about['version']}, but the head has {ours}")
         if about["trouble"]:
             raise OSError(about["trouble"])
         self._head.admit(self)
@@ -245,13 +243,13 @@ class Node:
     def _end(self, message: Message) -> None:
         ended = self._in_flight.pop(message["number"], None)
         if ended is None or ended.done():
-            return  # nobody waits for it any more
+            return  # the job was cancelled
         if message["op"] == "done":
             self.troubles = 0
             ended.set_result(Execution(**{**message["execution"], "node": self.name}))
         else:
             self.troubles += 1
-            if self.troubles >= _SET_ASIDE_AFTER:  # where everything fails fast, it would draw every job
+            if self.troubles >= _SET_ASIDE_AFTER:  # a node with fast failures attracts all jobs
                 loop = asyncio.get_running_loop()
                 self._rested_at = loop.time() + _SET_ASIDE_S
                 loop.call_later(_SET_ASIDE_S, self._head.changed)
@@ -259,7 +257,7 @@ class Node:
         self._head.changed()
 
     async def _watch(self, stream: Stream) -> None:
-        """A node that is silent for too long is lost; counted in looks: our own sleep is no silence."""
+        """Disconnect a silent node; count sleeps, not time, because this process may have been suspended."""
         while self._silent_s < self._head.silence_s:
             stream.send("ping")
             await asyncio.sleep(_PING_S)

@@ -1,9 +1,9 @@
-"""The run's images on every node: there already, pulled, or sent from the engine of the head.
+"""Delivery of the run's images to every node: present, pulled, or sent from the head's engine.
 
-Images that are built are built once, on the head's engine (DOCKER_HOST may be a node's), because two builds
-of the same files are two contents. Named ones are pulled by each node where a registry answers. Every node
-must have the same content, by its id, before it gets a job. What comes while the run is under way is brought
-to the nodes that are there, and a node that joins gets all that has come.
+Images are built once, on the head's engine, because two builds of the same files have different content
+(DOCKER_HOST may name a node's engine). Named images are pulled by each node if a registry has them. Before
+a node gets a job, its images must have the same content ids as on all other nodes. Images built later are
+delivered to the current nodes, and a new node gets all images.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from astra_async.images.failed_images import FailedImages
     from astra_async.prepare import Prepared
 
-_AT_ONCE = 4  # transfers to nodes
+_AT_ONCE = 4  # concurrent transfers to nodes
 _TELL_EVERY_BYTES = 200 * 10**6
 _NO_ENGINE = (
-    "no image is named for it, and there is no Docker Engine here to build one with; name an image, or point"
-    " DOCKER_HOST at the engine of a node (ssh://node)"
+    "no image is named for the problem, and there is no Docker Engine on the head to build one; name an"
+    " image, or set DOCKER_HOST to the engine of a node (ssh://node)"
 )
 
 
 class Supply:
-    """Knows the run's images and their contents, and brings them to nodes.
+    """Keeps the run's images and their content ids, and delivers them to nodes.
 
     Attributes:
-        known: content id by name; empty until the first node has told it, where the head has no engine.
+        known: content id by name; '' until the first node reports it, if the head has no engine.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -60,7 +60,7 @@ class Supply:
         failures: FailedImages,
         deliver: Callable[[str], Awaitable[None]],
     ) -> ProblemImages | None:
-        """The images of problems, made on the head's engine where they are to be built; None without one."""
+        """Resolve or build the problems' images on the head's engine; return None without an engine."""
         named = {item.problem.image or default for item in prepared.values()}
         self._pulled = tuple(name for name in named if name and not name.startswith(SET_PREFIX))
         try:
@@ -74,39 +74,39 @@ class Supply:
     def named_only(
         self, prepared: Mapping[str, Prepared], default: str
     ) -> tuple[dict[str, str], dict[str, AstraError]]:
-        """Without an engine at the head: the images that nodes pull by themselves, and who has none."""
+        """Return images that nodes pull themselves, and errors of problems without one (no engine here)."""
         named = {key: item.problem.image or default for key, item in prepared.items()}
         images = {key: name for key, name in named.items() if name in self._pulled}
         return images, {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images}
 
     async def close(self) -> None:
-        """Let go of the head's engine."""
+        """Close the connection to the head's engine."""
         if self._engine is not None:
             await self._engine.close()
 
     async def settle(self, names: Iterable[str]) -> None:
-        """These are images of the run; their contents are those on the head's engine, where it has them."""
+        """Add images to the run, with the content ids of the head's engine if it has them."""
         for name in names:
             found = await self._engine.image(name) if self._engine else None
             self.known[name] = str((found or {}).get("Id", ""))
         self._settled.set()
 
     async def bring(self, node: Node, connection: Mapping[str, Any]) -> None:
-        """See to it that the node has all images with the contents of all others.
+        """Deliver all images to a node, and check that their content ids match those of other nodes.
 
-        Raises NodeRefused: it has another content, or cannot get one; OSError: the node was lost.
+        Raises NodeRefused if an image differs or is unavailable; OSError if the node was lost.
         """
         await self._settled.wait()
         async with self._turns[node.address]:
             brought: set[str] = set()
             while wanted := {name: known for name, known in self.known.items() if name not in brought}:
                 brought |= wanted.keys()
-                await self._bring(node, wanted, connection)
+                await self._deliver(node, wanted, connection)
 
-    async def _bring(self, node: Node, wanted: Mapping[str, str], connection: Mapping[str, Any]) -> None:
+    async def _deliver(self, node: Node, wanted: Mapping[str, str], connection: Mapping[str, Any]) -> None:
         async with contextlib.AsyncExitStack() as stack:
             if not all(wanted.values()):
-                await stack.enter_async_context(self._first)  # the first node says what it is
+                await stack.enter_async_context(self._first)  # the first node determines the content id
             wanted = {name: self.known[name] for name in wanted}
             found = dict(await node.images(wanted, self._pulled))
             absent = [name for name, image_id in wanted.items() if image_id and not found.get(name)]
@@ -119,16 +119,16 @@ class Supply:
         for name, ours in wanted.items():
             theirs = found.get(name, "")
             if ours and not theirs:
-                raise NodeRefused(f"it has no image {name}, and cannot get it")
+                raise NodeRefused(f"it has no image {name} and cannot get it")
             if ours and theirs != ours:
                 raise NodeRefused(
-                    f"its image {name} is {theirs[:19]}, and that of the others {ours[:19]};"
-                    f" `docker rmi {name}` there, and it gets the same"
+                    f"its image {name} is {theirs[:19]}, but other nodes have {ours[:19]};"
+                    f" run `docker rmi {name}` there to get the same image"
                 )
         self.known |= found
 
     async def _send(self, node: Node, names: list[str], connection: Mapping[str, Any]) -> None:
-        """Stream images from the head's engine to the node; a piece is in memory at a time."""
+        """Stream images from the head's engine to the node; only one piece is in memory at a time."""
         listed, sent, reported = ", ".join(names), 0, 0
         async with self._transfers:
             try:
@@ -145,7 +145,7 @@ class Supply:
                     await comm.write(b"")
                     trouble = unpack(await comm.read())["trouble"]
             except SandboxError as error:
-                raise NodeRefused(f"it has no image {listed}, and none can be sent: {error}") from error
+                raise NodeRefused(f"it has no image {listed}, and sending it failed: {error}") from error
         self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
         if trouble:
-            raise NodeRefused(f"it does not take {listed}: {trouble}")
+            raise NodeRefused(f"it rejected {listed}: {trouble}")

@@ -1,11 +1,11 @@
-"""A node: a Dask worker that runs our jobs on its own Docker Engine, and nothing else.
+"""A node: a Dask worker that runs this package's jobs on its own Docker Engine.
 
-Started by `astra worker`, or by Dask's own ways with `dask worker --preload astra_async.cluster.worker`,
-where `--resources sandboxes=N` says how many containers it runs at once.
+It is started by `astra worker`, or by `dask worker --preload astra_async.cluster.worker`; then
+`--resources sandboxes=N` gives the number of concurrent containers.
 
-A head opens one connection for its run. When that ends, however it ends, what it had under way here is
-broken off and its containers are removed: the head gives those jobs to others. Invariant: of one run, one
-connection at a time has containers here; a newer one ends the older and waits until it has tidied up.
+A head opens one connection for its run. When the connection ends for any reason, its jobs on this node are
+cancelled and its containers removed, because the head sends the jobs to other nodes. Invariant: only one
+connection per run has containers here. A new connection ends the old one and waits until that has cleaned up.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from distributed.comm import Comm
 
 RESOURCE = "sandboxes"
-_ENGINE_RETURNS_S = 20.0  # a restart takes a few seconds; the head has other nodes for what takes longer
+_ENGINE_RETURNS_S = 20.0  # enough for a restart; the head has other nodes for longer outages
 _PULL_STARTS_S = 60.0
-# What a Dask worker would do for anybody who can reach it; we need none of it.
+# Dask handlers that execute code for anyone who can connect; not needed here.
 _NOT_OURS = (
     *("run", "run_coroutine", "plugin-add", "plugin-remove", "actor_execute", "actor_attribute"),
     *("upload_file", "update_data"),
@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 
 
 async def dask_setup(worker: Worker) -> None:
-    """Make a Dask worker a node; Dask calls it before the worker joins its scheduler."""
+    """Turn a Dask worker into a node; Dask calls this before the worker joins its scheduler."""
     resources = worker.state.total_resources
     sandboxes = int(resources[RESOURCE]) if RESOURCE in resources else None
     named = worker.name if str(worker.name) != worker.address else platform.node()
@@ -83,11 +83,11 @@ async def dask_setup(worker: Worker) -> None:
 
 
 def _refused_task(**_: object) -> None:
-    _log.warning("a Dask task was sent here; this worker runs tests of astra and nothing else")
+    _log.warning("refused a Dask task: this worker only runs tests of astra_async")
 
 
 class NodeService:
-    """What a worker does for heads; `sandboxes` containers at once, by cores and memory if None."""
+    """The service for heads. `sandboxes` limits the containers; None derives the number from the machine."""
 
     def __init__(self, *, name: str, sandboxes: int | None) -> None:
         self._name = name
@@ -95,20 +95,20 @@ class NodeService:
         self._places = asyncio.Semaphore(sandboxes or default_sandboxes(Limits()))
         self._runs: dict[str, asyncio.Lock] = {}
         self._streams: dict[str, Stream] = {}
-        self._engines: dict[str, Engine] = {}  # of the runs that have a connection
+        self._engines: dict[str, Engine] = {}  # by run id, for connected runs
         self._serving: set[asyncio.Task[Any]] = set()
         self._guard = remove_when_this_process_ends(os.environ)
 
     async def begin(self) -> None:
-        """Remove what dead processes of this host left on the engine, if it answers."""
+        """Remove containers of dead processes of this host, if the engine responds."""
         try:
             async with await Engine.open() as engine:
                 await sweep(engine, "")
         except SandboxError as error:
-            _log.warning("%s", error)  # every head that asks is told
+            _log.warning("%s", error)  # also reported to every head
 
     async def close(self) -> None:
-        """End all connections, and wait until nothing of theirs is left."""
+        """Close all connections and wait until their containers are removed."""
         for stream in self._streams.values():
             stream.abort()
         if self._serving:
@@ -116,10 +116,10 @@ class NodeService:
         self._guard.terminate()
         self._guard.wait()
 
-    # --- what a head asks; Dask calls these ------------------------------------------------------
+    # --- handlers, called by Dask -----------------------------------------------------------------------
 
-    async def about(self, comm: Comm) -> bytes:  # noqa: ARG002 - its name tells Dask to hand it over
-        """This machine and its engine, for whoever asks; `trouble` says why it cannot run tests."""
+    async def about(self, comm: Comm) -> bytes:  # noqa: ARG002 - Dask passes arguments by name
+        """Describe this machine and its engine; `trouble` is the reason why it cannot run tests, or ''."""
         return pack(await self._described(Limits()))
 
     async def serve(self, comm: Comm, hello: bytes) -> Status:
@@ -135,7 +135,7 @@ class NodeService:
             async with self._runs.setdefault(asked["run_id"], asyncio.Lock()):
                 await self._serve(stream, asked)
         except OSError:
-            pass  # it is gone, and what it had begun has been tidied up
+            pass  # the head is gone, and its containers were removed
         finally:
             if self._streams.get(asked["run_id"]) is stream:
                 del self._streams[asked["run_id"]]
@@ -144,7 +144,7 @@ class NodeService:
         return Status.dont_reply
 
     async def load(self, comm: Comm) -> bytes:
-        """Take images that the head sends, piece by piece until an empty one; says what went wrong."""
+        """Load images sent piece by piece until an empty piece; return the error in `trouble`, or ''."""
 
         async def pieces() -> AsyncIterator[bytes]:
             while piece := await comm.read():
@@ -158,14 +158,14 @@ class NodeService:
         return pack({"trouble": ""})
 
     async def engine(self, comm: Comm, run_id: str) -> Status:
-        """Carry a connection of a head, whose run has one here, to this machine's engine."""
+        """Forward a connection of a head to this machine's engine; the head's run must be connected."""
         try:
             if (engine := self._engines.get(run_id)) is not None:
                 connection = await engine.connection()
                 await comm.write(b"")
                 await carried(comm, *connection)
         except OSError:
-            pass  # the head sees its own end close
+            pass  # the head sees its end close
         finally:
             comm.abort()
         return Status.dont_reply
@@ -200,7 +200,7 @@ class NodeService:
         about = await self._described(limits)
         stream.send("about", **about)
         if about["trouble"] or (about["messages"], about["version"]) != (asked["messages"], asked["version"]):
-            await stream.receive()  # until the head has read why, and hangs up
+            await stream.receive()  # until the head has read the reason and disconnects
             return
         try:
             run_id, slots = asked["run_id"], about["slots"]
@@ -215,7 +215,7 @@ class NodeService:
                 await _Session(stream, sandbox, self._places).serve()
             finally:
                 del self._engines[run_id]
-                with contextlib.suppress(SandboxError):  # one that is away is swept when this process ends
+                with contextlib.suppress(SandboxError):  # if the engine is down, clean up at exit
                     await sweep_own(sandbox.engine, of_agents(run_id))
 
 
@@ -231,7 +231,7 @@ class _Session:
         self._over = False
 
     async def serve(self) -> None:
-        """Until the connection ends; then everything under way is broken off."""
+        """Handle messages until the connection ends; then cancel all jobs."""
         try:
             while not self._over:
                 for message in await self._stream.receive():
@@ -267,11 +267,11 @@ class _Session:
             self._stream.send("left", text=str(error))
         except SandboxError as error:
             if isinstance(error, ImageError) and not await self._has(job.image):
-                self._stream.send("left", text=str(error))  # somebody removed it here; others have it
+                self._stream.send("left", text=str(error))  # the image was removed here; other nodes have it
             else:
                 self._stream.send("failed", number=number, **from_error(error))
-        except Exception as error:  # noqa: BLE001 - the boundary: a defect of ours is told and is no score
-            _log.exception("a job ended with a defect")
+        except Exception as error:  # noqa: BLE001 - a bug of this package is reported, not scored
+            _log.exception("a job failed with an unexpected error")
             failure = SandboxError(f"{type(error).__name__}: {error}")
             self._stream.send("failed", number=number, **from_error(failure))
         else:
@@ -285,7 +285,7 @@ class _Session:
             return False
 
     async def _find(self, wanted: dict[str, str], pulled: tuple[str, ...]) -> None:
-        """Say which images are here and with which content; `pulled` are looked for in a registry."""
+        """Report the content ids of images on this node; missing images in `pulled` are pulled."""
         found: dict[str, str] = {}
         for name, image_id in wanted.items():
             with contextlib.suppress(SandboxError):
@@ -297,7 +297,7 @@ class _Session:
         if image_id and await engine.image(image_id) is not None:
             return image_id
         here = await engine.image(name)
-        # Only what was named by a user is asked of a registry: there anybody may have taken a name of ours.
+        # Pull only images named by the user, because anybody could register a generated name.
         if here is None and pull:
             self._stream.send("said", text=f"pulling {name}")
             await engine.pull(name, starts_within_s=_PULL_STARTS_S)

@@ -1,8 +1,9 @@
-"""Agents' samples as trajectories: ATIF 1.8 (Harbor's, which NeMo reads too), one JSON file for each sample.
+"""Export of agents' samples as trajectories in ATIF 1.8, one JSON file for each sample.
 
-A model call becomes a step of `agent`; what was new in its request becomes steps of `system` and `user`
-before it, and results of tools the observation of the step that called them. Where an agent holds a second
-dialogue (a subagent, a title), its steps stand in the order in which they were answered.
+ATIF is the format of Harbor; NeMo also reads it. A model request becomes a step with source `agent`. New
+system and user messages in the request become steps before it. Tool results become the observation of the
+step with the tool call. If an agent has several conversations (a subagent, a title), their steps are in the
+order of the responses.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def transcripts(run: Run) -> Callable[[Record], list[TranscriptStep]]:
-    """What gives the steps of a final line's sample."""
+    """Return a function from a result line to the recorded steps of its sample."""
     log = CallLog(run.directory / CALLS_NAME)
     recorded = read_run(run.directory / "run.json")
 
@@ -44,7 +45,10 @@ def transcripts(run: Run) -> Callable[[Record], list[TranscriptStep]]:
 
 
 def agents_part(steps: Iterable[TranscriptStep], record: Record, never: str) -> dict[str, Any]:
-    """`messages` and `events` of a sample; a call's input is what was new in it."""
+    """Return the `messages` and `events` of an inspect_ai sample; an event's input has only new messages.
+
+    `never` is the timestamp of a step without a recorded time.
+    """
     messages: list[dict[str, Any]] = []
     events = []
     for step in steps:
@@ -76,7 +80,7 @@ def _openai_call(call: ToolCall) -> dict[str, Any]:
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments as an object; what the model wrote under `input` where it is none."""
+    """Return a tool call's arguments as an object; text that is not a JSON object is put under `input`."""
     try:
         given = orjson.loads(call.arguments or "{}")
     except orjson.JSONDecodeError:
@@ -111,7 +115,10 @@ VERSION = "ATIF-v1.8"
 
 
 def write_atif(runs: tuple[Run, ...], out: Path) -> int:
-    """Write a file for each agent's sample that has a final line; returns how many. Raises StorageError."""
+    """Write a file for each agent's sample with a result and recorded steps; return the number of files.
+
+    Raises StorageError if a file cannot be written.
+    """
     written = 0
     for run in runs:
         steps = transcripts(run)
@@ -131,7 +138,7 @@ def write_atif(runs: tuple[Run, ...], out: Path) -> int:
 def trajectory(
     record: Mapping[str, Any], steps: Sequence[TranscriptStep], run_id: str
 ) -> dict[str, Any] | None:
-    """One sample's; None where none of its calls is recorded."""
+    """Return the trajectory of one sample; None if it has no steps."""
     if not steps:
         return None
     named = f"{record['problem_id']}/{record['sample']}"
@@ -172,7 +179,7 @@ def trajectory(
 
 
 def _steps(steps: Iterable[TranscriptStep], model: str) -> Iterator[dict[str, Any]]:
-    """What was said, and each model call; an observation goes into the step that it answers."""
+    """Yield the steps for messages and model requests; tool results are added to the step with the call."""
     callers: dict[str, dict[str, Any]] = {}
     pending: list[dict[str, Any]] = []
     for step in steps:

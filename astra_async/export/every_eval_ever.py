@@ -1,10 +1,11 @@
-"""A run for every_eval_ever, the shared records of evaluations (its schemas 0.3.0), written as data.
+"""Export for every_eval_ever, a shared collection of evaluation records (schemas 0.3.0).
 
     OUT/data/BENCHMARK/DEVELOPER/MODEL/UUID.json            one model and format: three results with intervals
     OUT/data/BENCHMARK/DEVELOPER/MODEL/UUID_samples.jsonl   a line for each sample
 
-Its own package wants a newer Python than this one. There is no place for provisional numbers in it, so that a
-model whose samples are not all there is left out, and told. Answers are in the lines only if asked for.
+The files are written without the package every_eval_ever, which needs a newer Python. The schema has no field
+for provisional numbers, so a model with missing samples is left out with a warning. The lines contain answers
+only on request.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from astra_async.files import write_atomically
 from astra_async.report.entries import entries_of
 from astra_async.report.leaderboard import leaderboard
 from astra_async.report.table import records
+from astra_async.types.records import score_of
 from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
 
 SCHEMA_VERSION = "0.3.0"
-_BENCHMARK = "astra_async"  # the problems may be anybody's, not the paper's
-_METRICS = {  # title, what it is, which of its intervals
+_BENCHMARK = "astra_async"  # not "ASTRA", because the problems may not be the paper's
+_METRICS = {  # title, description, suffix of the interval's columns
     "mean_score": ("Mean score", "Mean over problems and samples of tests passed / tests.", "total"),
     "pass_at_1": ("pass@1", "Share of samples that pass all tests, mean over problems.", "total"),
     "median_sd": ("Median SD", "Median over problems of the samples' SD (ddof = 0).", "interval"),
@@ -43,9 +45,10 @@ _METRICS = {  # title, what it is, which of its intervals
 
 
 def write_every_eval_ever(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> list[str]:
-    """Write what is complete; returns a sentence for each model and format that is not.
+    """Write each complete model and format; return a warning for each incomplete one.
 
-    Raises IncompleteRun when nothing is complete. Lines are written before the record that names them.
+    Raises IncompleteRun if no model and format is complete. The file of lines is written before the record
+    that names it.
     """
     left_out, written = [], 0
     for run in runs:
@@ -57,12 +60,12 @@ def write_every_eval_ever(runs: tuple[Run, ...], out: Path, *, with_answers: boo
         for pair, (model, answer_format) in enumerate(run.pairs):
             row = rows.get((model, answer_format))
             if row is None or not row["complete"] or row["complete"] == "false":
-                left_out.append(f"{model} ({answer_format}) is not complete and was left out: resume the run")
+                left_out.append(f"{model} ({answer_format}) is incomplete and was left out: resume the run")
                 continue
             _Record(run, pair, row, settings.get(model, {})).write(out, with_answers=with_answers)
             written += 1
     if not written:
-        raise IncompleteRun(f"{left_out[0]}; every_eval_ever has no place for provisional numbers")
+        raise IncompleteRun(f"{left_out[0]}; every_eval_ever has no field for provisional numbers")
     return left_out
 
 
@@ -131,7 +134,7 @@ class _Record:
                     "simulated": str(bool(self._run.settings.simulated)).lower(),
                 },
             },
-            # one sample a problem has no SD, and the schema has no place for what was not measured
+            # With one sample of each problem there is no SD, and the schema does not allow missing values.
             "evaluation_results": [self._result(name) for name in _METRICS if self._row[name] is not None],
         }
 
@@ -215,7 +218,7 @@ class _Record:
                 }
             ],
             "evaluation": {
-                "score": record["passed"] / record["total"],
+                "score": score_of(record),
                 "is_correct": record["passed"] == record["total"],
                 "num_turns": 1,
             },

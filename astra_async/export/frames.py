@@ -1,4 +1,4 @@
-"""pandas frames of a table and of a run's logs: typed columns, missing samples as NaN and never as 0."""
+"""pandas frames of tables and logs, with typed columns; a missing sample is NA, never 0."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from astra_async.report.table import Kind, Table
     from astra_async.types import NamedOutcome
 
-    Columns = dict[str, Any]  # by name; each Coded, Masked, or an array, in which None and NaN are nothing
+    Columns = dict[str, Any]  # by name: Coded, Masked, or an array in which None and NaN mean no value
 
 _COUNTS = (
     *("passed", "total", "attempts", "input_characters", "output_characters", "files_changed"),
@@ -49,28 +49,28 @@ _NAMES: dict[str, tuple[str, Sequence[str | None]]] = {
 
 
 class Coded(NamedTuple):
-    """Texts of a column by their numbers in `texts`; -1 is nothing."""
+    """Column of texts, as indexes into `texts`; -1 means no value."""
 
     codes: NDArray[Any]
     texts: Sequence[str]
 
 
 class Masked(NamedTuple):
-    """Whole numbers or truths of a column, of which some are nothing."""
+    """Column of numbers or booleans; cells with `absent` True have no value."""
 
     cells: NDArray[Any]
     absent: NDArray[np.bool_]
 
 
 def frame(table: Table) -> pd.DataFrame:
-    """A table with typed columns: text, whole numbers and fractions, empty cells as NA."""
+    """Return a table as a frame with typed columns: text, integers and floats, with NA for empty cells."""
     columns = table_columns(table)
     texts = [name for name, column in columns.items() if not isinstance(column, Masked)]
     return frame_of(columns).astype(dict.fromkeys(texts, "string"))
 
 
 def table_columns(table: Table) -> Columns:
-    """The columns of a table's CSV file by name: texts, or whole numbers, or fractions."""
+    """Return the columns of a table's CSV file by name: texts, integers or floats."""
     rows = [csv_row(row, table.columns) for row in table.rows]
     kinds = [column.kind for column in table.columns for _ in csv_header((column,))]
     names = csv_header(table.columns)
@@ -81,7 +81,7 @@ def table_columns(table: Table) -> Columns:
 
 
 def _typed(kind: Kind, cells: Sequence[str | float | None]) -> Masked | NDArray[np.object_]:
-    """Whole numbers stay whole; words among the numbers ("not labelled") make a column text."""
+    """Return a typed column: text if any cell is a str ("not labelled"), integers for counts, else floats."""
     if kind == "text" or any(isinstance(cell, str) for cell in cells):
         return np.array([None if cell is None else str(cell) for cell in cells], dtype=object)
     numbers = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
@@ -92,7 +92,7 @@ def _typed(kind: Kind, cells: Sequence[str | float | None]) -> Masked | NDArray[
 
 
 def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64]) -> Columns:
-    """The columns of these planned samples of a run, by name."""
+    """Return the columns of a run's samples by name: those with `rows`, and `missing` ones."""
     keys = {
         name: np.concatenate([rows[name], missing[:, at]])
         for at, name in enumerate(("pair", "problem", "sample"))
@@ -104,12 +104,12 @@ def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64])
 
     absent = placed(np.zeros(len(rows), dtype=bool), True)  # noqa: FBT003 - a value like others
     columns = _key_columns(run, *(keys[name][order] for name in ("pair", "problem", "sample")))
-    del keys  # of a million samples 24 MB
+    del keys  # frees 24 MB for a million samples
     for name, (field, values) in _NAMES.items():
         columns[name] = _coded(placed(rows[field].astype(np.int64), -1), values)
     for name in _COUNTS:
         columns[name] = Masked(placed(rows[name].astype(np.int64), 0), absent)
-    columns["score"] = placed(rows["passed"] / rows["total"], np.nan)
+    columns["score"] = placed(rows["score"], np.nan)
     columns["perfect"] = Masked(placed(rows["passed"] == rows["total"], 0), absent)
     for name in _NUMBERS:
         columns[name] = placed(rows[name].astype(np.float64), np.nan)
@@ -121,7 +121,7 @@ def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64])
 
 
 def turns_of(run: Run) -> pd.DataFrame:
-    """A row for each recorded turn; see `Loaded.turns`."""
+    """Return a row for each recorded turn; see `Loaded.turns`."""
     pd = pandas()
     samples = frame_of(sample_columns(run, run.rows, run.missing))
     tokens = ("input_tokens", "output_tokens")
@@ -140,13 +140,13 @@ def turns_of(run: Run) -> pd.DataFrame:
 
 
 def test_columns(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[NamedOutcome, ...]]) -> Columns:
-    """The columns of the expected tests of the samples of some rows, by name."""
+    """Return the columns of expected tests by name, a row for each test of each sample in `rows`."""
     known = sorted({name for _, names in run.outcomes for name in names})
     outcomes: list[str] = list(get_args(Outcome))
     places = {name: at for at, name in enumerate(known)}
     numbers = {outcome: at for at, outcome in enumerate(outcomes)}
 
-    @lru_cache  # most samples of a problem have the same outcomes and messages as another
+    @lru_cache  # many samples of a problem have equal outcomes and messages
     def coded(tests: tuple[NamedOutcome, ...]) -> tuple[array[int], array[int], list[str | None]]:
         return (
             array("i", [places[test.name] for test in tests]),
@@ -180,16 +180,16 @@ def _key_columns(run: Run, pair: Any, problem: Any, sample: Any) -> Columns:
 
 
 def _coded(codes: Any, values: Sequence[str | None]) -> Coded:
-    """The code of None is that of nothing, and equal values are one."""
+    """Return a Coded column from indexes into `values`; None becomes "no value", equal values are merged."""
     known = list(dict.fromkeys(value for value in values if value is not None))
     places = {value: at for at, value in enumerate(known)}
-    kind = np.min_scalar_type(-1 - len(known))  # of a million samples each byte counts
+    kind = np.min_scalar_type(-1 - len(known))  # the smallest type saves memory with a million samples
     lookup = np.array([-1 if value is None else places[value] for value in values] + [-1], dtype=kind)
     return Coded(lookup[codes], known)
 
 
 def frame_of(columns: Columns) -> pd.DataFrame:
-    """Columns with their types."""
+    """Return columns as a frame."""
     return pandas().DataFrame({name: _series(values) for name, values in columns.items()}, copy=False)
 
 
@@ -204,7 +204,7 @@ def _series(column: Any) -> Any:
 
 
 def pandas() -> Any:
-    """The library; raises UsageError where it is not installed."""
+    """Import and return pandas. Raises UsageError if pandas is not installed."""
     try:
         import pandas as pd
     except ImportError as error:

@@ -1,8 +1,8 @@
-"""A run as `.eval` logs of inspect_ai, one for each model and format: for its viewer and its data frames.
+"""Export as `.eval` logs of inspect_ai, one for each model and format, for its viewer and data frames.
 
-The format is inspect's own (version 2: a zip of header, summaries and samples), written without importing
-it. A sample's epoch is its number + 1; a missing sample is absent, and the log's status is then `error`.
-Scores: `tests` is p/T, `perfect` whether all tests passed.
+The format (version 2: a zip file of header, summaries and samples) is written without importing inspect_ai. A
+sample's epoch is its number + 1. If samples are missing, they are left out and the log's status is `error`.
+The score `tests` is p/T; `perfect` is 1 if all tests passed and 0 otherwise.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from astra_async.export.atif import agents_part, transcripts
 from astra_async.export.lines import lines, usage_of
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import is_agent
+from astra_async.types.records import score_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,14 +35,17 @@ _SUMMARIZED = (
     *("id", "epoch", "input", "target", "scores", "metadata"),
     *("model_usage", "total_time", "working_time", "uuid"),
 )
-_NAMED = "(prompt {}; its text lies in the run directory's prompts/)"
+_NAMED = "(prompt {}; its text is in the folder prompts/ of the run directory)"
 _PROMPTS_KEPT = 200
 _NEVER = "1970-01-01T00:00:00Z"
-_WITHHELD = "(the answer is not part of this export; astra export --with-answers puts prompts and answers in)"
+_WITHHELD = "(the answer is not part of this export; to include prompts and answers, use --with-answers)"
 
 
 def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> list[Path]:
-    """Write the logs into `out`, each whole or not at all; one sample is in memory at a time."""
+    """Write the logs into `out` and return their paths.
+
+    Each log is written atomically, with one sample in memory at a time.
+    """
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for run in runs:
@@ -114,7 +118,7 @@ def _header(run: Run, pair: int, task: str, summaries: list[dict[str, Any]]) -> 
 
 
 def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is known of the tokens of each model; those of samples whose usage is unknown are not in it."""
+    """Return the sum of each model's known token counts."""
     total: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for summary in summaries:
         for model, usage in summary["model_usage"].items():
@@ -123,7 +127,7 @@ def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _metrics(name: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
-    """The mean over problems of the mean over samples (equations 1 to 4 of the paper)."""
+    """Return the mean over problems of the mean over samples (equations 1 and 2 of the paper)."""
     by_problem: dict[str, list[float]] = {}
     for summary in summaries:
         by_problem.setdefault(summary["id"], []).append(float(summary["scores"][name]["value"]))
@@ -168,7 +172,7 @@ def _scores(record: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {name: record.get(name) for name in ("passed", "total", "failure")}
     failed = [test["name"] for test in record.get("tests") or () if test["outcome"] != "passed"]
     explanation = "all tests passed" if not failed else "not passed: " + "; ".join(failed)[:2000]
-    tests = {"value": record["passed"] / record["total"], "explanation": explanation, "metadata": metadata}
+    tests = {"value": score_of(record), "explanation": explanation, "metadata": metadata}
     perfect = {"value": 1 if record["passed"] == record["total"] else 0, "metadata": metadata}
     return {"tests": tests, "perfect": perfect}
 

@@ -1,4 +1,4 @@
-"""A run as JUnit XML: a suite for each model and format, a case for each problem."""
+"""Export as JUnit XML, with a suite for each model and format and a case for each problem."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def write_junit(runs: tuple[Run, ...], path: Path, *, min_pass: float) -> None:
-    """Write the file whole or not at all.
+    """Write the file atomically.
 
-    A case fails when less than `min_pass` (0 to 1) of its samples passed all tests; missing samples are an
-    error, never a failure.
+    A case fails if a share of less than `min_pass` (0 to 1) of its samples passed all tests. A case with
+    missing samples is an error, never a failure.
     """
     root = etree.Element("testsuites", name="astra_async")
     for entry in entries_of(runs):
@@ -40,7 +40,7 @@ def _suite(entry: Entry, min_pass: float) -> etree._Element:
             errors += 1
             text = f"{planned - valid} of {planned} samples have no result"
             etree.SubElement(case, "error", message=text, type="missing")
-        elif perfect < Fraction(str(min_pass)) * valid:  # 0.56 of 25 are 14, in floats a little more
+        elif perfect < Fraction(str(min_pass)) * valid:  # exact: as floats, 0.56 * 25 > 14
             failures += 1
             text = f"{perfect} of {valid} samples passed all tests; mean score {100 * entry.means[at]:.1f} %"
             etree.SubElement(case, "failure", message=text, type="below_min_pass")
@@ -50,5 +50,5 @@ def _suite(entry: Entry, min_pass: float) -> etree._Element:
 
 
 def _clean(text: str) -> str:
-    """XML 1.0 has no control characters; a name may hold any."""
+    """Replace unprintable characters, which XML 1.0 does not allow, by question marks."""
     return "".join(each if each.isprintable() else "?" for each in text)

@@ -1,11 +1,11 @@
-"""What exports walk through: the believed final lines of a run, one after the other, with their answers."""
+"""Iteration over the valid result lines of a run, with their answers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from astra_async.files import read_at
-from astra_async.running.recorded import believed
+from astra_async.running.recorded import valid_records
 from astra_async.types.records import read_key, read_record
 
 if TYPE_CHECKING:
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 
 
 def places(path: Path) -> dict[AnswerKey, tuple[int, int]]:
-    """Where each answer stands in completions.jsonl or turns.jsonl: (offset, length in bytes)."""
+    """Return (byte offset, length in bytes) of each answer in completions.jsonl or turns.jsonl."""
     found: dict[AnswerKey, tuple[int, int]] = {}
-    for key, place, _ in believed(path):
+    for key, place, _ in valid_records(path):
         found.setdefault(key, place)
     return found
 
 
 def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[tuple[Mapping[str, Any], str | None]]:
-    """Final lines and, if asked for, answers of a model and format; one sample is in memory at a time."""
+    """Yield (result line, answer) of a model and format, with one sample in memory at a time.
+
+    The answer is None unless `with_answers`, or if it is not recorded.
+    """
     log = run.directory / "completions.jsonl"
     answers = places(log) if with_answers else {}
     for record in run.lines(run.pair_rows(pair)):
@@ -34,7 +37,7 @@ def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[tuple[Mapping[
 
 
 def usage_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A sample's tokens by the names that others agree on; None where the provider did not say them."""
+    """Return a sample's tokens under inspect_ai's field names; None if the provider did not report them."""
     usage = record.get("usage") or {}
     sent, written = usage.get("input_tokens"), usage.get("output_tokens")
     if sent is None or written is None:

@@ -1,7 +1,7 @@
-"""A run directory as pandas frames: typed columns, missing samples as NaN and never as 0.
+"""Python API for run directories: `load` and `compare` return pandas frames.
 
-pandas is an extra: `pip install 'astra_async[pandas]'`. Every frame of a table is that table's CSV file,
-column for column; nothing is computed a second time here.
+pandas is an extra: `pip install 'astra_async[pandas]'`. The frame of a table has the columns of that table's
+CSV file. A missing sample is NA, never 0.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ if TYPE_CHECKING:
 
 
 def load(*directories: str | Path, provisional: bool = False) -> Loaded:
-    """Open one or several run directories, also one that is still being written.
+    """Load one or several run directories; a run may still be in progress.
 
     Args:
-        directories: several give every frame of samples a column `directory`.
-        provisional: hand out headlines of an incomplete run; without it they raise.
+        directories: run directories. With several, every frame of samples has a column `directory`.
+        provisional: allow the leaderboard and pairwise comparisons of an incomplete run. By default they
+        raise
+            IncompleteRun.
 
     Raises:
-        UsageError: no run directory, or pandas is not installed.
-        ConflictError: two lines of one contradict each other.
+        UsageError: a path is not a run directory, or pandas is not installed.
+        ConflictError: two lines of a run contradict each other.
     """
     if not directories:
         raise UsageError("load() needs a run directory")
@@ -53,7 +55,10 @@ def load(*directories: str | Path, provisional: bool = False) -> Loaded:
 
 
 def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> ComparedRuns:
-    """Compare B against A, paired over problems: B - A. Raises UsageError when nothing can be paired."""
+    """Compare B with A, paired over problems; differences are B - A.
+
+    Raises UsageError if no models can be paired.
+    """
     found = compare_runs(_one(a), _one(b))
     names = ("compare", "compare_problems", "changed_verdicts")
     overall, problems, changed = (frame(found.table(name)) for name in names)
@@ -68,9 +73,10 @@ def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> ComparedRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRuns:
-    """Two runs compared: in sentences, over all problems, problem by problem, and verdicts that changed.
+    """Comparison of two runs: sentences, and frames over all problems and problem by problem.
 
-    `changed` has rows only where both graded the same solutions (a regrade).
+    `changed` has equal solutions with different test results; it has rows only if both runs graded the same
+    solutions (a regrade).
     """
 
     conclusions: tuple[str, ...]
@@ -81,11 +87,11 @@ class ComparedRuns:
 
 
 class Loaded:
-    """Loaded runs. Frames are made when they are first asked for, and kept.
+    """Loaded runs. Frames are computed at first access and cached.
 
     Attributes:
-        directories: where the runs lie.
-        warnings: what was not believed of the records, a line each.
+        directories: the run directories.
+        warnings: one line for each kind of ignored input.
     """
 
     def __init__(self, runs: tuple[Run, ...], *, provisional: bool = False) -> None:
@@ -93,53 +99,58 @@ class Loaded:
         self.warnings = tuple(warning for run in runs for warning in run.warnings)
         self._runs = runs
         self._provisional = provisional
-        self._indexes: dict[Path, dict[AnswerKey, tuple[int, int]]] = {}  # where each log's answers stand
+        self._indexes: dict[Path, dict[AnswerKey, tuple[int, int]]] = {}  # byte ranges of answers, by log
 
     @cached_property
     def report(self) -> Report:
-        """Every table as the report has it; worked out when it is first asked for."""
+        """The report of these runs, computed at first access."""
         from astra_async.report.tables import report_of
 
         return report_of(self._runs)
 
     @property
     def complete(self) -> bool:
-        """Whether every planned sample has a result."""
+        """True if every planned sample has a result."""
         return not any(len(run.missing) for run in self._runs)
 
     @property
     def conclusions(self) -> tuple[str, ...]:
-        """What the run shows, in sentences."""
+        """The report's conclusions as sentences."""
         return self.report.conclusions
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of all tables of the report; `table(name)` gives one."""
+        """Names of all tables of the report, for `table(name)`."""
         return tuple(self.report.data())
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table of the report, equal to its CSV file. Raises UsageError for an unknown name."""
+        """Return a table of the report, equal to its CSV file. Raises UsageError for an unknown name."""
         try:
             return frame(self.report.data()[name])
         except KeyError:
-            raise UsageError(f"no table {name!r}; there are: {', '.join(self.tables)}") from None
+            raise UsageError(
+                f"the report has no table {name!r}; use one of: {', '.join(self.tables)}"
+            ) from None
 
     @cached_property
     def leaderboard(self) -> pd.DataFrame:
-        """A row for each model and format: scores, pass@1 (fractions), SD, intervals, tokens, dollars.
+        """A row for each model and format: scores, pass@1 (fractions), SD, intervals, US dollars.
 
-        Raises IncompleteRun unless every planned sample has a result, or `load(..., provisional=True)`.
+        Raises IncompleteRun if samples are missing, unless loaded with `provisional=True`.
         """
         self._demand_all()
         return self.table("leaderboard")
 
     @cached_property
     def problems(self) -> pd.DataFrame:
-        """A row for each model, format and problem; what is missing is counted there."""
+        """A row for each model, format and problem, with the numbers of planned and valid samples."""
         return frame(problems_table(entries_of(self._runs)))
 
     def pairwise(self) -> pd.DataFrame:
-        """Every pair of models on the same problems, tested and judged. Raises IncompleteRun."""
+        """Return a row for each pair of models and metric, with tests and conclusion.
+
+        Raises IncompleteRun if samples are missing, unless loaded with `provisional=True`.
+        """
         self._demand_all()
         return self.table("pairwise")
 
@@ -147,35 +158,36 @@ class Loaded:
     def samples(self) -> pd.DataFrame:
         """A row for each planned sample, sorted by model, format, problem and sample.
 
-        A missing one has NaN in every column but its key. `score` is passed / total; times are in seconds,
-        `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
+        A missing sample has NA in every column except its key. `score` is passed / total; times are in
+        seconds, `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
         """
         columns = (sample_columns(run, run.rows, run.missing) for run in self._runs)
         return self._with_directory(list(map(frame_of, columns)))
 
     @cached_property
     def turns(self) -> pd.DataFrame:
-        """A row for each recorded turn of each sample, the first answer being turn 0; see docs/turns.md.
+        """A row for each recorded turn of each sample; the first answer is turn 0 (docs/turns.md).
 
-        A turn with `status` `no_solution` was used and changed no file: what the sample is worth after it is
-        the score of its last `scored` turn. Samples that are missing have no row.
+        A turn with `status` `no_solution` changed no file: the sample's score after that turn is the score of
+        its last `scored` turn. A missing sample has no row.
         """
         return self._with_directory([turns_of(run) for run in self._runs])
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """A row for each expected test of each sample: `test` is its name, `outcome` what became of it.
+        """A row for each expected test of each sample, with the test's name and outcome.
 
-        `message` is what the report says of one that did not pass; None where nothing is recorded.
+        `message` is the test report's message for a test that did not pass; None if not recorded.
         """
         columns = (test_columns(run, run.rows, run.tests(run.rows)) for run in self._runs)
         return self._with_directory(list(map(frame_of, columns)))
 
     def answer(self, key: Key, directory: str | Path | None = None) -> Completion:
-        """The recorded answer of a sample, read from disk.
+        """Return the recorded answer of a sample, read from disk.
 
-        `key` is (model, format, problem_id, sample), and a turn where not the first answer is meant;
-        `directory` says which run where several are loaded. Raises UsageError when there is none.
+        `key` is (model, format, problem_id, sample), with the number of a follow-up turn as an optional fifth
+        element. `directory` is required if several runs are loaded. Raises UsageError if the answer is not
+        recorded.
         """
         wanted = SampleKey(*key[:4]).at(*[int(each) for each in key[4:]] or [0])
         log = self._directory(directory) / ("turns.jsonl" if wanted.turn else "completions.jsonl")
@@ -183,15 +195,15 @@ class Loaded:
             self._indexes[log] = places(log)
         place = self._indexes[log].get(wanted)
         if place is None:
-            raise UsageError(f"{log.parent}: no answer of {wanted} is recorded")
+            raise UsageError(f"{log.parent}: the answer of {wanted} is not recorded")
         return completion_from(decode(read_at(log, *place)))
 
     def prompt(self, sha256: str, directory: str | Path | None = None) -> str:
-        """The text of a prompt by its `prompt_sha256`. Raises UsageError when it is not there."""
+        """Return the text of a prompt by its `prompt_sha256`. Raises UsageError if it is not stored."""
         path = self._directory(directory)
         text = stored_prompt(path, sha256)
         if text is None:
-            raise UsageError(f"{path}: no prompt {sha256} is stored")
+            raise UsageError(f"{path}: the prompt {sha256} is not stored")
         return text
 
     def __repr__(self) -> str:
@@ -204,15 +216,15 @@ class Loaded:
         missing = sum(len(run.missing) for run in self._runs)
         if not (self.complete or self._provisional):
             raise IncompleteRun(
-                f"{missing} planned samples have no result: headlines would be of another run. Run the same"
-                " command again, or load(..., provisional=True) to see what there is"
+                f"{missing} planned samples have no result, so the figures would be incomplete. Run the same"
+                " command again, or use load(..., provisional=True) for provisional figures"
             )
 
     def _directory(self, directory: str | Path | None) -> Path:
         if directory is not None:
             return Path(directory)
         if len(self.directories) > 1:
-            raise UsageError("several runs are loaded: say which with directory=")
+            raise UsageError("several runs are loaded; name one with directory=")
         return self.directories[0]
 
     def _with_directory(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -1,12 +1,12 @@
-"""A run as Parquet files, in the layout that the Hugging Face hub shows and `datasets` loads.
+"""Export as Parquet files, in the layout of the Hugging Face hub and the `datasets` library.
 
-    OUT/README.md                    what it is, with `configs:`
-    OUT/data/samples-00000.parquet   a row for each planned sample; a missing one is null in all but its key
+    OUT/README.md                    data set card, with `configs:`
+    OUT/data/samples-00000.parquet   a row for each planned sample; a missing one is null except in its key
     OUT/data/tests-00000.parquet     a row for each expected test of each sample
     OUT/data/problems-00000.parquet  a row for each model, format and problem
 
-Beside the columns of the frames the samples have those of _FROM_LINES, as the lines have them. Answers are a
-column `answer`, only if asked for: they could end up in training data.
+The samples have the columns of the frames and those of _FROM_LINES. The column `answer` is included only on
+request, because published answers could become training data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, NamedOutcome
 
 _SAMPLES_AT_ONCE = 2_000
-# Texts of a final line; `changes` as JSON.
+# Text fields of a result line; `changes` is JSON text.
 _TEXTS = ("solution_sha256", "node", "note", "changes", "output_tail", "started_at", "finished_at")
 _FROM_LINES = (*_TEXTS, "cache_write_tokens")
 _CARD = """---
@@ -60,13 +60,14 @@ configs:
 # {name}
 
 A run of astra_async: {samples} planned samples of {problems} problems by {models} models, {state}.
-Columns: docs/python.md of the project. A sample without a result is null in every column but its key.
+The columns are described in docs/python.md of astra_async. A sample without a result is null in every column
+except its key.
 {answers}
 """
 
 
 class _Line(msgspec.Struct, gc=False):
-    """What of a final line is exported beside the frames' columns; None: not recorded."""
+    """Fields of a result line that are exported in addition to the frames' columns; None if not recorded."""
 
     solution_sha256: str | None = None
     node: str | None = None
@@ -83,7 +84,7 @@ _LINES = msgspec.json.Decoder(_Line)
 
 
 def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> None:
-    """Write the folder whole or not at all. Raises UsageError when pyarrow is missing or `out` is in use."""
+    """Write the folder atomically. Raises UsageError if pyarrow is not installed or `out` is not empty."""
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
@@ -113,7 +114,7 @@ def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> No
 
 
 def _parts(runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[tuple[str, Columns]]:
-    """Pieces of both tables, by name, each with its columns by name; every line is read once."""
+    """Yield (table name, columns) for pieces of the tables `samples` and `tests`; every line is read once."""
     for run in runs:
         log = run.directory / "completions.jsonl"
         answers = places(log) if with_answers else {}
@@ -131,7 +132,7 @@ def _parts(runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[tuple[str, 
 
 
 def _blocks(run: Run) -> Iterator[tuple[NDArray[np.void], NDArray[np.int64]]]:
-    """The rows and the missing samples of whole problems of a model, some thousands together, in order."""
+    """Yield (rows, missing samples) in order, in blocks of whole problems with about 2,000 samples."""
     cells = run.missing[:, 0] * len(run.problems) + run.missing[:, 1]
     planned = np.diff(run.bounds) + np.bincount(cells, minlength=len(run.bounds) - 1)
     blocks = np.cumsum(planned) // _SAMPLES_AT_ONCE
@@ -153,7 +154,7 @@ def _answers(
 
 
 def _line(content: bytes) -> tuple[_Line, tuple[NamedOutcome, ...]]:
-    """A line and its tests, read at once where they can be; else with texts that UTF-8 can carry."""
+    """Decode a line and its tests; text that is invalid in UTF-8 (lone surrogates) is replaced."""
     try:
         line = _LINES.decode(content)
         tests = tests_of(line.tests)
@@ -167,7 +168,7 @@ def _line(content: bytes) -> tuple[_Line, tuple[NamedOutcome, ...]]:
 
 
 def _from_lines(lines: Sequence[_Line], there: NDArray[np.bool_]) -> Columns:
-    """The columns of _FROM_LINES; nothing for missing samples."""
+    """Return the columns of _FROM_LINES, with None for missing samples."""
     cells = {name: [*map(attrgetter(name), lines)] for name in (*_TEXTS, "usage")}
     cells["changes"] = [bytes(each).decode() for each in cells["changes"]]
     tokens = _spread([usage and usage.cache_write_tokens for usage in cells.pop("usage")], there)
@@ -177,16 +178,16 @@ def _from_lines(lines: Sequence[_Line], there: NDArray[np.bool_]) -> Columns:
 
 
 def _spread(cells: Sequence[object], there: NDArray[np.bool_]) -> NDArray[np.object_]:
-    """The cells at the places that have one, None at the others."""
+    """Return an array with `cells` at the places with `there` True, and None elsewhere."""
     whole = np.full(len(there), None, dtype=object)
     whole[there] = cells
     return whole
 
 
 def _table(columns: Columns) -> Any:
-    """As pyarrow has it, with the same types whatever the values of this piece are.
+    """Return a pyarrow table; its types do not depend on the values, so all pieces have equal types.
 
-    Without `pyarrow.array`, which loads all of pandas if that is installed.
+    `pyarrow.array` is avoided, because it imports pandas if pandas is installed.
     """
     import pyarrow as pa
 
@@ -236,5 +237,5 @@ def _card(runs: tuple[Run, ...], name: str, with_answers: bool) -> str:  # noqa:
         state=f"{missing} of them missing" if missing else "all with a result",
         answers="The models' answers are in the column `answer`."
         if with_answers
-        else "The models' answers are not part of it.",
+        else "The models' answers are not included.",
     )

@@ -1,5 +1,5 @@
-"""The image that a problem's tests run in: named by the CSV, bundled, or made from the project itself.
+"""Docker images for a problem's tests: named in the CSV, bundled, or built from the project.
 
-`stacks` reads what a project needs (pure), `resolve` decides which image a problem gets, `build`, `warm` and
-`base_image` make images with the engine.
+`stacks` detects what a project needs (pure functions), `resolve` chooses the image of each problem, and
+`build`, `warm` and `base_image` make images with Docker Engine.
 """

@@ -1,4 +1,4 @@
-"""The image on which all bundled ones stand: named by the user, pulled, or made with debootstrap."""
+"""Base image of all bundled images: named by the user, pulled, or made with debootstrap."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 _SHOWN_LINES = 15
 _NOISE = ("---> Running in ", "Removing intermediate container ")
-_STEP = re.compile(r"Step ([0-9]+)/([0-9]+) : RUN\b")  # all others take no time
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # the builder paints standard error red
+_STEP = re.compile(r"Step ([0-9]+)/([0-9]+) : RUN\b")  # all other steps are fast
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # the builder prints standard error in red
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
 
 def proxies() -> dict[str, str]:
-    """The host's proxy settings; the builder knows these arguments and keeps them out of the image."""
+    """Return the host's proxy settings, which the builder accepts and keeps out of the image."""
     return {name: os.environ[name] for name in _PROXIES if os.environ.get(name)}
 
 
@@ -41,19 +41,19 @@ async def build_image(
     tag: str | None = None,
     arguments: Mapping[str, str] | None = None,
     progress: Callable[[str], None],
+    log: Callable[[str], object] = lambda _: None,
 ) -> str:
-    """Build the Dockerfile in a tar `context`; returns the image's id.
+    """Build the Dockerfile in a tar `context` and return the image's id.
 
-    `progress` is told `step N of M` when a command of the Dockerfile is to run.
-
-    A failed build leaves nothing. A cancelled one may leave the layer of the step that was under way in the
-    builder's cache, where the next try finds it.
+    `progress` gets `step N of M` before each command of the Dockerfile; `log` gets all output. A failed
+    build leaves no images. A cancelled build may leave the current step's layer in the builder's cache, and
+    the next build reuses it.
 
     Raises:
         ImageError: a step failed; the message ends with the last lines of its output.
-        EngineUnavailable: it went away, which is no failure of the Dockerfile.
+        EngineUnavailable: Docker Engine cannot be reached; the Dockerfile may be correct.
     """
-    build = _Build(progress)
+    build = _Build(progress, log)
     try:
         await build.run(engine.build(context, tag=tag, arguments={**proxies(), **(arguments or {})}))
     except asyncio.CancelledError:
@@ -69,7 +69,7 @@ async def build_image(
 
 
 async def remove_unnamed(engine: Engine, image: str) -> bool:
-    """Remove an image that has no name, and what only that needed; refused where another stands on it."""
+    """Remove an untagged image and its unused parents; the engine keeps an image that others use."""
     found = await engine.image(image)
     is_unnamed = bool(found and not found.get("RepoTags"))
     if is_unnamed:
@@ -78,23 +78,26 @@ async def remove_unnamed(engine: Engine, image: str) -> bool:
 
 
 class _Build:
-    """One run of the builder: its last lines, and the images that its steps made."""
+    """Progress of one build: its last output lines and the images of its steps."""
 
-    def __init__(self, progress: Callable[[str], None]) -> None:
+    def __init__(self, progress: Callable[[str], None], log: Callable[[str], object]) -> None:
         self.image_id = ""
         self.steps: list[str] = []
         self.lines: deque[str] = deque(maxlen=_SHOWN_LINES)
         self._progress = progress
+        self._log = log
 
     async def run(self, events: AsyncIterator[Mapping[str, Any]]) -> None:
         async for event in events:
             self._take(event)
         if not self.image_id:
-            raise SandboxError("Docker Engine ended the build without an image")
+            raise SandboxError("Docker Engine finished the build without an image")
 
     def _take(self, event: Mapping[str, Any]) -> None:
         self.image_id = str((event.get("aux") or {}).get("ID", self.image_id))
-        for line in str(event.get("stream", "")).splitlines():
+        stream = str(event.get("stream", ""))
+        self._log(stream)
+        for line in stream.splitlines():
             text = line.strip()
             if text.startswith("---> ") and " " not in text.removeprefix("---> "):
                 self.steps.append(text.removeprefix("---> "))
@@ -105,7 +108,7 @@ class _Build:
 
 
 async def _discard(engine: Engine, steps: list[str]) -> None:
-    """Remove what a failed build's last step left, and what only that needed; tagged images stay."""
+    """Remove the untagged images of a failed build's steps; tagged images stay."""
     for image in reversed(steps):
         if await remove_unnamed(engine, image):
             return
@@ -113,24 +116,24 @@ async def _discard(engine: Engine, steps: list[str]) -> None:
 
 BASE = "astra-base:bookworm"
 DEBIAN = "debian:bookworm-slim"
-_PULL_STARTS_S = 20.0  # where no registry answers, a name server may take long to say so
+_PULL_STARTS_S = 20.0  # without a network, name resolution can take long to fail
 _DEBOOTSTRAP_S = 1800.0
 _DOCKERFILE = b'FROM scratch\nADD root.tar /\nCMD ["bash"]\n'
 
 
 async def ensure_base(engine: Engine, *, progress: Callable[[str], None]) -> str:
-    """The name of a base image that is there now.
+    """Return the name of a base image, after making sure that it exists.
 
-    ASTRA_BASE_IMAGE if set; else what an earlier call made; else Debian's slim image, from the engine or
-    its registry; else a Debian made with debootstrap.
+    The base image is ASTRA_BASE_IMAGE if set, else the one made by an earlier run, else Debian's slim image
+    from the engine or its registry, else a Debian made with debootstrap.
 
     Raises:
-        ImageError: none of these is possible here; says what to install or set.
+        ImageError: none of these is possible; the message says what to install or set.
     """
     named = os.environ.get("ASTRA_BASE_IMAGE")
     if named:
         if not await engine.image(named) and not await _pulled(engine, named, progress):
-            raise ImageError(f"ASTRA_BASE_IMAGE={named} is neither on this engine nor can it be pulled")
+            raise ImageError(f"ASTRA_BASE_IMAGE={named} does not exist on this engine and cannot be pulled")
         return named
     if await engine.image(BASE):
         return BASE
@@ -142,12 +145,12 @@ async def ensure_base(engine: Engine, *, progress: Callable[[str], None]) -> str
 
 
 async def renew_base(engine: Engine, *, progress: Callable[[str], None]) -> str:
-    """The name of the base image, which is a new one now: pulled again, else made with debootstrap.
+    """Pull the base image again, or make it again with debootstrap, and return its name.
 
-    Images that stand on the old one keep it; the old one goes if none does.
+    Images built on the old base image keep it; if there are none, the old base image is removed.
 
     Raises:
-        ImageError: neither is possible here, and the old one stays.
+        ImageError: neither is possible; the old base image stays.
     """
     named = os.environ.get("ASTRA_BASE_IMAGE")
     name = named or BASE
@@ -156,7 +159,7 @@ async def renew_base(engine: Engine, *, progress: Callable[[str], None]) -> str:
         if not named:
             await engine.tag(DEBIAN, BASE)
     elif named:
-        raise ImageError(f"ASTRA_BASE_IMAGE={named} cannot be pulled; it stays as it is")
+        raise ImageError(f"ASTRA_BASE_IMAGE={named} cannot be pulled; the old image is kept")
     else:
         await debootstrap(engine, BASE, progress=progress)
     if old:
@@ -165,12 +168,12 @@ async def renew_base(engine: Engine, *, progress: Callable[[str], None]) -> str:
 
 
 async def debootstrap(engine: Engine, tag: str, *, progress: Callable[[str], None]) -> None:
-    """Make a minimal Debian 12 with debootstrap (root; half a minute and 130 MB) and tag it.
+    """Make a minimal Debian 12 with debootstrap (needs root; 30 s and 130 MB) and tag it.
 
     Raises:
         ImageError: debootstrap is missing or failed.
     """
-    progress("No registry answers: making a Debian base image with debootstrap")
+    progress("Cannot pull the Debian image: making a base image with debootstrap")
     with tempfile.TemporaryDirectory(prefix="astra-base-") as folder:
         root = Path(folder) / "root.tar"
         await _run_script(root)
@@ -204,14 +207,14 @@ async def _run_script(output: Path) -> None:
             async with asyncio.timeout(_DEBOOTSTRAP_S):
                 printed, _ = await process.communicate()
         except BaseException as error:
-            process.terminate()  # its trap removes what it made
+            process.terminate()  # the script's trap removes its files
             await process.wait()
             if isinstance(error, TimeoutError):
-                raise ImageError("debootstrap took longer than half an hour; is its mirror slow?") from error
+                raise ImageError("debootstrap took over 30 minutes; check its mirror") from error
             raise
     if process.returncode:
         last = both_ends(" ".join(printed.decode(errors="replace").splitlines()[-5:]))
-        raise ImageError(f"No base image: no registry answers, and debootstrap failed: {last}")
+        raise ImageError(f"No base image: the Debian image cannot be pulled, and debootstrap failed: {last}")
 
 
 def _write_context(context: Path, root: Path) -> None:

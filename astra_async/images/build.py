@@ -1,11 +1,11 @@
-"""One image for each dependency set, named by the hash of what goes into it, and made once.
+"""Build one image for each dependency set, once, named by the hash of its inputs.
 
-A set is a folder: `Dockerfile` (`ARG BASE`, `FROM ${BASE}`, system packages) and, optionally,
-`install.sh` beside the files it needs. The Dockerfile is built first. `install.sh` then runs in a
-container of that image: as root, in `/projects`, with the set's files there, the network on and the
-host's certificate authorities at hand (in $SSL_CERT_FILE and its relatives); what it leaves, such as
-`/projects/node_modules`, is the image. Certificates and environment of that step are not part of it.
-Sets come from the problem set or from this package, never from an answer.
+A set is a folder with a `Dockerfile` (`ARG BASE`, `FROM ${BASE}`, system packages) and, optionally,
+`install.sh` and the files it needs. The Dockerfile is built first. `install.sh` then runs in a container of
+that image: as root, in `/projects`, with the set's files, network access and the host's certificate
+authorities (in $SSL_CERT_FILE and similar variables). The files that it leaves, such as
+`/projects/node_modules`, are committed to the image; certificates and environment variables of that step are
+not. Sets come from the problem set or from this package, never from an answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ImageError, StorageError
 from astra_async.images.base_image import build_image, ensure_base, proxies, remove_unnamed
-from astra_async.testing.reports.suspects import telling
+from astra_async.testing.reports.suite_failures import relevant_lines
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.keeper import HELD, Keeper, entry_point
 from astra_async.testing.sandbox.sweep import LABELS, container_name
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from astra_async.images.failed_images import FailedImages
     from astra_async.testing.sandbox.engine import Engine
 
-_RULES = "1"  # raise it when a change here makes other images from the same folder
+_RULES = "1"  # increment if a change to this module changes the images of unchanged folders
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*\Z")
 _FOLDER = "/projects"
 _AUTHORITIES = "/.astra-authorities.crt"
@@ -63,15 +63,15 @@ _NOTE = "astra: "
 
 
 def image_tag(folder: Path) -> str:
-    """The name of a set's image: `astra/<folder's name>:<12 hex digits of the hash of its contents>`.
+    """Return the name of a set's image: `astra/<folder name>:<12 hex digits of the hash of its contents>`.
 
     Raises:
-        ImageError: there is no Dockerfile, or the folder's name cannot be an image's.
+        ImageError: there is no Dockerfile, or the folder's name is not a valid image name.
     """
     if not (folder / "Dockerfile").is_file():
-        raise ImageError(f"{folder} holds no Dockerfile, so no image can be built from it")
+        raise ImageError(f"{folder} has no Dockerfile, so no image can be built from it")
     if not _NAME.match(folder.name):
-        raise ImageError(f"{folder.name!r} cannot name an image; use lower-case letters, digits, - . and _")
+        raise ImageError(f"{folder.name!r} is no valid image name; use lower-case letters, digits, - . and _")
     digest = hashlib.sha256(f"{_RULES}\0{os.environ.get('ASTRA_BASE_IMAGE', '')}".encode())
     for path in _files(folder):
         content = path.read_bytes()
@@ -89,16 +89,15 @@ async def ensure_image_set(
     base: str = "",
     failures: FailedImages | None = None,
 ) -> str:
-    """The name of a set's image, which is there now; made if it was not (minutes), else at once.
+    """Return the name of a set's image; build the image first if it does not exist (takes minutes).
 
-    It stands on `base`, which is no part of the name unless the set's files tell it, else on the base of all.
-    Lines of install.sh's output that begin with `astra: ` are handed on as progress.
-
-    What failed according to `failures` is not tried, and what fails is kept there.
+    `base` is the parent image, by default the common base image. It affects the name only if the set's files
+    mention it. Lines of install.sh's output that begin with `astra: ` are passed to `progress`. A set that
+    has failed according to `failures` is not built again, and a new failure is recorded there.
 
     Raises:
-        ImageError: the build or the installation failed, with the last lines of its output; nothing
-            half-made is left.
+        ImageError: the build or the installation failed; the message has the last lines of output. No partial
+            image is left.
     """
     tag = await asyncio.to_thread(image_tag, folder)
     if await engine.image(tag):
@@ -110,7 +109,7 @@ async def ensure_image_set(
         await _make(engine, folder, tag, base=base, progress=progress)
     except ImageError as error:
         if failures:
-            with contextlib.suppress(OSError, StorageError):  # then it is tried again
+            with contextlib.suppress(OSError, StorageError):  # unrecorded failures are simply tried again
                 await asyncio.to_thread(failures.keep, tag, error)
         raise
     if failures:
@@ -140,23 +139,23 @@ async def _make(
 
 
 async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str:
-    """Run install.sh in a container of the image and commit what it leaves under `tag`; gives its output."""
+    """Run install.sh in a container of the image, commit the result under `tag`, and return its output."""
     config = (await engine.image(image_id) or {}).get("Config") or {}
     try:
-        async with a_container(engine, _install_config(image_id)) as container:
+        async with temporary_container(engine, _install_config(image_id)) as container:
             output = await _run_install(engine, container, files, tag)
-            # Another process may have been faster; a second image would take the name from theirs.
+            # Another process may have built this image already; a second commit would take over its tag.
             if not await engine.image(tag):
                 await engine.commit(container, tag, committed_config(config))
     finally:
-        # The Dockerfile's image, unless the one made from it stands on it.
+        # Remove the Dockerfile's image, unless the committed image is based on it.
         await asyncio.shield(remove_unnamed(engine, image_id))
     return output
 
 
 @asynccontextmanager
-async def a_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterator[str]:
-    """A container that is removed afterwards, also where the engine's answer comes after a cancellation."""
+async def temporary_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterator[str]:
+    """Create a container and remove it at the end, even if the caller is cancelled during its creation."""
 
     async def remove() -> None:
         await asyncio.wait({creation})
@@ -171,11 +170,11 @@ async def a_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterato
 
 
 def committed_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of an image made from a container of another one: that of the other one.
+    """Return the configuration for an image that is committed from a container of another image.
 
-    The engine fills what is absent here from the container's, which therefore has no labels of ours: every
-    container of this image, and of images made from it, would inherit them. Nor do those that images of an
-    earlier version carry go any further.
+    The engine fills missing fields from the container's configuration. Therefore containers of this step have
+    no labels of this program: every container of the new image, and of images built from it, would inherit
+    them. Labels of images made by earlier versions are removed for the same reason.
     """
     labels = {name: text for name, text in (config.get("Labels") or {}).items() if name not in LABELS}
     return {**config, "Entrypoint": [], "Cmd": ["bash"], "Labels": labels}
@@ -195,7 +194,7 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
     if ended.exit_code or ended.stopped:
         why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
         raise ImageError(
-            f"The dependencies of {tag} cannot be installed ({why}):\n{telling(output)}", output=output
+            f"The dependencies of {tag} cannot be installed ({why}):\n{relevant_lines(output)}", output=output
         )
     return output
 
@@ -213,7 +212,7 @@ def _install_config(image_id: str) -> dict[str, Any]:
 
 
 def _authorities() -> bytes | None:
-    """The host's certificate authorities, which may include those of a company's proxy."""
+    """Return the host's certificate authorities, which may include those of a company proxy."""
     candidates = (os.environ.get("SSL_CERT_FILE", ""), "/etc/ssl/certs/ca-certificates.crt")
     found = next((Path(each) for each in candidates if each and Path(each).is_file()), None)
     return found.read_bytes() if found else None
@@ -224,7 +223,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _archive(folder: Path) -> bytes:
-    """The set's files as a tar; owner root, no times, so that the builder's cache sees only contents."""
+    """Return the set's files as a tar, owned by root and without times, so that the builder's cache works."""
     return _tar_of(
         (path.relative_to(folder).as_posix(), path.read_bytes(), os.access(path, os.X_OK))
         for path in _files(folder)
@@ -232,7 +231,7 @@ def _archive(folder: Path) -> bytes:
 
 
 def _tar_of(files: Iterable[tuple[str, bytes, bool]]) -> bytes:
-    """A tar of files by name, content and whether they can be run."""
+    """Return a tar of files given by name, content and executable flag."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:") as tar:
         for name, content, is_program in files:

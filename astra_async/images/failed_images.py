@@ -1,7 +1,7 @@
-"""Images that could not be made, remembered by the hash of their inputs: no command tries in vain again.
+"""Record of images that could not be built, so that later runs do not repeat the failure.
 
-An image's name holds that hash (see `build.image_tag`): other inputs are another image, which is tried. Only
-what the build or the installation itself said is kept, no trouble of the engine.
+An image's name holds the hash of its inputs (see `build.image_tag`), so changed inputs are tried again. Only
+failures of the build or the installation are recorded, not errors of Docker Engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageFailure:
-    """Why an image could not be made: when (UTC, ISO 8601), in one line, and the file of the whole output."""
+    """Failed build of an image: time (UTC, ISO 8601), one-line reason, and the file of the whole output."""
 
     at: str
     why: str
@@ -31,7 +31,7 @@ class ImageFailure:
 
 
 class FailedImages:
-    """The failures that are kept in the cache; `retry` forgets those that are asked for."""
+    """Recorded failures in the cache; with `retry`, failures of earlier runs are ignored."""
 
     def __init__(self, cache: Path, *, retry: bool = False) -> None:
         self._folder = cache / "failed_images"
@@ -39,16 +39,16 @@ class FailedImages:
         self._fresh: set[str] = set()
 
     def of(self, tag: str) -> ImageFailure | None:
-        """The image's last failure, if it is to be believed."""
+        """Return the image's last failure, or None if the image should be tried."""
         if self._retry and tag not in self._fresh:
             return None
         try:
             return ImageFailure(**orjson.loads(self._path(tag, "json").read_bytes()))
         except (OSError, ValueError, TypeError):
-            return None  # none, or not ours to read: the image is tried
+            return None  # missing or unreadable: try the image
 
     def keep(self, tag: str, error: ImageError) -> None:
-        """Remember; raises StorageError."""
+        """Record a failure; raises StorageError."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._fresh.add(tag)
         output = self._path(tag, "txt")
@@ -59,7 +59,7 @@ class FailedImages:
         write_atomically(self._path(tag, "json"), orjson.dumps(failure))
 
     def forget(self, tag: str) -> None:
-        """The image was made after all."""
+        """Remove the record after the image was built."""
         self._path(tag, "json").unlink(missing_ok=True)
         self._path(tag, "txt").unlink(missing_ok=True)
 

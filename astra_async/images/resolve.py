@@ -1,7 +1,7 @@
-"""The image of every problem: there already, or made while the problems that have theirs are tested.
+"""Find or make the image of every problem, while problems with an existing image are already tested.
 
-A problem names an image of a registry, a set of this package (`astra-set:NAME`), or none: then one is made
-from what its project needs, one for each dependency set.
+A problem names a registry image or a set of this package (`astra-set:NAME`). If it names none, an image is
+made from its project's dependencies; equal dependency sets share one image.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
-    Say = Callable[[str], None]
+    Report = Callable[[str], None]
     Deliver = Callable[[str], Awaitable[None]]
-    Make = Callable[["_Maker", Say], Awaitable[object]]
+    Make = Callable[["_Maker", Report], Awaitable[object]]
 
-SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAME
+SET_PREFIX = "astra-set:"  # astra-set:NAME is an image set bundled with this package
 _PULL_STARTS_S = 60.0
-_REMEDY = "name an image that has what the tests need, in the CSV's column `image` or with --image"
+_REMEDY = "name an image with the tests' dependencies in the CSV column `image` or with --image"
 _UNKNOWN = (
-    "no image is named, and nothing in the project says what to install"
+    "no image is named, and the project has no file that lists dependencies"
     f" ({', '.join(sign for language in LANGUAGES if language.images for sign in language.images.signs)}):"
     " add a column `image` to the CSV, or --image NAME"
 )
@@ -49,7 +49,7 @@ _UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """What images are made with; a toolchain that several need is made once."""
+    """Engine and failure record for making images; a toolchain shared by several images is made once."""
 
     engine: Engine
     failures: FailedImages
@@ -58,9 +58,9 @@ class _Maker:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recipe:
-    """An image and the problems that share it: its name once it is there, and how it comes there.
+    """An image, the problems that share it, and the function that makes it.
 
-    `tags` are the images that are built for it, by which failures are remembered; none where it is pulled.
+    `tags` are the images built for it, by which failures are recorded; empty if the image is pulled.
     """
 
     name: str
@@ -71,12 +71,12 @@ class Recipe:
     def __str__(self) -> str:
         return f"problem {some(self.problems, 1)}"
 
-    def remembered(self, failures: FailedImages) -> ImageError | None:
-        """Why it is not tried again."""
+    def recorded_failure(self, failures: FailedImages) -> ImageError | None:
+        """Return the recorded failure because of which this image is not tried again, or None."""
         for failure in filter(None, map(failures.of, self.tags)):
             return ImageError(
-                f"no image for {self}: {failure.why}. It failed at {failure.at} and is not tried again"
-                f" without --retry-images. The whole output: {failure.output}. Remedy: {_REMEDY}"
+                f"no image for {self}: {failure.why}. The last try failed at {failure.at}; to try again,"
+                f" add --retry-images. Full output: {failure.output}. Remedy: {_REMEDY}"
             )
         return None
 
@@ -84,15 +84,22 @@ class Recipe:
 def recipes(
     prepared: Mapping[str, Prepared], default: str = ""
 ) -> tuple[list[Recipe], dict[str, AstraError]]:
-    """The images that the problems need, by what they name, else by their projects; and who can have none."""
+    """Return the images that the problems need, and the problems that cannot have an image, with reasons.
+
+    Problems share an image if they name the same one, or if their projects need the same dependencies.
+    """
     found: dict[object, Recipe] = {}
     failed: dict[str, AstraError] = {}
     for problem_id, item in prepared.items():
         named = item.problem.image or default
-        stack = None if named else detect(item.project, item.problem)
+        build = item.task.build if item.task else None
+        stack = None if named or build else detect(item.project, item.problem)
         key: object = named or (_identity(stack) if stack else None)
         try:
-            if key not in found:
+            if item.task and build:
+                key = item.task.image
+                found.setdefault(key, Recipe(name=key, make=partial(_build, build), tags=(key,)))
+            elif key not in found:
                 found[key] = _named(named) if named else _made_for(item, stack)
             found[key].problems.append(problem_id)
         except ImageError as error:
@@ -100,22 +107,24 @@ def recipes(
     return list(found.values()), failed
 
 
-async def _nowhere(image: str) -> None:
-    """Images are needed where they are made."""
+async def _no_delivery(image: str) -> None:
+    """Do nothing: images are used on the engine that made them."""
 
 
 class ProblemImages:
-    """The images of problems while they are looked for and made, side by side.
+    """Images of problems, found or made concurrently.
 
     Attributes:
-        names: the image of each problem that can have one, there or not yet.
-        ready: the same for those that are there; it grows.
-        failed: problems that cannot have one, with the reason; it grows.
-        pending: problems of which this is not known yet; it shrinks.
-        doing: what is done for the images being made, by name, with its beginning on the monotonic clock.
+        names: the image of each problem that can have one, made or not.
+        ready: the image of each problem whose image exists; grows.
+        failed: problems that cannot have an image, with the reason; grows.
+        pending: problems whose image is not decided yet; shrinks.
+        doing: current step of each image being made, with its start on the monotonic clock.
     """
 
-    def __init__(self, engine: Engine, failures: FailedImages, say: Say, deliver: Deliver = _nowhere) -> None:
+    def __init__(
+        self, engine: Engine, failures: FailedImages, say: Report, deliver: Deliver = _no_delivery
+    ) -> None:
         self.names: dict[str, str] = {}
         self.ready: dict[str, str] = {}
         self.failed: dict[str, AstraError] = {}
@@ -134,15 +143,15 @@ class ProblemImages:
         engine: Engine,
         prepared: Mapping[str, Prepared],
         default: str,
-        say: Say,
+        say: Report,
         *,
         failures: FailedImages,
-        deliver: Deliver = _nowhere,
+        deliver: Deliver = _no_delivery,
     ) -> ProblemImages:
-        """Look what is there, and begin to make the rest; images that are only pulled are awaited.
+        """Look up existing images and start to make missing ones; wait only for images that are pulled.
 
-        One that comes is ready once `deliver` has brought it wherever else it is needed. What cannot be made
-        as far as is known is told at once. Raises EngineUnavailable.
+        A new image is ready after `deliver` has copied it to the other places that need it. Problems that
+        cannot have an image are reported through `say` at once. Raises EngineUnavailable.
         """
         images = cls(engine, failures, say, deliver)
         wanted, images.failed = await asyncio.to_thread(recipes, prepared, default)
@@ -152,28 +161,28 @@ class ProblemImages:
         return images
 
     async def begin(self, wanted: Sequence[Recipe]) -> None:
-        """Sort what is there, what is known to fail and what is to be made; begin the last."""
+        """Sort images into existing, known to fail and missing; start to make the missing ones."""
         absent = []
         for recipe in wanted:
             self.names |= dict.fromkeys(recipe.problems, recipe.name)
             if await self._maker.engine.image(recipe.name):
                 self.ready |= dict.fromkeys(recipe.problems, recipe.name)
-            elif error := recipe.remembered(self._maker.failures):
+            elif error := recipe.recorded_failure(self._maker.failures):
                 self._say(str(error))
                 self.failed |= dict.fromkeys(recipe.problems, error)
             else:
                 absent.append(recipe)
         cores = os.cpu_count() or 1
-        # Beside tests it takes half of the machine: a run of tests that starves says nothing.
+        # While tests run, builds use half of the cores, because starved tests would hit their time limit.
         places = asyncio.Semaphore(max(1, cores // 2) if self.ready else cores)
         pulls = []
         self.to_make = len(absent)
         for recipe in absent:
             self.pending |= set(recipe.problems)
-            task = asyncio.create_task(self._bring(recipe, places))
+            task = asyncio.create_task(self._make_image(recipe, places))
             self._tasks.append(task)
             if not recipe.tags:
-                pulls.append(task)  # what a run records of them is their content
+                pulls.append(task)  # a run records the content hash of a pulled image, so wait for the pull
         try:
             await asyncio.gather(*pulls)
             self.raise_if_engine_is_gone()
@@ -182,13 +191,13 @@ class ProblemImages:
             raise
 
     def raise_if_engine_is_gone(self) -> None:
-        """Raises EngineUnavailable: no image of any problem can be made or used then."""
+        """Raise EngineUnavailable if an image failed with it, because no image can be used then."""
         for error in self.failed.values():
             if isinstance(error, EngineUnavailable):
                 raise error
 
     async def of(self, problem_id: str) -> str:
-        """The problem's image once it is there. Raises ImageError, or EngineUnavailable."""
+        """Wait for the problem's image and return its name. Raises ImageError or EngineUnavailable."""
         while problem_id in self.pending:
             await self.changed()
         if error := self.failed.get(problem_id):
@@ -196,29 +205,32 @@ class ProblemImages:
         return self.ready[problem_id]
 
     async def all_decided(self) -> None:
-        """Wait until every image is there or cannot be. Raises EngineUnavailable."""
+        """Wait until every image is ready or has failed. Raises EngineUnavailable."""
         while self.pending:
             await self.changed()
         self.raise_if_engine_is_gone()
 
     async def changed(self) -> None:
-        """Wait until more is known, or nothing more will be."""
+        """Wait until an image is ready or has failed; return at once if no image is being made."""
         if any(not task.done() for task in self._tasks):
             await self._change.wait()
 
     def stop(self) -> None:
-        """Make nothing more; what is half made is removed."""
+        """Cancel all work; partial images are removed."""
         for task in self._tasks:
             task.cancel()
-        self._tell_change()
+        self._notify()
 
     async def close(self) -> None:
-        """Stop, and wait until nothing is being made."""
+        """Cancel all work and wait until it has ended."""
         self.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _bring(self, recipe: Recipe, places: asyncio.Semaphore) -> None:
-        """Invariant: its problems are pending until they are ready or failed, unless it was stopped."""
+    async def _make_image(self, recipe: Recipe, places: asyncio.Semaphore) -> None:
+        """Make one image.
+
+        Invariant: its problems are pending until ready or failed, unless it was cancelled.
+        """
         outcome: AstraError | None = None
         async with places:
             try:
@@ -227,7 +239,7 @@ class ProblemImages:
                 await self._deliver(recipe.name)
             except EngineUnavailable as error:
                 outcome = error
-            except Exception as error:  # noqa: BLE001 - the boundary: the other problems go on
+            except Exception as error:  # noqa: BLE001 - an unexpected error must not stop other problems
                 outcome = self._failure(recipe, error)
             finally:
                 self.doing.pop(recipe.name, None)
@@ -237,38 +249,42 @@ class ProblemImages:
         else:
             self.failed |= dict.fromkeys(recipe.problems, outcome)
         self.pending -= set(recipe.problems)
-        self._tell_change()
+        self._notify()
 
     def _note(self, recipe: Recipe, text: str) -> None:
         self.doing[recipe.name] = (text, self.doing[recipe.name][1])
         self._say(text)
 
     def _failure(self, recipe: Recipe, error: Exception) -> ImageError:
-        """Says all that is known, and returns the one line that is recorded."""
+        """Report everything known about the failure, and return it as the one-line error to record."""
         known = isinstance(error, SandboxError)
         why, _, lines = str(error if known else f"{type(error).__name__}: {error}").partition("\n")
-        kept = recipe.remembered(self._maker.failures)
+        kept = recipe.recorded_failure(self._maker.failures)
         short = str(kept) if kept else f"no image for {recipe}: {why.rstrip(':')}. Remedy: {_REMEDY}"
         self._say(f"{short}\n{lines}".rstrip())
         return ImageError(short)
 
-    def _tell_change(self) -> None:
+    def _notify(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
 
 
 def _named(named: str) -> Recipe:
-    """An image of a registry, or a set of this package. Raises ImageError for a set that is unknown."""
+    """Return the recipe of a registry image or a bundled set; raises ImageError for an unknown set."""
     if not named.startswith(SET_PREFIX):
         return Recipe(name=named, make=partial(_pull, named))
     folder = image_sets().get(named.removeprefix(SET_PREFIX))
     if folder is None:
-        raise ImageError(f"image set {named} is unknown; there are {', '.join(image_sets())}")
+        raise ImageError(f"image set {named} is unknown; known sets: {', '.join(image_sets())}")
     tag = image_tag(folder)
     return Recipe(name=tag, make=partial(_ensure, folder), tags=(tag,))
 
 
-async def _pull(named: str, maker: _Maker, say: Say) -> None:
+async def _build(build: Callable[..., Awaitable[None]], maker: _Maker, say: Report) -> None:
+    await build(maker.engine, progress=say)
+
+
+async def _pull(named: str, maker: _Maker, say: Report) -> None:
     say(f"Pulling {named}")
     try:
         await maker.engine.pull(named, starts_within_s=_PULL_STARTS_S)
@@ -278,12 +294,12 @@ async def _pull(named: str, maker: _Maker, say: Say) -> None:
         raise ImageError(f"image {named}: {error}") from error
 
 
-async def _ensure(folder: Path, maker: _Maker, say: Say, base: str = "") -> str:
+async def _ensure(folder: Path, maker: _Maker, say: Report, base: str = "") -> str:
     return await ensure_image_set(maker.engine, folder, progress=say, base=base, failures=maker.failures)
 
 
 def _made_for(item: Prepared, stack: Stack | None) -> Recipe:
-    """From the project's dependencies. Raises ImageError where nothing tells them."""
+    """Return the recipe for a project's dependencies; raises ImageError if none were detected."""
     if stack is None:
         raise ImageError(_UNKNOWN)
     with _written_sets(stack) as (below, own):
@@ -295,8 +311,8 @@ def _made_for(item: Prepared, stack: Stack | None) -> Recipe:
     )
 
 
-async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Say) -> None:
-    """The stack's image, and below it that of its toolchain."""
+async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Report) -> None:
+    """Make the stack's image, after the image of its toolchain."""
     with _written_sets(stack) as (below, own):
         cold = image_tag(own)
         if await maker.engine.image(cold) is None:
@@ -306,7 +322,7 @@ async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Say) ->
                 base = await _ensure(below, maker, say)
             await _ensure(own, maker, say, base)
     if stack.warms:
-        say(f"Running the untouched tests of {first.problem.id} once, for their caches")
+        say(f"Running the untouched tests of {first.problem.id} once to fill caches")
         await warm_image(maker.engine, warming_job(first, cold), _warm(cold), progress=say)
 
 
@@ -315,14 +331,14 @@ def _warm(cold: str) -> str:
 
 
 def _identity(stack: Stack) -> object:
-    """What two equal dependency sets have in common: the files of both image sets."""
+    """Return a key that is equal for equal dependency sets: the files of both image sets."""
     sets = (toolchain_set(stack.toolchain), project_set(stack, ""))
     return tuple((name, tuple(sorted(files.items()))) for name, files in sets)
 
 
 @contextmanager
 def _written_sets(stack: Stack) -> Iterator[tuple[Path, Path]]:
-    """The folders of the toolchain's image set and of the stack's own."""
+    """Write the image sets of the toolchain and of the stack; yield both folders."""
     with TemporaryDirectory(prefix="astra-stack-") as folder:
         below = _written(Path(folder), *toolchain_set(stack.toolchain))
         yield below, _written(Path(folder), *project_set(stack, image_tag(below)))

@@ -1,11 +1,11 @@
-"""One run of an untouched project's tests in its new image, so that caches are warm for every later run.
+"""Run an untouched project's tests once in its new image, to fill caches for later runs.
 
-It runs as later runs do: the same user, limits and environment, no network. What it leaves outside `/tmp`
-and beside the project becomes part of the image: transformed modules of Jest, what Angular compiles in
-node_modules. The project's own files do not. Never done with an answer's files.
+The run has the same user, limits and environment as later runs, and no network. Files that it leaves outside
+`/tmp` and the project become part of the image, such as Jest's transformed modules and Angular's compiled
+files in node_modules. The project's own files do not. An answer's files are never part of this run.
 
-Invariant: nothing that this run has written holds a line of the problem's tests. Otherwise an answer could
-read the tests, and a tool that runs its cached copy of them would run outdated tests.
+Invariant: no file left by this run holds a line of the problem's tests. Otherwise an answer could read the
+tests, and a tool that runs its cached copy of them would run outdated tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError
-from astra_async.images.build import a_container, committed_config
+from astra_async.images.build import committed_config, temporary_container
 from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.hardened import hardened, unseen
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
-TEST_LINES = ".astra-test-lines"  # a file of the job's project: lines that stand nowhere but in tests
+TEST_LINES = ".astra-test-lines"  # a file added to the job's project: lines that occur only in tests
 _FORGET = (
     f"find / -xdev -type f -cnewer {TEST_LINES} ! -path '/proc/*' -print0 2>/dev/null | "
     f"xargs -0 -r grep -lZaFf {TEST_LINES} -- 2>/dev/null | xargs -0 -r sh -c '"
-    # An empty folder would be filled again by the tests as they are alone; not one of the system's own.
+    # Remove emptied cache folders, but not the system's folders near the root.
     'for each; do rm -f -- "$each"; case $each in /*/*/*/*) rmdir -- "${each%/*}" 2>/dev/null; esac; done'
     "' sh; "
 )
-# Only modules outlive the project's files. Jest's map of files and its timings are of one project alone.
+# Keep node_modules only. Jest's file map and its timings are specific to one project and are removed.
 _CLEAN = (
     "find . -name node_modules -prune -o '(' -type f -o -type l ')' -exec rm -f -- {} +; "
     "find . -name node_modules -prune -o -type d -empty ! -name . -print | sort -r | "
@@ -51,13 +51,13 @@ _CLEAN = (
 )
 _LARGEST_BYTES = 1024**3
 _TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once
-_TELLING_CHARACTERS = 16  # a shorter line may stand in whatever a tool keeps
+_TELLING_CHARACTERS = 16  # shorter lines may occur in any cache by chance
 
 
 def warming_job(item: Prepared, image: str) -> Job:
-    """The untouched tests' run; its files have other dates than in any run that is graded.
+    """Return the job that runs the untouched tests, with other file times than in graded runs.
 
-    A tool that knows what it has kept by its date would take altered tests for those of this run.
+    Tools that validate caches by file time would otherwise use cached copies of these tests for changed ones.
     """
     lines = ProjectFile(path=TEST_LINES, content=_lines_of_tests(item.policy))
     project = replace(item.project, files=(*item.project.files, lines))
@@ -74,7 +74,7 @@ def warming_job(item: Prepared, image: str) -> Job:
 
 
 def _lines_of_tests(policy: PathPolicy) -> bytes:
-    """Lines that stand nowhere but in tests and hidden files, as they are and as JSON has them."""
+    """Return lines that occur only in tests and hidden files, both plain and JSON-escaped."""
     found, elsewhere = set[str](), set[str]()
     for path, text in policy.texts().items():
         lines = found if path in policy.tests or policy.hidden.matches(path) else elsewhere
@@ -86,24 +86,24 @@ def _lines_of_tests(policy: PathPolicy) -> bytes:
 
 
 async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[str], None]) -> str:
-    """Run the job in its image and keep what it cached as the image `tag`, which is given back.
+    """Run the job in its image and commit the caches as the image `tag`; return `tag`.
 
-    Where the run hit a limit or left more than a gigabyte behind, `tag` becomes another name of the job's own
-    image: the next call must not try again, and the name in a run's record must not depend on the day.
+    If the run hit a limit or left more than 1 GiB, `tag` becomes another name of the job's image. Then later
+    runs do not try again, and the image name in a run's record stays the same.
 
     Raises:
-        ImageError: the job's image is not there.
-        SandboxError: trouble of the engine.
+        ImageError: the job's image does not exist.
+        SandboxError: an error of Docker Engine.
     """
     found = await engine.image(job.image)
     if found is None:
-        raise ImageError(f"Image {job.image} is not there")
+        raise ImageError(f"Image {job.image} does not exist")
     seccomp = await engine.confines_system_calls()
     config = hardened(str(found["Id"]), job.limits, fitness=unseen(), seccomp=seccomp, labels={})
-    async with a_container(engine, config) as container:
+    async with temporary_container(engine, config) as container:
         reason = await _run(engine, container, job)
         if reason:
-            progress(f"{job.image}: no caches kept: {reason}")
+            progress(f"{job.image}: caches are not kept: {reason}")
             await engine.tag(job.image, tag)
         else:
             await engine.commit(container, tag, committed_config(found.get("Config") or {}))
@@ -111,7 +111,7 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
 
 
 async def _run(engine: Engine, container: str, job: Job) -> str:
-    """Run the tests and remove the project's files; a reason not to keep what is left, or nothing."""
+    """Run the tests and remove the project's files; return a reason not to commit the rest, or ""."""
     within = f"cd {PROJECT} || exit"
     command = (
         f"{within}; touch {TEST_LINES}; bash -c {shlex.quote(job.command)}; {within}; {_FORGET}{_CLEAN}; true"
@@ -126,4 +126,4 @@ async def _run(engine: Engine, container: str, job: Job) -> str:
         return f"the untouched project's tests hit the {ended.stopped or 'memory'} limit"
     state = await engine.inspect(container, size=True)
     written = int(state.get("SizeRw", 0))
-    return f"its tests leave {written / 1e6:.0f} MB behind" if written > _LARGEST_BYTES else ""
+    return f"the tests leave {written / 1e6:.0f} MB of files" if written > _LARGEST_BYTES else ""

@@ -1,7 +1,7 @@
-"""The languages: what is known about each stands in its own folder, and nowhere else.
+"""Programming languages: each subpackage has all knowledge about one language.
 
-`LANGUAGES` is the registry. Rules that are the same for all stand in the packages that ask it: `overlay`,
-`images`, `testing`. How one is added: docs/development/extending.md.
+`LANGUAGES` is the registry. Rules common to all languages are in the packages that use it: `overlay`,
+`images`, `testing`. To add a language, see docs/development/extending.md.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.
 
 
 def language_of(path: str) -> Language | None:
-    """The language of a source, by its suffix; None for any other file."""
+    """Return the language of a source file by its suffix; None for other files."""
     return _BY_SUFFIX.get(path.rpartition("/")[2].rpartition(".")[2].lower())
 
 
 def lacks(language: Language) -> tuple[str, ...]:
-    """What is not known of a language, in words for a user who has a problem in it."""
+    """Return what is not supported for a language, as phrases for the user."""
     found = {
-        "no image can be made for it": language.images is None,
-        "its test files are known by their names alone": not language.tests.content,
-        "no file that its tools read by name is known": not language.tools.reads,
-        "what its new files are loaded in place of is not known": language.lookup is None,
+        "no image can be built for it": language.images is None,
+        "test files are recognized by name only": not language.tests.content,
+        "configuration files of its tools are unknown": not language.tools.reads,
+        "new files that shadow modules are not detected": language.lookup is None,
         "an audit cannot mutate its tests": language.mutate is None,
     }
     return tuple(line for line, is_missing in found.items() if is_missing)

@@ -1,8 +1,7 @@
-"""What the program knows about a programming language: one value, filled by one folder.
+"""Data structures that describe a programming language; each subpackage fills in one `Language`.
 
-Everything but the name may be left out. What a language lacks is told to whoever uses it
-(`astra_async.languages.lacks`), and never makes another one weaker. Patterns for paths see them as the
-project names them and are searched for; those for tools see names in small letters and have to match whole.
+All fields except the name are optional; `astra_async.languages.lacks` lists missing features for the user.
+Patterns for paths are searched in the original path. Patterns for tools must match the whole lower-case name.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ if TYPE_CHECKING:
 Rule = Literal["runner_configuration", "build_configuration"]
 RUNNER: Rule = "runner_configuration"
 BUILD: Rule = "build_configuration"
-# A new file that would be loaded in place of an installed module, or of a protected file.
+# Reasons to refuse a new file: it would shadow an installed module, or a protected file.
 INSTALLED, PROTECTED = "shadows_module", "shadows_protected"
-# A tool looks where it works, in the folders above the tests too, or in any; or the names are whole paths.
+# A file counts in the tool's folder, also above the tests, anywhere, or by its whole path.
 Reach = Literal["place", "above", "any", "path"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """How a project of the language is recognised, and what its image needs.
+    """Detection of a language's projects, and the needs of their images.
 
-    `find` looks at one folder of a project ("" is the root). `calls` are the language's programs in commands.
-    `signs` says to a user which files tell of it. `installs` reads the words of one command: the same command
-    for an image, where it adds packages by name.
+    `find` examines one folder of a project ("" is the root). `calls` matches the language's programs in
+    commands. `signs` are file names that identify a project, for messages. `installs` converts the words of a
+    command that adds packages by name into the command for the image.
 
-    `managers` would fetch packages during the tests, which have no network, and are made to do nothing;
-    `leavings` are what an installation writes into the project. Both are part of every image's name.
+    `managers` are package managers. They are disabled during tests, which have no network. `leavings` are
+    files that an installation writes into the project. Both are part of every image's name.
 
-    `holds` is a script that writes what an image holds beside a project into a file, one name a line.
+    `holds` is a script that writes the names of installed modules to a file, one per line.
     """
 
     find: Callable[[Mapping[str, bytes], str, Commands], Part | None]
@@ -55,8 +54,8 @@ class Images:
 class ProjectTool:
     """A program that runs tests, builds or installs.
 
-    `sign` tells of it in commands and manifests, `brings` are others that are at hand with it, and `scripts`
-    files whose text it runs.
+    `sign` matches the tool in commands and manifests, `brings` are tools that it includes, `scripts` are
+    files whose text it executes.
     """
 
     name: str
@@ -69,9 +68,9 @@ class ProjectTool:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Files that tools (one of `by`, between blanks; any where that is empty) read by their names.
+    """Files that tools read by name; `by` lists the tools, separated by blanks ("" for any tool).
 
-    `names` is a pattern, `when` restricts it to test commands in which that pattern is found.
+    `names` is a pattern. `when` restricts the rule to test commands that match this pattern.
     """
 
     rule: Rule
@@ -83,15 +82,16 @@ class Reads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The tools of a language and what they read by themselves.
+    """The tools of a language and the files that they read.
 
-    `manifests` are names of files whose text tells of tools; a tool works where one lies. `everyday` are
-    names that sources have too: only their place makes them configuration. `settings` are words after which
-    settings name files that a runner loads, `settings_files` further files with such settings, `sections`
-    those in a manifest, and `ends` what a name may lack.
+    `manifests` matches files whose text reveals the tools; a tool runs in the manifest's folder. `everyday`
+    matches names that sources have too, so only their folder makes them configuration. `settings` matches
+    keys whose values are files that a runner loads. `settings_files` are more files with such keys,
+    `sections` yields those in a manifest, and `ends` are suffixes that the values may omit.
 
-    `scripts` are those of manifests that a command calls; `development` what manifests need for tests alone.
-    `inert` are dotfiles that no test run reads. `variables` steer interpreters and runners.
+    `scripts` returns the manifest scripts that a command runs; `development` the packages needed only for
+    tests. `inert` matches dotfiles that no test run reads. `variables` matches environment variables that
+    control interpreters and runners.
     """
 
     programs: tuple[ProjectTool, ...] = ()
@@ -111,13 +111,13 @@ class Tools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestFiles:
-    """Which files are tests.
+    """Patterns that recognize test files.
 
-    `paths` are names and places of tests; a pristine file of such a name that sources alone use is a source,
-    unless it is `certain`. `likely` are further names of tests that an answer adds. `content` is what only
-    tests hold, all of it; without it names alone tell. In a place that is `alone` nothing but tests can be,
-    new ones included. `folders` are names of folders that are the tests' where they hold some; of a test of
-    the kind `whole`, the topmost folder is.
+    `paths` matches paths of tests. A file of the original project with such a path still counts as a source
+    if only sources use it, unless it matches `certain`. `likely` matches further test names in answers.
+    `content` are patterns that all match in tests only; without them, names decide. A folder in `alone`
+    contains only tests, including new files. `folders` are names of folders that belong to the tests if they
+    contain one. For a test that matches `whole`, the topmost folder belongs to the tests.
     """
 
     __test__ = False  # not a test for pytest to collect
@@ -133,9 +133,9 @@ class TestFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offline:
-    """How installs that a project asks for when its tests run are made harmless.
+    """Rules that disable package installations during test runs.
 
-    `command` gives the test command as it is run, `environment` further variables for it.
+    `command` returns the modified test command, `environment` additional variables.
     """
 
     command: Callable[[str, Project], str]
@@ -143,24 +143,24 @@ class Offline:
 
 
 class Lookup(Protocol):
-    """What a file would be loaded in place of, in one project, by the language's own rules of looking up."""
+    """Detects new files that would be loaded in place of other modules of one project."""
 
     def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """INSTALLED, PROTECTED, another key of `overlay.REFUSALS`, or None, of a file that gets this text.
+        """Return INSTALLED, PROTECTED, another key of `overlay.REFUSALS`, or None, for a file with this text.
 
-        It is new, or one of the pristine project's. `held` are names that the image holds, as `Images.holds`
-        writes them; None where that is not known and the usual is assumed.
+        The file is new or replaces one of the original project. `held` are the module names in the image, as
+        `Images.holds` writes them; None if they are unknown and common names are assumed.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Files of which an answer changes parts.
+    """Files of which an answer may change only parts.
 
-    `takes` says whether a path is one; `merged` gives the text for it (None: nothing was taken), of its path,
-    the pristine text and the answer's, and what was dropped. `parted` gives the part of a pristine text that
-    may change, and the part that stays. Of `new` files parts are left out, too. It `is_enough` where nothing
-    else about such a file is asked, whatever reads it by its name.
+    `takes` returns True for such a path. `merged` takes path, original text and the answer's text, and
+    returns the merged text (None if nothing was accepted) and the dropped parts. `parted` splits an
+    original text into the changeable and the fixed part. With `new`, parts of new files are dropped too. With
+    `is_enough`, no other configuration rule applies to the file.
     """
 
     takes: Callable[[str, str], bool]
@@ -172,13 +172,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """One language. `suffixes` are those of its sources, in small letters and without the dot.
+    """One language. `suffixes` are its source suffixes, in lower case without the dot.
 
-    `loaded` says how a source asks for another file: by its name in an import, as a word, in quotes, or not
-    at all. `offline` silences its package managers. `arguments` are paths that its programs take as one file,
-    where commands hand them on.
-    `compiled` are files that programs load and nobody reads, `plugins` those that register plugins.
-    `unbuilt` is what compilers and loaders print of code that does not build. `mutate` finds the places of
+    `loaded` is the form in which a source names another file: in an import, as a word, in quotes, or never.
+    `offline` disables package managers. `arguments` matches paths that its programs accept as one file in
+    commands. `compiled` matches binary files that programs load, `plugins` files that register plugins.
+    `unbuilt` matches compiler and loader output for code that does not build. `mutate` finds the parts of
     tests that an audit may change.
     """
 

@@ -1,11 +1,11 @@
 """Find the places in test files that a mutation may change (docs/audit.md).
 
-Two mutation operators exist: an expected constant of an equality assertion is exchanged for another constant,
-or an assertion is negated. Each language's `mutate.py` finds its tests and assertions in a tree-sitter tree
-and describes them as `Assertion` values; this module turns them into places.
+There are two mutation operators: replace an expected constant of an equality assertion by another constant,
+or negate an assertion. Each language's `mutate.py` finds its tests and assertions in a tree-sitter tree and
+describes them as `Assertion` values; this module converts them to places.
 
-A place is only used if its assertion always runs. An assertion in a branch, in a loop over computed values or
-in a callback may be skipped, so an honest solution could pass both forms of the test.
+A place is used only if its assertion always runs. An assertion in a branch, in a loop over computed values or
+in a callback may be skipped, so a correct solution could pass both forms of the test.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 MOST_CHARACTERS = 400_000
-_BLANKS = dict.fromkeys((0x200E, 0x200F), " ")  # to Rust; marks of a text's direction
+_BLANKS = dict.fromkeys((0x200E, 0x200F), " ")  # direction marks, which Rust treats as white space
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 def masked(text: str, skipped: re.Pattern[str], *, nested: bool = False) -> str:
-    """The text with the comments that `skipped` matches as blanks, and its strings as `_`; line ends stay.
+    """Replace comments matched by `skipped` with blanks, and strings with `_`; line ends are kept.
 
-    With `nested`, what begins with `/*` goes to the `*/` that closes it, and comments may hold comments.
+    With `nested`, a `/*` comment ends at its matching `*/`, because comments can be nested.
     """
     text, pieces, at = text.translate(_BLANKS), [], 0
     while found := skipped.search(text, at):
@@ -44,7 +44,7 @@ def masked(text: str, skipped: re.Pattern[str], *, nested: bool = False) -> str:
 
 
 def closing(code: str, at: int) -> int:
-    """Where the bracket that opens at `at` is closed; the end of the text where it is not."""
+    """Return the position of the bracket that closes the one at `at`; the end of the text if unclosed."""
     opened, closed = code[at], _PAIRS[code[at]]
     depth = 0
     for found in re.compile(f"[{re.escape(opened + closed)}]").finditer(code, at):
@@ -64,7 +64,7 @@ def _comment_end(text: str, at: int) -> int:
 
 
 def at_top(code: str, begin: int, end: int, wanted: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """What is found between two places outside of all brackets; a match may end with an opening one."""
+    """Yield matches between two positions outside all brackets; a match may end with an opening bracket."""
     at = begin
     token = re.compile(rf"(?P<wanted__>{wanted.pattern})|[({{\[]", wanted.flags)
     while (found := token.search(code, at)) and found.start() < end:
@@ -83,7 +83,8 @@ _WRITTEN_PREFIX_OR_SUFFIX = re.compile(rb"^[a-zA-Z]+(?=['\"])|(?<=\d)[a-zA-Z_]\w
 class Place(NamedTuple):
     """A byte range of a test file that a mutation replaces.
 
-    `kind` is NEGATION, with the replacement in `text`, or the type of a constant, with its source in `text`.
+    For a negation, `kind` is NEGATION and `text` the replacement. Otherwise `kind` is the type of a constant
+    and `text` its source.
     """
 
     path: str
@@ -100,7 +101,7 @@ class MutableTest(NamedTuple):
     places: tuple[Place, ...]
 
 
-# Reads all test files of one language, by path.
+# Finds the tests in all test files of one language; the argument maps paths to contents.
 TestReader = Callable[[Mapping[str, bytes]], list[MutableTest]]
 
 
@@ -108,9 +109,9 @@ TestReader = Callable[[Mapping[str, bytes]], list[MutableTest]]
 class Grammar:
     """Node types of one language.
 
-    `literals` maps a literal's type to the type of its constant. Constants inside of `opaque` nodes are
-    inputs, not expected values. `conditional` nodes may skip the assertions in them. `declarations` map a
-    declaration's type to its name and value fields.
+    `literals` maps a literal's node type to the type of its constant. Constants inside `opaque` nodes are
+    inputs, not expected values. Assertions inside `conditional` nodes may be skipped. `declarations` maps a
+    declaration's node type to its name and value fields.
     """
 
     module: str
@@ -132,7 +133,7 @@ class Assertion(NamedTuple):
 
 @dataclass(slots=True)
 class TestFile:
-    """A parsed test file. `siblings` are files whose top-level declarations are visible here."""
+    """A parsed test file. Top-level declarations of `siblings` are visible in this file."""
 
     __test__ = False
 
@@ -155,7 +156,7 @@ class TestFile:
         return found[0] if len(found) == 1 else None
 
     def constants(self, node: Node) -> Iterator[Place]:
-        """Yield the literals of an expected value, without those inside of calls and the like."""
+        """Yield the literals of an expected value, except those in opaque nodes such as calls."""
         grammar = self.grammar
         if node.type in grammar.literals:
             if not any(_INTERPOLATION.search(each.type) for each in walk(node)):
@@ -170,7 +171,7 @@ class TestFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundTest:
-    """A test function and its assertions; `rows` returns the table cells that a name stands for."""
+    """A test function and its assertions; `rows` returns the table cells that a name refers to."""
 
     __test__ = False
 
@@ -182,7 +183,7 @@ class FoundTest:
     always_runs: Callable[[Node], bool] = lambda _: False
 
     def mutable(self, asserted: Counter[str]) -> MutableTest:
-        """Return the test with its places, each once. `asserted` counts the operands of the file by text."""
+        """Return the test with its distinct places. `asserted` counts the operands of the file by text."""
         sure = [each for each in self.assertions if not self._may_be_skipped(each.node)]
         operands = [node for each in sure for node in each.operands]
         places = dict.fromkeys(
@@ -202,9 +203,9 @@ class FoundTest:
         return False
 
     def _values_of(self, operand: Node, asserted: Counter[str]) -> Sequence[tuple[TestFile, Node]]:
-        """Return the expressions that an operand stands for: itself, its declaration, or cells of a table.
+        """Return the expressions that an operand refers to: itself, its declared value, or table cells.
 
-        A declared value that anything but an assertion reads is an input as well, and is left alone.
+        A declared value that is read outside assertions is also an input, so the value is not changed.
         """
         if rows := self.rows(operand):
             return rows
@@ -230,7 +231,7 @@ def read_files(
     grammar: Callable[[str], Grammar],
     find: Callable[[TestFile], Iterable[FoundTest]],
 ) -> list[MutableTest]:
-    """Find the tests of all files. Files of one folder see each other's top-level declarations."""
+    """Find the tests of all files. Files of one folder share their top-level declarations."""
     parsed = [TestFile.parse(path, source, grammar(path)) for path, source in sorted(files.items())]
     for file in parsed:
         folder = file.path.rpartition("/")[0]
@@ -248,7 +249,7 @@ def read_files(
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Yield a node and all nodes in it, in source order."""
+    """Yield a node and all its descendants, in source order."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -262,7 +263,7 @@ def text_of(node: Node | None) -> str:
 
 
 def part(node: Node | None, name: str) -> Node | None:
-    """Return a field of a node, if there is one."""
+    """Return a field of a node, or None."""
     return None if node is None else node.child_by_field_name(name)
 
 
@@ -286,12 +287,12 @@ def wrapped(node: Node, form: str) -> tuple[int, int, bytes]:
 
 
 def both_ways(names: Mapping[str, str]) -> dict[str, str]:
-    """Return a table of opposites that can be read in both directions."""
+    """Return a table of opposites that works in both directions."""
     return {other: name for name, other in names.items()} | dict(names)
 
 
 def _values(file: TestFile, name: bytes, scope: Node) -> Iterator[tuple[TestFile, Node]]:
-    """Yield the values that declarations in `scope` give a name; at the top of a file only its own level."""
+    """Yield the values declared for a name in `scope`; for a file, only top-level declarations count."""
     is_top = scope.id == file.root.id
     for node in walk(scope):
         fields = file.grammar.declarations.get(node.type)

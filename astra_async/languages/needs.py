@@ -1,4 +1,4 @@
-"""What an image for a project is made of: a toolchain, and one part for each place with dependencies."""
+"""Data structures for the needs of a project's image: a toolchain, and one part per folder and language."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CACHE = "/var/cache/astra"  # for caches that runs of the tests share: /tmp is a fresh tmpfs in every run
+CACHE = "/var/cache/astra"  # shared by test runs, because /tmp is a new tmpfs in every run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
-    """Everything that is run for a problem, as one text, and what follows from it.
+    """All commands of a problem, as one text, and facts derived from them.
 
-    `languages` are those whose programs it calls. `installs` are command lines that add packages by name
-    (`npm install -g X`, `pip install X`), by language, to be run beside the installation from the project's
-    files.
+    `languages` are those whose programs the commands call. `installs` are (language, command) pairs that add
+    packages by name (`npm install -g X`, `pip install X`), run in addition to the project's own installation.
     """
 
     text: str
@@ -30,12 +29,12 @@ class Commands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """What all sets of one kind share: the layers below the dependencies.
+    """The image layers below the dependencies, shared by similar projects.
 
-    `packages` are Debian's; `first` of them have a layer of their own, below the others. `versions` are
-    programs of which a project asks for one version: its major number and the shell lines that fetch it,
-    none for Debian's own; where several parts of a project ask, the newest is taken. `image` is an official
-    image to stand on instead of this project's base.
+    `packages` are Debian packages; those in `first` are in a separate lower layer. `versions` maps a program
+    to its major version and the shell lines that download it ('' for Debian's version). If several parts of a
+    project need the program, the newest version is used. `image` is an official base image that replaces this
+    project's own.
     """
 
     label: str
@@ -43,19 +42,18 @@ class Toolchain:
     first: tuple[str, ...] = ()
     versions: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    setup: str = ""  # shell lines that run as root when the toolchain's image is made
-    dockerfile: str = ""  # lines of the Dockerfile above those that install the packages
+    setup: str = ""  # shell lines run as root while the toolchain's image is built
+    dockerfile: str = ""  # Dockerfile lines before the installation of packages
     image: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What an image holds beside its toolchain, and how that gets there.
+    """Content of an image in addition to its toolchain.
 
-    `files` are those that the installation needs, by their path in the project; `install` is a shell script
-    that runs as root in the project's folder with the network on. `warms` says that one run of the tests
-    leaves caches behind from which later runs gain. `notes` tell a user why it is as it is, and decide
-    nothing.
+    `files` are needed for the installation, by project path. `install` is a shell script that runs as root in
+    the project's folder with network access. `warms` is True if a test run leaves caches that speed up later
+    runs. `notes` explain the choices to the user and have no effect.
     """
 
     toolchain: Toolchain
@@ -76,7 +74,7 @@ class Part(Needs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack(Needs):
-    """Everything that decides about a project's image, and nothing else of the project.
+    """Everything about a project that its image depends on.
 
     Projects with equal stacks share an image.
     """
@@ -85,6 +83,6 @@ class Stack(Needs):
 
 
 def script(name: str, **variables: str) -> str:
-    """A shell script of a language's folder as a function body, with variables set before it."""
+    """Return a shell script of a language's folder, preceded by variable assignments."""
     settings = "".join(f"{key}={shlex.quote(value)}\n" for key, value in variables.items())
     return settings + (resources.files("astra_async.languages") / name).read_text()

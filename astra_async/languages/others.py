@@ -1,4 +1,4 @@
-"""Languages of which only the tests and tools are known, and build tools of no language."""
+"""Languages with test and tool detection only, and language-independent build tools."""
 
 from __future__ import annotations
 

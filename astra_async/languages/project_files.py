@@ -1,4 +1,4 @@
-"""Paths of a project, tables out of its files (JSON, TOML), packages out of its commands."""
+"""Helpers for a project's paths, for JSON tables, and for package names in commands."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsAtHand:
-    """The tools of a problem, the folders where they look, and everything that is run, as one text.
+class ProblemTools:
+    """The tools of a problem, the folders where they run, and all its commands as one text.
 
     `command` is the test command alone, `above_tests` are the folders above the tests; `development` names
-    packages for development alone.
+    packages that are needed for development only.
     """
 
     names: frozenset[str]
@@ -35,26 +35,26 @@ class ToolsAtHand:
 
 @dataclass(frozen=True, kw_only=True)
 class Pristine:
-    """The text of each file, the protected ones, the tools at hand, and the words of the statement."""
+    """The original project: file texts, protected paths, tools, and the words of the problem statement."""
 
     texts: Mapping[str, str]
     protected: frozenset[str]
-    tools: ToolsAtHand
+    tools: ProblemTools
     statement: frozenset[str] = frozenset()
 
     @cached_property
     def folders(self) -> frozenset[str]:
-        """All folders but the root."""
+        """Return all folders except the root."""
         return frozenset(folder for path in self.texts for folder in above(path))
 
     @cached_property
     def protected_folders(self) -> frozenset[str]:
-        """Those that hold protected files, at any depth."""
+        """Return the folders that contain protected files at any depth."""
         return frozenset(folder for path in self.protected for folder in above(path))
 
     @cached_property
     def suffixes(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        """By folder and name without suffix: the suffixes of the protected files of that name."""
+        """Map (folder, name without suffix) to the suffixes of the protected files of that name."""
         found: dict[tuple[str, str], set[str]] = {}
         for path in self.protected:
             folder, stem, suffix = split(path)
@@ -63,14 +63,14 @@ class Pristine:
 
 
 def below(path: str, root: str) -> str | None:
-    """The rest of a path below a folder; None where it lies elsewhere."""
+    """Return a path relative to a folder; None if the path is outside."""
     if not root:
         return path
     return path.removeprefix(f"{root}/") if path.startswith(f"{root}/") else None
 
 
 def folder_named(text: str) -> str:
-    """A folder as the project names it: `./src/` is `src`, and `.` the root."""
+    """Normalize a folder: `./src/` becomes `src`, `.` becomes ''."""
     place = posixpath.normpath(text.strip()).lstrip("/") if text.strip() else ""
     return "" if place == "." else place
 
@@ -79,22 +79,22 @@ _PACKAGE = re.compile(r"@?[A-Za-z0-9][\w./@+~^=<>!,\[\]*-]*\Z")
 
 
 def above(path: str) -> Iterable[str]:
-    """Every folder above a path, from the root down."""
+    """Return every folder above a path, topmost first."""
     parts = path.split("/")[:-1]
     return ("/".join(parts[: count + 1]) for count in range(len(parts)))
 
 
 def split(path: str) -> tuple[str, str, str]:
-    """Folder, name without its last suffix, and that suffix in lower case and without the dot."""
+    """Return folder, name without its last suffix, and that suffix in lower case without the dot."""
     folder, _, name = path.rpartition("/")
     stem, _, suffix = name.rpartition(".")
     return (folder, stem, suffix.lower()) if stem else (folder, name, "")
 
 
 def read_table(content: bytes | str | None, *, strict: bool = True) -> dict[str, Any] | None:
-    """The table that a JSON file holds; None where there is no file, or one that holds none.
+    """Parse a JSON object; return None if there is no file or no valid object.
 
-    Unless it is `strict`, texts may hold line breaks and other control characters as they are.
+    With `strict=False`, strings may contain unescaped line breaks and control characters.
     """
     try:
         text = content.removeprefix("\ufeff") if isinstance(content, str) else content or b""
@@ -105,18 +105,18 @@ def read_table(content: bytes | str | None, *, strict: bool = True) -> dict[str,
 
 
 def dependencies_of(package: Mapping[str, Any]) -> dict[str, str]:
-    """What a package.json needs, for whatever purpose: version or range by name."""
+    """Return version or range by name, for all dependencies of a package.json."""
     groups = (table(package.get(name)) for name in ("devDependencies", "dependencies"))
     return {str(name): str(version) for group in groups for name, version in group.items()}
 
 
 def table(value: object) -> Mapping[str, Any]:
-    """The value, if it is a table; else an empty one."""
+    """Return the value if it is a dict, else an empty dict."""
     return value if isinstance(value, dict) else {}
 
 
 def package_names(words: Sequence[str], values: tuple[str, ...] = ()) -> list[str]:
-    """Names of packages among the words of an install command, without options and their values."""
+    """Return the package names in an install command, without options and their values."""
     packages = []
     skip = False
     for word in words:

@@ -1,4 +1,4 @@
-"""How test runners list their tests: the options, the output, and the comparison with what was reported."""
+"""Test listings: options and output of runners, and comparison with the reported tests."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
     from astra_async.types import TestCase
 
-_RSPEC_UNNAMED = "example at "  # RSpec takes the name from the matcher, when the example runs
+_RSPEC_UNNAMED = "example at "  # an unnamed example gets its name from the matcher when it runs
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """How a runner lists its tests.
+    """A runner's way to list its tests.
 
-    `command` turns the words after the program's name into those of a listing. `read` gives the titles of
-    each test in the listing's output, outermost first.
+    `command` converts the words after the program's name to those of a listing. `read` yields the titles of
+    each listed test, outermost first.
     """
 
     command: Callable[[str], str]
@@ -29,7 +29,7 @@ class Listing:
 
 
 def adding(options: str, words: str, without: str = r"(?!)") -> str:
-    """The words of a call without some options, and with others for a list."""
+    """Return the words of a command with some options removed and the listing options added."""
     return f"{_removed(words, without)} {options}"
 
 
@@ -38,19 +38,19 @@ def _removed(words: str, options: str) -> str:
 
 
 def cargo_list(words: str) -> str:
-    """Cargo's words for a list: `--list` belongs to the test programs, behind `--`."""
+    """Return Cargo's words for a listing; `--list` goes to the test programs, after `--`."""
     own, _, of_tests = words.replace("--no-fail-fast", "").partition(" -- ")
     return f"{own} --no-fail-fast -- {of_tests} --list"
 
 
 def vitest_list(words: str) -> str:
-    """Vitest's words for a list: `list` in place of `run`, without reporters."""
+    """Return Vitest's words for a listing: `list` instead of `run`, without reporters."""
     options = r"run|--run|--(?:reporter|outputFile)(?:[.\w]*=|\s)\S+|--coverage\S*"
     return f" list --json{_removed(words, options)}"
 
 
 def pytest_ids(output: str) -> Iterator[tuple[str, ...]]:
-    """Folder, file, class and name of each test in what `pytest --collect-only` prints."""
+    """Yield folder, file, class and name of each test in the output of `pytest --collect-only`."""
     for line in re.findall(r"^\S[^\n]*?\.py::[^\n]+$", output, re.MULTILINE):
         path, bracket, parameters = line.partition("[")
         *above, name = path.split("::")
@@ -58,13 +58,13 @@ def pytest_ids(output: str) -> Iterator[tuple[str, ...]]:
 
 
 def matching_lines(output: str, pattern: str) -> Iterator[tuple[str, ...]]:
-    """The groups of each line that matches."""
+    """Yield the groups of each matching line."""
     for found in re.finditer(pattern, output, re.MULTILINE):
         yield tuple(found.groups())
 
 
 def _json_in(output: str, begin: str) -> Any:
-    """Return the JSON value that begins a line of the output with `begin`; None without one."""
+    """Return the JSON value that starts on a line with `begin`; None if there is none."""
     for found in re.finditer(rf"^{re.escape(begin)}", output, re.MULTILINE):
         try:
             return json.JSONDecoder().raw_decode(output, found.start())[0]
@@ -74,7 +74,7 @@ def _json_in(output: str, begin: str) -> Any:
 
 
 def json_names(output: str, begin: str, within: str, name: str) -> Iterator[tuple[str, ...]]:
-    """One field of each test in the JSON that begins a line; under `within` if it is an object."""
+    """Yield a field of each test in the JSON at a line start; in an object, tests are under `within`."""
     found = _json_in(output, begin)
     tests = found.get(within) if isinstance(found, dict) else found
     for test in tests if isinstance(tests, list) else ():
@@ -85,13 +85,13 @@ def json_names(output: str, begin: str, within: str, name: str) -> Iterator[tupl
 
 
 def not_reported(listed: Iterable[tuple[str, ...]], cases: Iterable[TestCase]) -> list[str]:
-    """Return the listed tests that no case stands for; each case stands for one test of its name.
+    """Return the listed tests without a reported case; each case accounts for one test of its name.
 
-    Punctuation is not compared: runners join the titles of suites and tests in different ways.
+    Punctuation is ignored, because runners join the titles of suites and tests in different ways.
     """
     reported = Counter(form for case in cases for form in _forms_of(case))
     missing = list(dict.fromkeys(listed))
-    for joined in ("".join, lambda titles: titles[-1]):  # with the titles above it first
+    for joined in ("".join, lambda titles: titles[-1]):  # first with the titles of the suites
         left = []
         for titles in missing:
             forms = {_plain("".join(titles)), _plain(titles[-1])}
@@ -104,7 +104,7 @@ def not_reported(listed: Iterable[tuple[str, ...]], cases: Iterable[TestCase]) -
 
 
 def _forms_of(case: TestCase) -> set[str]:
-    # Go's sub-tests stand for their test, PHPUnit's data sets for theirs.
+    # A Go sub-test accounts for its test, a PHPUnit data set for its method.
     names = {case.name, case.classname + case.name, case.name.partition("/")[0]}
     method = case.name.partition(" with data set")[0]
     return {_plain(name) for name in (*names, method, case.classname + method)}

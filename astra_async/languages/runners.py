@@ -1,7 +1,7 @@
-"""The test runners: how a command names one, how it reports, stops early and lists tests (docs/runners.md).
+"""Test runners: detection, report command, early stop, and test listing (docs/runners.md).
 
-A listing runs the runner's own command with options that list tests in place of running them. It works for
-commands that can be read as text: one simple command, without quotes, variables or a change of folder.
+A listing is the runner's own command with options that list the tests instead of running them. This works
+only for simple commands, without quotes, variables or a change of folder.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-_OUTPUT_CHARACTERS = 20_000  # of an output's beginning and end, where a runner is recognized
+_OUTPUT_CHARACTERS = 20_000  # searched at the start and the end of an output to detect the runner
 _SIMPLE = r"[^\n;&|\"'`$<>()]{0,400}"  # the rest of a simple command
-# What may stand before a runner's name in a simple command.
+# Text allowed before a runner's name in a simple command.
 _BEFORE = r"(?:^|[;&|(])[ \t]*((?:\w+=[\w./:@-]*[ \t]+)*(?:[\w./-]+[ \t]+){0,4}?(?:[\w.-]*/)*)"
 HOOK = re.compile(r"""["{](?:before|after)(?: each| all|Each|All)?["}] hook\b""")  # mocha, jasmine
-_DESCRIPTOR = re.compile(r"\s\d$")  # of a redirection, `2>&1`
+_DESCRIPTOR = re.compile(r"\s\d$")  # file descriptor of a redirection, `2>&1`
 _ENTERS_FOLDER = re.compile(r"\bcd\b|\bpushd\b|(?<!\w)-C\b|--prefix\b|--cwd\b")
 
 
 @dataclass(frozen=True, slots=True)
 class TestRunner:
-    """A test runner: how its command and its output are recognized, and the command that writes a report.
+    """A test runner: patterns that detect its command and output, and the command that writes a report.
 
-    `result_files` "none" means that the report is standard output. `stops` matches options that end a run
+    `result_files` "none" means that the report is on standard output. `stops` matches options that end a run
     at the first failure.
     """
 
@@ -52,7 +52,7 @@ class TestRunner:
     listing: Listing | None = None
 
 
-# The first that fits counts: Playwright before Node's own runner, pytest before unittest.
+# The first match wins: Playwright comes before Node's own runner, pytest before unittest.
 RUNNERS = (
     TestRunner(
         "Go",
@@ -198,7 +198,7 @@ RUNNERS = (
 
 
 def how_to_report(commands: str, output: str) -> str:
-    """Return the command and result files that make this runner report; "" for an unknown runner."""
+    """Return the command and result files for reports of the detected runner; "" if it is unknown."""
     ends = output[:_OUTPUT_CHARACTERS] + "\n" + output[-_OUTPUT_CHARACTERS:]
     for runner in RUNNERS:
         if re.search(runner.command, commands) or re.search(runner.output, ends, re.MULTILINE):
@@ -208,7 +208,7 @@ def how_to_report(commands: str, output: str) -> str:
 
 
 def is_hook_name(name: str) -> bool:
-    """True for the name under which mocha reports a failed hook, `suite "before each" hook for "test"`."""
+    """Return True for a failed mocha hook, which is reported as `suite "before each" hook for "test"`."""
     return HOOK.search(name) is not None
 
 
@@ -240,15 +240,15 @@ def early_stop(commands: str) -> str | None:
 # --- the runner's own list of tests -------------------------------------------------------------------
 
 
-# npm finds programs in the folder's node_modules and in those of the folders above.
+# npm finds programs in node_modules of the folder and of its parent folders.
 _LIKE_NPM = 'd=$PWD; while [ "$d" ]; do PATH="$PATH:$d/node_modules/.bin"; d=${d%/*}; done; export PATH\n'
 
 
 def listing_of(commands: str) -> tuple[str, Callable[[str], Iterable[tuple[str, ...]]]] | None:
-    """Return the command that lists the tests, and how its output is read; None for an unknown runner.
+    """Return the command that lists the tests, and the parser of its output; None for an unknown runner.
 
     Args:
-        commands: the test command and the scripts that it calls, as `ToolsAtHand.commands` has them.
+        commands: the test command and the scripts that it runs, from `ProblemTools.commands`.
     """
     if _ENTERS_FOLDER.search(commands):
         return None

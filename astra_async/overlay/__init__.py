@@ -1,15 +1,14 @@
-"""A solution laid over the pristine project: what it may change, what it changed, and the archive of it.
+"""Apply a solution to the pristine project: path rules, merged files, detected changes and the final archive.
 
-`path_policy` is made once for a problem; `anchored`, `integrate` and `project_archive` run for each answer.
+`path_policy` runs once for each problem; `anchored`, `integrate` and `project_archive` run for each answer.
 
-    policy                         the questions that a path is asked, one after the other
-    paths, test_names              can it lie there; is it a test
-    tools, configuration           which tools are at hand, and which files those read by name
-    lookups                        what a new file would be loaded in place of, and what an image holds
-    merge, merged_files            the answer laid over; .env and other files in part
-    changed_lines, suspicions      what it changed, and what that looks like
-    replaceable                    which tests are known to nobody, so that an answer could replace them
-    upload_archive                 the whole as a tar
+    policy          rules for the paths of an answer
+    paths           normalization and validation of paths
+    tools           build tools and test runners of the problem
+    configuration   files that those tools read by name
+    merge           applies an answer to the project
+    merged_files    .env and other files that are merged line by line; the archive
+    suspicions      static screen for code that manipulates its tests; tests that an answer could replace
 """
 
 from astra_async.overlay.configuration import Installed

@@ -1,8 +1,9 @@
-"""Files that a test runner, an interpreter, a build tool or a package manager of this problem reads by name.
+"""Files that a test runner, interpreter, build tool or package manager of this problem reads by name.
 
-A tool reads its configuration where it works: at the root, beside a manifest, in a folder that a command
-enters, and some (pytest, TypeScript, Babel) in every folder above what they load. The same name elsewhere is
-a file like others: `config/jest.js`, `locales/global.json`, `game/setup.py`. The names are the languages'.
+A tool reads its configuration at the root, next to a manifest, and in a folder that a command enters. Some
+tools (pytest, TypeScript, Babel) also read it in every folder above the files they load. The same name
+elsewhere is an ordinary file: `config/jest.js`, `locales/global.json`, `game/setup.py`. Each language defines
+its own names.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.languages.language import Lookup, Rule
-    from astra_async.languages.project_files import ToolsAtHand
+    from astra_async.languages.project_files import ProblemTools
 
 
 _COMPILED = re.compile(
@@ -30,20 +31,20 @@ _COMPILED = re.compile(
 )
 
 
-# What an image holds beside the project, by language, in its own names: modules, packages, features, types
-# (`installed.sh` in its folder). Of a language that is not there, the usual is assumed.
+# Names of the modules, packages, features and types that an image holds in addition to the project, by
+# language (from the language's `installed.sh`). For a missing language, usual names are assumed.
 Installed = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookups:
-    """The lookups of one project, by language."""
+    """Module and class lookups of one project, by language."""
 
     of: Mapping[str, Lookup] = field(default_factory=dict)
     installed: Installed = field(default_factory=dict)
 
     def new(self, path: str, text: str) -> str | None:
-        """What a new file would be loaded in place of, as a key of REFUSALS; or None."""
+        """Return the key of REFUSALS if a new file would be loaded in place of another, or None."""
         if _COMPILED.search(path.lower()):
             return "compiled"
         if any(each.plugins.search(path) for each in LANGUAGES if each.plugins):
@@ -51,7 +52,7 @@ class Lookups:
         return self.changed(path, text)
 
     def changed(self, path: str, text: str) -> str | None:
-        """The same of a pristine file that gets another text."""
+        """Return the key of REFUSALS if the new text makes this file load in place of another, or None."""
         found = (each.refusal(path, text, self.installed.get(name)) for name, each in self.of.items())
         return next(filter(None, found), None)
 
@@ -66,11 +67,11 @@ def _any_of(patterns: Iterator[str]) -> str:
 _READS = tuple(
     (reads, frozenset(reads.by.split()), re.compile(reads.names)) for tools in _TOOLS for reads in tools.reads
 )
-_EVERYDAY = re.compile(_any_of(tools.everyday for tools in _TOOLS))
-# `svgo.config.js` is read by the tool of that name: one that the project has for development.
+_ORDINARY_NAME = re.compile(_any_of(tools.everyday for tools in _TOOLS))
+# `svgo.config.js` is read by the tool `svgo` if that is a development dependency of the project.
 _NAMED_CONFIG = re.compile(r"([\w-]+)(?:\.config|rc)\.\w+")
 
-# Files and folders with a dot that editors, linters and version control read, and no run of tests does.
+# Dotfiles and dot folders that editors, linters and version control read, but no test run does.
 _INERT_DOTFILE = re.compile(
     r"\.(?:git(?:keep|ignore|attributes)|keep|dockerignore|editorconfig|tool-versions|markdownlint.*"
     r"|pre-commit-config\.ya?ml|travis\.ya?ml|gitlab-ci\.ya?ml|nojekyll|htaccess"
@@ -81,17 +82,17 @@ _INERT_DOTFOLDERS = frozenset(
 )
 
 
-def reads(tools: ToolsAtHand, path: str, *, is_new: bool) -> Rule | None:
-    """`runner_configuration` or `build_configuration` where a tool reads this file by its name.
+def reads(tools: ProblemTools, path: str, *, is_new: bool) -> Rule | None:
+    """Return `runner_configuration` or `build_configuration` if a tool reads this file by its name.
 
-    Of the project's own files those with such a name are configuration wherever they lie: a command or
-    another configuration may name them.
+    An existing file with such a name counts as configuration in any folder, because a command or another
+    configuration may name it.
     """
     folder, _, name = path.rpartition("/")
     name = name.lower()
     for each, readers, names in _READS:
-        is_at_hand = not (readers and tools.names) or readers & tools.names
-        if not is_at_hand or not names.fullmatch(path.lower() if each.reach == "path" else name):
+        is_used = not (readers and tools.names) or readers & tools.names
+        if not is_used or not names.fullmatch(path.lower() if each.reach == "path" else name):
             continue
         if each.when and not re.search(each.when, tools.command):
             continue
@@ -100,37 +101,37 @@ def reads(tools: ToolsAtHand, path: str, *, is_new: bool) -> Rule | None:
             or folder in tools.places
             or (each.reach == "above" and folder in tools.above_tests)
         )
-        if is_there or (not is_new and not _is_everyday(name)):
+        if is_there or (not is_new and not _is_ordinary_name(name)):
             return each.rule
     named = _NAMED_CONFIG.fullmatch(name)
     return BUILD if named and folder in tools.places and named[1] in tools.development else None
 
 
 def is_dotfile(path: str) -> bool:
-    """Whether a part of the path has a name with a dot, by which some tool may load it."""
+    """Return True if a part of the path begins with a dot and some tool may load it by that name."""
     *folders, name = path.split("/")
     if any(folder.startswith(".") for folder in folders):
         return folders[0] not in _INERT_DOTFOLDERS
     return name.startswith(".") and not _INERT_DOTFILE.fullmatch(name)
 
 
-def _is_everyday(name: str) -> bool:
-    """Whether a name is also that of ordinary sources and data: only its place makes it configuration."""
+def _is_ordinary_name(name: str) -> bool:
+    """Return True if ordinary sources also use this name, so only the folder makes it configuration."""
     is_telling = re.search(r"config|conf\.|setup\.[jt]s|preset|transform", name)
-    return _EVERYDAY.fullmatch(name) is not None and not is_telling
+    return _ORDINARY_NAME.fullmatch(name) is not None and not is_telling
 
 
 # --- files that the project's own commands and settings name -------------------------------------------
 
-# Scripts, and programs whose name says that they run or prepare tests. A command may also start the
-# application itself (`node server.js & sleep 2; curl ...`): that stays the answer's to change.
+# Scripts, and programs whose name suggests that they run or prepare tests. A command may also start the
+# application itself (`node server.js & sleep 2; curl ...`); answers may change the application.
 _SCRIPT = re.compile(r"(?:.*/)?(?:[\w-]+|[\w.-]+\.(?:sh|bash|ps1|bat)|manage\.py)")
 _HARNESS = re.compile(r"test|spec|check|grade|score|report|jest|mocha|karma|setup|register", re.IGNORECASE)
 _SETTINGS_SUFFIX = r"\.(?:json|ya?ml|xml|ini|toml|cfg|conf|opts|properties)"
 _SETTINGS_FILE = re.compile(
     rf"(?:config|report|option|setting)[^/]*(?:{_SETTINGS_SUFFIX}|\.[cm]?js)$", re.IGNORECASE
 )
-# What is handed to a tool as its settings: `--reporter-options configFile=reporters.json`, `-c tests.ini`.
+# Settings files passed to a tool: `--reporter-options configFile=reporters.json`, `-c tests.ini`.
 _OF_SETTINGS = re.compile(
     rf"(?:\w*(?:config|settings|options?|opts|rcfile)\w*|(?<!\S)-c)[\s=:\"']{{1,4}}([\w@./-]{{1,200}}{_SETTINGS_SUFFIX})\b",
     re.IGNORECASE,
@@ -141,15 +142,15 @@ _SETTING = re.compile(
 )
 _ALSO_RUNNER = re.compile(_any_of(tools.settings_files for tools in _TOOLS))
 _STRING = re.compile(r"[\"']([^\"'\n]{1,300})[\"']|(?:(?<=[-:=]\s)|(?<==))([\w./-]{3,200})")
-# `--require ./src/prepare.js`, in a file of options.
+# An option in an options file, such as `--require ./src/prepare.js`.
 _OPTION = re.compile(r"(?:^|\s)--?[\w-]+[ =]+[\"']?([\w@=-]{0,100}[./][\w@./=-]{1,200})", re.MULTILINE)
 _CLOSES = re.compile(r"[\]})]")
 _SETTING_LENGTH = 400
 _ENDS = ("", *(end for tools in _TOOLS for end in tools.ends))
 
 
-def runner_files(tools: ToolsAtHand, texts: Mapping[str, str]) -> frozenset[str]:
-    """Existing files that are part of how the tests are run, though no convention names them."""
+def runner_files(tools: ProblemTools, texts: Mapping[str, str]) -> frozenset[str]:
+    """Return existing files that the test commands or settings name, without a conventional name."""
     named = named_paths(WORD.findall(tools.commands.replace("=", " ")), tools.commands)
     runs_tests = (_SCRIPT.fullmatch, _HARNESS.search, _SETTINGS_FILE.search)
     files = {path for path in named if path in texts and any(tells(path) for tells in runs_tests)}
@@ -160,8 +161,8 @@ def runner_files(tools: ToolsAtHand, texts: Mapping[str, str]) -> frozenset[str]
     return frozenset(files)
 
 
-def _settings_in(tools: ToolsAtHand, path: str, text: str) -> Iterator[str]:
-    """The texts by which a file steers a runner; none of most files."""
+def _settings_in(tools: ProblemTools, path: str, text: str) -> Iterator[str]:
+    """Yield the texts in this file that configure a test runner; most files have no such text."""
     if reads(tools, path, is_new=False) == RUNNER or _ALSO_RUNNER.search(path):
         yield text
     for each in _TOOLS:
@@ -170,7 +171,7 @@ def _settings_in(tools: ToolsAtHand, path: str, text: str) -> Iterator[str]:
 
 
 def _named_by_settings(path: str, text: str, texts: Mapping[str, str]) -> set[str]:
-    """Existing files named right after a setting that makes the runner load them, or that are settings."""
+    """Return existing files named by a setting that makes the runner load them, or used as settings."""
     names = [*_OF_SETTINGS.findall(text), *_OPTION.findall(text)]
     for setting in _SETTING.finditer(text):
         ends = setting.end() + _SETTING_LENGTH
@@ -184,7 +185,7 @@ def _named_by_settings(path: str, text: str, texts: Mapping[str, str]) -> set[st
 
 
 def _words(quoted: str, plain: str) -> list[str]:
-    """The words of a shell line; the line itself where its quotes do not pair."""
+    """Split a shell line into words; return it whole if its quotes are unbalanced."""
     try:
         return shlex.split(quoted or plain)
     except ValueError:

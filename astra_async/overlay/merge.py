@@ -1,4 +1,4 @@
-"""Lays a solution over a project: what is applied, what is dropped and why, what looks suspicious."""
+"""Apply a solution to a project; record applied changes, dropped files with reasons, and suspicions."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from astra_async.types import Project, ProjectFile, Solution
 
 
-_MOST_EDITS = 300  # of lines that both sides have: 45,000 steps, about 10 ms
+_MOST_EDITS = 300  # edits among the lines common to both sides: 45,000 steps, about 10 ms
 
 
 def lines_of(content: bytes) -> list[str]:
-    """A file's lines, whatever their ends; none of an empty one."""
+    """Return a file's lines for any kind of line end; an empty file has no lines."""
     text = content.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
     return text.split("\n") if content else []
 
 
 def changed_lines(before: Sequence[str], after: Sequence[str], *, files: int = 1) -> tuple[int, int]:
-    """Lines added and removed. Where too many were moved about, moved ones are not counted.
+    """Return the numbers of added and removed lines.
 
-    `files` share the bound: all of them together cost no more than one may.
+    If there are too many edits, lines are compared as multisets and moved lines are not counted. `files` is
+    the number of files that share the bound, so that together they cost no more than one file may.
     """
     in_before, in_after = Counter(before), Counter(after)
     old = [line for line in before if line in in_after]
@@ -51,7 +52,7 @@ def changed_lines(before: Sequence[str], after: Sequence[str], *, files: int = 1
 
 
 def _edits(old: Sequence[str], new: Sequence[str], most: int) -> int | None:
-    """The fewest insertions and deletions that make `new` of `old`; None: over `most`."""
+    """Return the fewest insertions and deletions that turn `old` into `new`, or None if over `most`."""
     first, shared = 0, min(len(old), len(new))
     while first < shared and old[first] == new[first]:
         first += 1
@@ -59,7 +60,7 @@ def _edits(old: Sequence[str], new: Sequence[str], most: int) -> int | None:
     while last < shared - first and old[-1 - last] == new[-1 - last]:
         last += 1
     old, new = old[first : len(old) - last], new[first : len(new) - last]
-    reached = {1: 0}  # diagonal (place in old - place in new) -> farthest place in old so far
+    reached = {1: 0}  # diagonal (index in old - index in new) -> largest index in old so far (Myers' diff)
     for edits in range(most + 1):
         for diagonal in range(-edits, edits + 1, 2):
             down = diagonal == -edits or (diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1])
@@ -76,18 +77,18 @@ _MAX_FILES = 1000
 _MAX_FILE_CHARACTERS = 4_000_000
 _MAX_RECORDED_PATH = 300
 _MAX_DROPPED = 200
-_LEAST_NAME = 5  # a shorter part of a report's name (`.xml`) is found in any code
+_LEAST_NAME = 5  # characters; shorter parts of a report's name (`.xml`) occur in ordinary code
 _WORD = re.compile(r"\w+")
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,300})[\"'`]")
 _WILDCARD = re.compile(r"[*?]+|\[[^\]]*\]?")
 
 
 class ChangePolicy(Protocol):
-    """What decides over an answer's files: the rules (`PathPolicy`), or the record of what they decided."""
+    """Decides which files of an answer are applied: `PathPolicy`, or a record of past decisions."""
 
     @property
     def files(self) -> Mapping[str, ProjectFile]:
-        """The pristine files by path."""
+        """Pristine files by path."""
 
     @property
     def tests(self) -> frozenset[str]:
@@ -95,19 +96,19 @@ class ChangePolicy(Protocol):
 
     @property
     def reports(self) -> PathPatterns:
-        """Where the test report is written."""
+        """Paths of the test report."""
 
     def refusal(self, path: str, text: str = "") -> str | None:
-        """Why a path may not be given this text, or None."""
+        """Return the reason why this path may not get this text, or None."""
 
 
 def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Integrated | Unusable:
-    """Apply what the policy allows; `path_violation` when nothing that was given may be applied.
+    """Apply the allowed changes; return `path_violation` if no file of the answer may be applied.
 
-    Contents are written as the answer has them, line ends included, in UTF-8 (lone surrogates as U+FFFD).
-    A file equal to the pristine one counts as given, not as changed. `lines_written` counts the lines of
-    each changed file that its pristine version does not have, as multisets and without regard to the kind
-    of line end: a moved line is not written anew, and the cost stays linear.
+    Contents are written unchanged, including line ends, in UTF-8 (lone surrogates become U+FFFD). A file
+    equal to the pristine one is not counted as changed. `lines_written` counts the lines of each changed file
+    that its pristine version lacks. Lines are compared as multisets without their line ends: a moved line
+    does not count, and the cost stays linear.
     """
     overlay = _Overlay(policy)
     solution = anchored(solution, project)
@@ -117,7 +118,7 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
         overlay.add(path, text)
     for path, content in solution.binary.items():
         overlay.put(path, content)
-    overlay.settle_own_tests()
+    overlay.keep_loaded_tests()
     if not overlay.changed and not overlay.unchanged:
         reasons = ", ".join(sorted({entry.reason for entry in overlay.dropped}))
         return Unusable(failure="path_violation", reason=f"no file of the answer may be changed ({reasons})")
@@ -126,7 +127,7 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
 
 @dataclass(slots=True)
 class _Overlay:
-    """The changes of one answer while they are gathered."""
+    """Changes of one answer while they are collected."""
 
     policy: ChangePolicy
     changed: dict[str, bytes | None] = field(default_factory=dict)
@@ -147,9 +148,10 @@ class _Overlay:
             self._apply(path, without_surrogates(text).encode())
 
     def put(self, path: str, content: bytes | None) -> None:
-        """A content that is no text, or none: what may not be changed may not be deleted.
+        """Write a binary file, or delete a file if `content` is None.
 
-        Of a file that is merged by its lines there is nothing to take, and it stays.
+        A file that may not be changed may not be deleted either. A file that is merged by lines is neither
+        replaced nor deleted.
         """
         reason = self.policy.refusal(path) if content is None else self._refusal(path, "")
         if reason is None and merge_of(path, self._pristine_text(path)) is not None:
@@ -161,15 +163,15 @@ class _Overlay:
         elif path in self.policy.files:
             self.changed[path] = None
 
-    def settle_own_tests(self) -> None:
-        """Keep of the answer's own tests what the rest of it loads, and what those load."""
+    def keep_loaded_tests(self) -> None:
+        """Keep those of the answer's own tests that its other files load, directly or indirectly."""
         waiting = dict(self.own_tests)
         changed = self.changed.values() if waiting else ()
-        asked = {name for content in changed for name in _asked_for(content or b"")}
+        asked = {name for content in changed for name in _loadable_names(content or b"")}
         while needed := [path for path in waiting if _is_loaded(path, asked)]:
             for path in needed:
                 self._apply(path, without_surrogates(waiting.pop(path)).encode())
-                asked |= set(_asked_for(self.changed.get(path) or b""))
+                asked |= set(_loadable_names(self.changed.get(path) or b""))
         self.dropped.extend(Dropped(path=_recordable(path), reason="own_test") for path in waiting)
 
     def integrated(self) -> Integrated:
@@ -230,13 +232,13 @@ class _Overlay:
         return self._pristine(path).decode(errors="replace") if path in self.policy.files else None
 
     def _pristine(self, path: str) -> bytes:
-        """In UTF-8, as the prompt shows it: no answer changes a file by repeating it."""
+        """Return the pristine content in UTF-8, as in the prompt, so that repeating it changes nothing."""
         file = self.policy.files.get(path)
         return as_utf8(file.content) if file is not None else b""
 
 
 def _report_names(patterns: Iterable[str]) -> set[str]:
-    """What code must write to name a report: of `reports/TEST-*.xml` it is `TEST-`."""
+    """Return the fixed parts of report names: `TEST-` for `reports/TEST-*.xml`."""
     pieces = {max(_WILDCARD.split(pattern.rpartition("/")[2]), key=len) for pattern in patterns}
     return {piece for piece in pieces if len(piece) >= _LEAST_NAME}
 
@@ -245,8 +247,8 @@ def _recordable(path: str) -> str:
     return without_surrogates(path[:_MAX_RECORDED_PATH])
 
 
-def _asked_for(content: bytes) -> Iterator[tuple[str, str]]:
-    """The names by which a text may load others: in imports, in quotes, or as a word of its own."""
+def _loadable_names(content: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the names by which a text may load other files: words in imports, quoted names, single words."""
     text = content.decode(errors="replace")
     yield from (("word", word) for word in _WORD.findall(text))
     for line in text.splitlines():
@@ -258,13 +260,13 @@ def _asked_for(content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _is_loaded(path: str, asked: Container[tuple[str, str]]) -> bool:
-    """Whether a file is asked for as its language does."""
+    """Return True if one of the names loads this file in the way of its language."""
     language = language_of(path)
     return (language.loaded if language else "quoted", split(path)[1]) in asked
 
 
 def _added_lines(pristine: bytes, content: bytes) -> list[str]:
-    """Lines of the content beyond those of the pristine file, in their order."""
+    """Return the lines of the content that the pristine file lacks, in order."""
     left = Counter(lines_of(pristine))
     added = []
     for line in lines_of(content):

@@ -1,7 +1,7 @@
-"""Files of which an answer changes parts: .env here, those of the languages in their folders.
+"""Files of which an answer changes only parts: .env here, others in the packages of their languages.
 
-Of an .env file an application's own variables are taken; the lines that steer a test process are always the
-pristine ones, in their order, whatever the answer does with them.
+An answer may set the application's own variables in a .env file. Lines that steer a test process always come
+from the pristine file, in their pristine order.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ _BLOCK = 512
 
 
 def project_archive(project: Project, changed: Mapping[str, bytes | None]) -> bytes:
-    """A tar of the project relative to its root: folders first, then files in order of their paths.
+    """Return a tar of the project relative to its root: folders first, then files sorted by path.
 
-    The same input gives the same bytes. Executable bits, links inside the project and empty folders are
-    kept; a changed file keeps its pristine mode and stands in the archive once, a new one is executable if it
-    begins as a script does, and one whose content is None is left out. Names that ustar cannot hold get a pax
-    header.
+    The same input gives the same bytes. Executable bits, links inside the project and empty folders are kept.
+    A changed file keeps its pristine mode and occurs once. A new file is executable if it begins with `#!`. A
+    file whose content is None is left out. Names that do not fit ustar get a pax header.
 
-    Pristine files bear a fixed time. A changed file bears a time that follows from its content: caches that
-    compare size and time (bytecode, bootsnap, webpack) would otherwise take a changed file of the same size
-    for the pristine one.
+    Pristine files have a fixed modification time. The time of a changed file is derived from its content,
+    because caches that compare size and time (bytecode, bootsnap, webpack) would otherwise mistake a changed
+    file of the same size for the pristine one.
     """
     modes = {file.path: 0o755 if file.executable else 0o644 for file in project.files}
     empty = [folder.rstrip("/") for folder in project.empty_folders]
@@ -67,7 +66,7 @@ def project_archive(project: Project, changed: Mapping[str, bytes | None]) -> by
     return b"".join(pieces)
 
 
-# Those of pristine files are the same for every sample, and cost more than the rest.
+# Headers of pristine files are the same for every sample, and building them is the largest cost.
 @lru_cache(maxsize=16_384)
 def _header(
     name: str, kind: bytes, mode: int, *, size: int = 0, time_s: int = _PRISTINE_TIME_S, link: str = ""
@@ -87,7 +86,10 @@ _ENVIRONMENT_FILE = re.compile(r"(?:.*/)?\.env(?:\.[\w.-]{1,40})?")
 
 
 def merge_of(path: str, pristine: str | None) -> Merge | None:
-    """How a path is merged; None where the answer's text is taken as it is. No pristine text: a new file."""
+    """Return the merge rule for a path, or None if the answer's text is used unchanged.
+
+    `pristine` is None for a new file.
+    """
     if _ENVIRONMENT_FILE.fullmatch(path):
         return _ENVIRONMENT
     rules = (language.merge for language in LANGUAGES if language.merge)
@@ -97,16 +99,16 @@ def merge_of(path: str, pristine: str | None) -> Merge | None:
     )
 
 
-def staying(path: str, content: bytes) -> bytes:
-    """The part of a pristine file that no answer changes; empty where answers are taken as they are."""
+def fixed_part(path: str, content: bytes) -> bytes:
+    """Return the part of a pristine file that no answer can change; empty if the file is not merged."""
     merge = merge_of(path, "")
     return merge.parted(_text(content))[1].encode() if merge else b""
 
 
-def with_staying(path: str, part: bytes, content: bytes) -> bytes:
-    """A file as an answer left it, or the pristine one, with another such part.
+def with_fixed_part(path: str, part: bytes, content: bytes) -> bytes:
+    """Return `content` with its unchangeable part replaced by `part`.
 
-    Invariant: where that part is not found again the file is empty, never with the part that it had.
+    Invariant: if the merge fails, the result is empty and never holds the old part.
     """
     merge = merge_of(path, "")
     merged = merge and merge.merged(path, _text(part), _text(content))[0]
@@ -117,8 +119,8 @@ def _text(content: bytes) -> str:
     return as_utf8(content).decode(errors="replace")
 
 
-# Variables by which a test runner, an interpreter or a package manager can be steered. NODE_ENV is not
-# among them: runners set it themselves, and dotenv never replaces what is set.
+# Variables that can steer a test runner, an interpreter or a package manager. NODE_ENV is not included:
+# runners set it themselves, and dotenv never replaces a variable that is set.
 _STEERING = re.compile(
     r"(?:^|\b)((?:COVERAGE|LD|DYLD|BASH|CHROME|TEST|TESTS)_\w{0,80}|LD(?:PATH|OPT|LIB|HOME|STARTUP|WARNINGS)"
     rf"|PATH|IFS|SHELL|HOME|{'|'.join(each.tools.variables for each in LANGUAGES if each.tools.variables)})"
@@ -127,15 +129,16 @@ _STEERING = re.compile(
 )
 
 
-# At most one value in quotes, with neither quotes nor escapes in it; or a comment.
+# A comment, or a line with at most one quoted value that contains no quotes and no escapes.
 _PLAIN = re.compile(r"""\s*+\#.*|[^"'`\\]*+(?:"[^"'`\\]*+"|'[^"'`\\]*+')?[^"'`\\]*+""", re.DOTALL)
 
 
 def _merged_environment(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dropped]]:
-    """An answer's .env with the pristine one's steering lines, and the answer's own as dropped parts.
+    """Merge an answer's .env with the steering lines of the pristine one; return the answer's own as dropped.
 
-    None for the text when nothing of the answer's was taken. A steering line stands where the answer repeats
-    it, below what it may refer to; one that is missing comes before the next of them, or last.
+    The text is None if nothing of the answer's was used. A steering line keeps the position at which the
+    answer repeats it, because it may refer to variables above it. A missing steering line is inserted before
+    the next one that the answer repeats, or at the end.
     """
     lines = pristine.removeprefix("\ufeff").splitlines(keepends=True)
     fixed = [line for line in lines if _steered(line)]
@@ -156,13 +159,13 @@ def _merged_environment(path: str, pristine: str, answer: str) -> tuple[str | No
     if dropped and not "".join(own).strip():
         return None, dropped
     merged += fixed[len(fixed) - len(waiting) :]
-    # A quotation mark that stays open, whoever reads it, takes the lines below it into its value.
+    # An unclosed quotation mark makes the following lines part of its value, so steering lines then go first.
     return _joined(merged if all(map(_PLAIN.fullmatch, own)) else fixed + own), dropped
 
 
 def _steered(line: str) -> str | None:
-    """The steering variable that a line sets, or None."""
-    if line.lstrip().startswith(("=", ":")):  # Node's dotenv sets what the line above names
+    """Return the steering variable that a line sets, or None."""
+    if line.lstrip().startswith(("=", ":")):  # Node's dotenv sets the variable named on the line above
         return line.strip()[:1]
     found = _STEERING.search(line)
     return found.group(1) if found else None
@@ -173,7 +176,7 @@ def _bare(line: str) -> str:
 
 
 def _joined(lines: list[str]) -> str:
-    """Lines as one text; the last alone may be without an end."""
+    """Join the lines into a text; only the last line may lack a line end."""
     above = (line if line.endswith(("\n", "\r")) else f"{line}\n" for line in lines[:-1])
     return "".join([*above, *lines[-1:]])
 

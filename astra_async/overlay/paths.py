@@ -1,4 +1,4 @@
-"""Paths of an answer, brought to the form in which the project names its files."""
+"""Normalize the paths of an answer to the names that the project uses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from astra_async.types import Project
 
 PATH_REPAIRS = {
-    "path_mended": "a path was written with ./, backslashes, blanks, a slash, a remark of the prompt's or the"
-    " container's folder beside it, or in another Unicode form",
-    "path_prefix": "all paths began with the project's own folder, which was dropped",
+    "path_mended": "a path had ./, backslashes, blanks, a leading slash, a remark copied from the prompt, the"
+    " container's folder, or another Unicode form; it was normalized",
+    "path_prefix": "all paths began with the project's own folder, which was removed",
     "duplicate_path": "a path was given more than once; the last content was taken",
 }
 
 _CONTAINER_FOLDER = re.compile(r"\A/?(?:projects/challenge/)+")
 _DRIVE = re.compile(r"[A-Za-z]:")
-_REMARK = re.compile(  # of a heading of the prompt
+_REMARK = re.compile(  # a remark after a path in the prompt's headings
     r"(?: \((?:do not change|no line break at its end|saved in [\w-]+, your answer will be in UTF-8)\))+\Z"
 )
 _MAX_NAME_BYTES = 255  # ext4, overlayfs
@@ -33,25 +33,24 @@ _MAX_DEPTH = 32
 
 
 def anchored(solution: Solution, project: Project) -> Solution:
-    """The solution with its paths relative to the project's root; repairs are named.
+    """Return the solution with paths relative to the project's root, and record the repairs.
 
-    What names a file or folder of the project in another Unicode form names it: macOS stores names
-    decomposed, models write them composed, and a second one beside a file would change nothing, or hide it.
-
-    Idempotent. Paths that cannot be repaired (`..` out of the project, absolute ones where the project has
-    nothing of the name) stay so, to be refused by name.
+    A path that equals a project path in another Unicode form gets the project's form: macOS stores names
+    decomposed, models write them composed, and a second file with the other form would have no effect or hide
+    the first. Idempotent. Paths that cannot be repaired (`..` out of the project, unknown absolute paths)
+    stay unchanged and are refused by `name_refusal`.
     """
     if solution.exact:
         return solution
     repairs = dict.fromkeys(solution.repairs)
     names = _Names(project)
-    cleaned = [(names.spelled(_repaired(path)), path, content) for path, content in solution.files.items()]
+    cleaned = [(names.spelled(_normalized(path)), path, content) for path, content in solution.files.items()]
     prefix = _own_folder([path for path, _, _ in cleaned], names)
     if prefix:
         repairs["path_prefix"] = None
     files: dict[str, str] = {}
     for repaired, written, content in cleaned:
-        path = names.meant(names.spelled(repaired.removeprefix(prefix)))
+        path = names.resolved(names.spelled(repaired.removeprefix(prefix)))
         if path != written.removeprefix(prefix):
             repairs["path_mended"] = None
         if path in files:
@@ -62,13 +61,13 @@ def anchored(solution: Solution, project: Project) -> Solution:
 
 
 def name_refusal(path: str) -> str | None:
-    """Why a path cannot name a file of the project: absolute, outside, bad_name or too_long."""
+    """Return the reason why a path is invalid (absolute, outside, bad_name, too_long), or None."""
     if path.startswith("/") or _DRIVE.match(path):
         return "absolute"
     parts = path.split("/")
     if ".." in parts or parts[0].startswith("~"):
         return "outside"
-    # Control, format, surrogate, private and unassigned characters and rare spaces have no honest place here.
+    # Not printable: control, format, surrogate, private-use and unassigned characters, and rare spaces.
     if any(part in {"", "."} for part in parts) or not path.isprintable():
         return "bad_name"
     sizes = [len(part.encode(errors="replace")) for part in parts]
@@ -77,14 +76,14 @@ def name_refusal(path: str) -> str | None:
     return None
 
 
-def _repaired(path: str) -> str:
+def _normalized(path: str) -> str:
     path = path.strip().replace("\\", "/")
     path = posixpath.normpath(path).strip() if path and not path.endswith("/") else path
     return _CONTAINER_FOLDER.sub("", path)
 
 
 class _Names:
-    """How the project spells its files and folders; `top` are those at its root."""
+    """Spelling of the project's files and folders; `top` holds the names at its root."""
 
     def __init__(self, project: Project) -> None:
         self.files = {file.path for file in project.files}
@@ -95,7 +94,7 @@ class _Names:
         self._spelling = {composed(path): path for path in sorted({*odd, *self._folders})}
 
     def spelled(self, path: str) -> str:
-        """The path, with as much of it as the project has spelt as there."""
+        """Return the path with its longest known parent spelled as in the project."""
         if path.isascii() or path in self.files or len(path) > _MAX_PATH_BYTES:
             return path
         for known in (path, *reversed(list(above(path)))):
@@ -105,8 +104,8 @@ class _Names:
                 return spelling + path[len(known) :]
         return path
 
-    def meant(self, path: str) -> str:
-        """The file that a path would name without what stands beside it; else the path."""
+    def resolved(self, path: str) -> str:
+        """Return the project file named by `path` without a leading slash or remark; else `path`."""
         if path in self.files:
             return path
         others = (path.removeprefix("/"), _REMARK.sub("", path))
@@ -114,9 +113,9 @@ class _Names:
 
 
 def _own_folder(paths: Collection[str], names: _Names) -> str:
-    """The beginning that all paths share and the project lacks, if without it one of them is there; else "".
+    """Return a prefix that all paths share and the project lacks, if removing it gives a known path; else "".
 
-    It is the project's own folder, the root of all folders, or both.
+    The prefix is the project's own folder, the root folder, or both.
     """
     start = next(iter(paths), "")
     first = start.removeprefix("/").partition("/")[0]

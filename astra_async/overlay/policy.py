@@ -1,29 +1,29 @@
-"""What an answer may change in a project.
+"""Rules for the files that an answer may change in a project.
 
-A change that is refused is dropped and recorded, the rest is graded. A name alone refuses nothing: what
-decides is whether this problem's commands, runner and languages would really read the file, or load it in
-place of something that is not the answer's. In the order in which the questions are asked:
+A refused change is dropped and recorded; the remaining changes are graded. A name alone is never a reason for
+refusal. A file is refused if this problem's commands, runner or languages would really read it, or would load
+it in place of a file that answers may not change. The rules in order:
 
-| question                                          | refused                                               |
+| rule                                              | refused                                               |
 |---------------------------------------------------|-------------------------------------------------------|
-| Can it lie there?                                 | absolute paths, `..`, control characters, .git,       |
-| (`paths`)                                         | node_modules and relatives, links, files as folders   |
-| Does the problem forbid it?                       | hackerrank.yml, hidden and read-only paths, reports   |
-| Is it one of the project's tests, or theirs?      | pristine tests by name, place and content, their      |
-| (`pristine_tests`, `test_folders`)                | support files, and whatever is new in their folders   |
-| Does a tool at hand read it by its name?          | jest.config.js where jest works, but not config/      |
-| (`configuration`)                                 | jest.js; pyproject.toml with pytest, not with mocha;  |
-|                                                   | files that commands and settings name; dotfiles       |
-| Would a command take its name for more than one   | a Java source named `A -proc:none @x.java`            |
-| Would a lookup find it in place of a protected    | `books/tests/__init__.py` beside books/tests.py,      |
-| file or of an installed module? (`lookups`)       | pygments/ at the root, `x.ts` beside a protected x.js |
-| Is it a test of the answer's own?                 | it counts nothing and could take the others with it;  |
-|                                                   | kept where the rest of the answer loads it            |
+| invalid place                                     | absolute paths, `..`, control characters, .git,       |
+| (`paths`)                                         | node_modules and similar, links, files as folders     |
+| forbidden by the problem                          | hackerrank.yml, hidden and read-only paths, reports   |
+| a test of the project, or in a test folder        | pristine tests by name, place and content, their      |
+| (`pristine_tests`, `test_folders`)                | support files, and new files in test folders          |
+| configuration that a tool of the problem reads    | jest.config.js in a folder that jest uses, but not    |
+| (`configuration`)                                 | config/jest.js; pyproject.toml with pytest, not with  |
+|                                                   | mocha; files named by commands and settings; dotfiles |
+| a name that a command splits or reads as option   | a Java source named `A -proc:none @x.java`            |
+| loaded in place of a protected file or of an      | `books/tests/__init__.py` next to books/tests.py,     |
+| installed module (`lookups`)                      | pygments/ at the root, `x.ts` next to protected x.js  |
+| the answer's own test                             | not counted, and could break the real tests; kept if  |
+|                                                   | other files of the answer load it                     |
 
-Everything else may change or be new, whatever its name and kind. Of package.json only dependencies are
-taken, of .env files all but what steers a test process (`merged_files`). requirements.txt may change unless
-the test command runs pip. Names that must win over a module which is installed are judged by what the
-problem's image holds (`Installed`); without an image by what is usual.
+All other files may be changed or added. In package.json only dependencies are accepted, in .env files
+everything except lines that steer a test process (`merged_files`). requirements.txt may change unless the
+test command runs pip. The installed modules are those of the problem's image (`Installed`); without an image
+the usual modules are assumed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from astra_async.languages.project_files import Pristine, above, split
 from astra_async.overlay.configuration import Lookups, is_dotfile, reads, runner_files
 from astra_async.overlay.merged_files import merge_of
 from astra_async.overlay.paths import name_refusal
-from astra_async.overlay.tools import tools_at_hand
+from astra_async.overlay.tools import detect_tools
 from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.problems.patterns import PathPatterns
 from astra_async.problems.sources import source_text
@@ -45,7 +45,7 @@ from astra_async.problems.sources import source_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from astra_async.languages.project_files import ToolsAtHand
+    from astra_async.languages.project_files import ProblemTools
     from astra_async.overlay.configuration import Installed
     from astra_async.types import Problem, Project, ProjectFile
 
@@ -64,12 +64,13 @@ _WORD = re.compile(r"\w+")
 
 
 def pristine_tests(texts: Mapping[str, str], named: Collection[str | None]) -> frozenset[str]:
-    """The project's tests and what serves them alone, by the problem's word, name, place, content or use.
+    """Return the project's tests and their support files.
 
-    A file that is called like a test, holds none and is used by sources and by no test is a source. Only a
-    source can use another: what a text, a manifest or a build file says of a test makes it none.
+    Tests are found by the problem's list, by name, place and content, and by use. A file that is named like a
+    test, holds no test and is used by sources but not by tests counts as a source. Only source files count as
+    users; a mention in prose, a manifest or a build file is ignored.
     """
-    certain = {path for path, text in texts.items() if path in named or _is_certain(path, text)}
+    certain = {path for path, text in texts.items() if path in named or _is_test_file(path, text)}
     likely = {path for path in texts if path not in certain and is_test_by_name(path)}
     others = texts.keys() - certain - likely
     support = {path for path in others if _TEST_SUPPORT_NAME.search(path.rpartition("/")[2])}
@@ -80,7 +81,7 @@ def pristine_tests(texts: Mapping[str, str], named: Collection[str | None]) -> f
 
 
 def test_folders(tests: Collection[str]) -> frozenset[str]:
-    """Folders named for tests that hold some: whatever is below them is theirs."""
+    """Return folders that are named for tests and hold some; new files below them are refused."""
     named = (
         folder
         for path in tests
@@ -93,13 +94,13 @@ def test_folders(tests: Collection[str]) -> frozenset[str]:
     return frozenset(named) | whole
 
 
-def is_tests_alone(path: str) -> bool:
-    """Whether a file in this place can serve nothing but tests, even where the project has none there."""
+def is_only_for_tests(path: str) -> bool:
+    """Return True if only tests use files in this place, even if the project has no tests there."""
     return any(each.alone.search(path) for each in _RULES if each.alone)
 
 
 def is_own_test(path: str, text: str) -> bool:
-    """Whether a new file is called like a test and holds test cases, where its language's are known."""
+    """Return True if a new file is named like a test and holds test cases, if its language defines those."""
     language = language_of(path)
     if language is None or not language.tests.content:
         return language is not None and _is_named(path)
@@ -109,12 +110,12 @@ def is_own_test(path: str, text: str) -> bool:
 
 
 def is_test_by_name(path: str) -> bool:
-    """Whether a runner takes a file of this name for a test, or it lies where projects keep tests."""
+    """Return True if a runner treats a file of this name as a test, or its top folder is for tests."""
     return _TOP_TEST_FOLDER.search(path) is not None or _is_named(path)
 
 
 def is_test_by_content(path: str, text: str) -> bool:
-    """Whether a pristine file holds test cases."""
+    """Return True if a pristine file holds test cases."""
     language = language_of(path)
     content = language.tests.content if language else ()
     return bool(content) and all(pattern.search(text) for pattern in content)
@@ -124,14 +125,14 @@ def _is_named(path: str) -> bool:
     return any(each.paths.search(path) for each in _RULES if each.paths)
 
 
-def _is_certain(path: str, text: str) -> bool:
+def _is_test_file(path: str, text: str) -> bool:
     language = language_of(path)
     named = language.tests.certain if language else None
     return bool(named and named.search(path)) or is_test_by_content(path, text)
 
 
 def _users(paths: Collection[str], texts: Mapping[str, str]) -> dict[str, set[str]]:
-    """The sources that mention each of these by its name without suffixes: all words of it stand in them."""
+    """Return for each path the source files that mention every word of its name without suffixes."""
     words_of = {path: set(_WORD.findall(path.rpartition("/")[2].partition(".")[0])) for path in paths}
     users_of: dict[str, set[str]] = {word: set() for words in words_of.values() for word in words}
     for user, text in texts.items() if users_of else ():
@@ -149,48 +150,48 @@ REFUSALS = {
     "outside": "a path that leaves the project",
     "bad_name": "an empty name, a folder, or control characters in it",
     "too_long": "a name, path or nesting that file systems refuse",
-    "version_control": "inside .git or its relatives",
-    "dependency_folder": "inside node_modules, a virtual environment or their relatives",
+    "version_control": "inside .git or the folder of another version control system",
+    "dependency_folder": "inside node_modules, a virtual environment or a similar folder",
     "manifest": "hackerrank.yml",
     "hidden": "one of the problem's hidden files",
     "read_only": "one of the problem's read-only paths",
-    "protected_test": "a test, its support files, or a place where tests are kept",
-    "own_test": "a test of its own: it counts nothing and could change what the others do",
-    "report_file": "where the test report is written",
+    "protected_test": "a test, a support file of tests, or a file in a test folder",
+    "own_test": "the answer's own test: it is not counted and could affect the real tests",
+    "report_file": "a path of the test report",
     "runner_configuration": "read by the test runner or the interpreter",
     "build_configuration": "read by a build tool or package manager",
-    "dotfile": "loaded by name by tools",
+    "dotfile": "a dotfile that tools load by name",
     "through_link": "a symbolic link of the project, or a path through one",
     "conflicts_with_folder": "a folder of the project or of the answer has this name",
-    "conflicts_with_file": "a file of the project or of the answer stands where a folder is needed",
+    "conflicts_with_file": "a parent folder has the name of a file of the project or of the answer",
     "tool_argument": "a name that a command of the tests would read as options or as several files",
     "plugin_registration": "package metadata or service files that load plugins",
     "compiled": "compiled or packed code",
     "shadows_module": "a module that would be loaded in place of an installed one",
     "shadows_protected": "a file that would be loaded in place of a protected one",
-    "invalid_json": "a manifest that cannot be read",
+    "invalid_json": "a manifest that is invalid JSON",
     "not_a_version": "a dependency given by alias, path or address",
-    "too_many_files": "beyond the number of files that an answer may give",
-    "too_large": "beyond the size that an answer's file may have",
-    "not_deletable": "an agent has deleted a file of which only parts may be changed",
-    "no_text": "bytes in place of a text of which only parts may be changed",
+    "too_many_files": "more files than an answer may have",
+    "too_large": "larger than a file of an answer may be",
+    "not_deletable": "an agent deleted a file of which only parts may be changed",
+    "no_text": "binary content for a text file of which only parts may be changed",
 }
 
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", "cvs"})
 _DEPENDENCY_FOLDERS = frozenset().union(*(each.tools.dependency_folders for each in LANGUAGES))
-# Where file names become arguments: globs, listings, files of arguments.
+# Commands that turn file names into arguments: globs, listings, argument files.
 _EXPANDS = re.compile(r"[*?]|\b(?:find|xargs|ls)\b|@\w")
 _NOT_ONE_WORD = re.compile(r"[\s'\"\\;|&<>`*?]|(?:^|/)-")
-_READ_BY_COMMANDS = frozenset({"", "c", "cc", "cpp", "sh"})  # beside the sources of all languages
-_READABLE_BYTES = 400_000  # of a pristine file that is searched for test cases
+_READ_BY_COMMANDS = frozenset({"", "c", "cc", "cpp", "sh"})  # suffixes, in addition to all languages' sources
+_READABLE_BYTES = 400_000  # larger pristine files are not searched for test cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathPolicy:
-    """The rules for one problem's project; `refusal` answers for one path.
+    """Rules for the paths of one problem's project; call `refusal` for each path.
 
-    `tests` and `runner_files` are pristine files found by name, place, content or use; `tools` read files by
-    their names; `lookups` find modules and classes.
+    `tests` and `runner_files` are pristine files found by name, place, content or use. `tools` are the tools
+    that read files by name. `lookups` are the module and class lookups.
     """
 
     files: Mapping[str, ProjectFile]
@@ -201,21 +202,21 @@ class PathPolicy:
     tests: frozenset[str]
     test_folders: frozenset[str]
     runner_files: frozenset[str]
-    tools: ToolsAtHand
+    tools: ProblemTools
     lookups: Lookups
 
-    def knowing(self, installed: Installed) -> PathPolicy:
-        """The same rules with what the problem's image really holds."""
+    def with_installed(self, installed: Installed) -> PathPolicy:
+        """Return these rules with the modules that the problem's image really holds."""
         return replace(self, lookups=replace(self.lookups, installed=installed))
 
     def texts(self) -> dict[str, str]:
-        """The text of each pristine file; empty where there is none to read."""
+        """Return the text of each pristine file; "" for links, binary files and large files."""
         return {path: _text(file) for path, file in self.files.items()}
 
     def refusal(self, path: str, text: str = "") -> str | None:
-        """The rule (a key of REFUSALS) that refuses to give this path that text, or None.
+        """Return the rule (a key of REFUSALS) that refuses this text for this path, or None.
 
-        Without a text only the path is judged.
+        With an empty text only the path is checked.
         """
         return (
             name_refusal(path)
@@ -234,7 +235,7 @@ class PathPolicy:
         if self.read_only.matches(path):
             return "read_only"
         in_their_folder = any(folder in self.test_folders for folder in above(path))
-        if path in self.tests or in_their_folder or is_tests_alone(path):
+        if path in self.tests or in_their_folder or is_only_for_tests(path):
             return "protected_test"
         return "report_file" if self.reports.matches(path) else None
 
@@ -258,12 +259,12 @@ class PathPolicy:
     def _text_refusal(self, path: str, text: str) -> str | None:
         if path in self.files:
             return self.lookups.changed(path, text) if text else None
-        if self._is_no_argument(path):
+        if self._is_unsafe_argument(path):
             return "tool_argument"
         found = self.lookups.new(path, text)
         return found or ("own_test" if is_own_test(path, text) else None)
 
-    def _is_no_argument(self, path: str) -> bool:
+    def _is_unsafe_argument(self, path: str) -> bool:
         language = language_of(path)
         if language and language.arguments:
             return language.arguments.fullmatch(path) is None
@@ -273,12 +274,12 @@ class PathPolicy:
 
 
 def path_policy(problem: Problem, project: Project) -> PathPolicy:
-    """The rules for a problem and its project; costs a few passes over the pristine files' text."""
+    """Return the rules for a problem and its project; costs a few passes over the pristine files' text."""
     files = {file.path: file for file in project.files}
     texts = {file.path: _text(file) for file in project.files}
     empty = [folder.rstrip("/") for folder in project.empty_folders]
     tests = pristine_tests(texts, {test.file for test in problem.tests if test.file})
-    tools = tools_at_hand(problem.test_command, texts, tests)
+    tools = detect_tools(problem.test_command, texts, tests)
     policy = PathPolicy(
         files=files,
         folders=frozenset(

@@ -1,7 +1,7 @@
-"""A static screen for code that could forge, skip or bend its own tests.
+"""A static screen for code that could forge, skip or manipulate its own tests.
 
-It decides nothing: a name here stands in the record, for people to read. An
-innocent exit handler is named as well as a forged report. Only what the answer added is screened.
+A suspicion never changes a verdict. It is recorded for manual review, and harmless exit handlers are reported
+as well as forged reports. Only lines added by the answer are screened.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from astra_async.types import ExpectedTest
 
 
-_REMEDY = "name the files of its tests in readonly_paths (hackerrank.yml or the CSV's column)"
+_REMEDY = "list the test files in readonly_paths (hackerrank.yml or the CSV column)"
 _WORD = re.compile(r"\w+")
-_TELLING = 4  # characters; less (`2`, `1]`) stands anywhere
-_MOST = 500  # tests that are looked for
+_TELLING = 4  # characters; shorter strings (`2`, `1]`) occur by chance
+_MOST = 500  # tests that are searched for
 
 
 def replaceable_tests(policy: PathPolicy, tests: Sequence[ExpectedTest]) -> list[str]:
-    """A line that says why an answer could replace the tests, with the remedy; none where nothing tells so.
+    """Return a warning with a remedy if an answer could replace the tests; else an empty list.
 
-    `tests` are those that count, once they are known. A name may be put together while the tests run, and
-    part of it may stand in a source by chance: half of them have to be in files that may be changed.
+    `tests` are the expected tests, if known. Test names may be built at run time, and parts of a name may
+    occur in a source by chance. Therefore the warning needs half of the names in files that may be changed.
     """
-    # The problem may name files that only its image holds, where the project is laid over it.
+    # The problem may list files that only its image holds.
     named = policy.read_only.patterns or policy.hidden.patterns
     if not (named or policy.tests or policy.runner_files):
-        return [f"no file of it is protected: an answer could replace its tests; {_REMEDY}"]
+        return [f"no file is protected, so an answer could replace the tests; {_REMEDY}"]
     may_change, protected = _texts(policy)
     changeable = "\0".join(may_change.values())
     places: Counter[str] = Counter()
@@ -51,7 +51,7 @@ def replaceable_tests(policy: PathPolicy, tests: Sequence[ExpectedTest]) -> list
 
 
 def _texts(policy: PathPolicy) -> tuple[dict[str, str], str]:
-    """The text of each file of code that an answer may change, and that of all protected files."""
+    """Return the text of each changeable code file, and the joined text of all protected files."""
     texts = policy.texts()
     may_change = {path for path in sorted(texts) if policy.refusal(path) is None}
     merges = {path: merge for path in may_change if (merge := merge_of(path, texts[path]))}
@@ -65,7 +65,7 @@ def _texts(policy: PathPolicy) -> tuple[dict[str, str], str]:
 
 
 def _longest_end(name: str, text: str) -> str:
-    """The most of a name's last words that stands in a text as it is; empty when none does."""
+    """Return the longest run of the name's last words that occurs in the text, or ""."""
     longest = ""
     for word in reversed(list(_WORD.finditer(name))):
         end = name[word.start() :]
@@ -80,8 +80,8 @@ _JS_TEST_LIBRARIES = (
     r"|@jest/[\w-]+|@testing-library/[\w-]+|@vue/test-utils|@angular/core/testing|jest-[\w-]+"
     r"|react-test-renderer)(?:/[\w./-]+)?"
 )
-# What stands for what, and where to look for it: most texts lack the word before the pattern, and a plain
-# search for it costs a hundredth of the pattern's. The pattern is tried on lines that hold the word.
+# (suspicion, words, pattern). The pattern is only tried on lines that hold one of the words: most texts hold
+# none, and a plain search for a word costs a hundredth of the pattern's search.
 _SIGNS = (
     ("process_exit", ("process",), r"\bprocess\s?\.\s?(?:exit|abort|kill|reallyExit)\b|\bprocess\s?\["),
     ("process_exit", ("os.",), r"\bos\.(?:_exit|abort|kill|killpg)\b"),
@@ -97,7 +97,7 @@ _SIGNS = (
         r"|\bglobal(?:This)?\s?\["
     )),
     ("patched_global", ("document",), r"\bdocument(?:\.\w+)?\.(?:query|get|create)\w+\s?=[^=]"),
-    ("patched_global", ("globalThis",), ""),  # also under another name; applications hardly need it
+    ("patched_global", ("globalThis",), ""),  # it can be aliased, and applications rarely need it
     ("patched_global", ("expect",), r"\.\s?expect\s?=[^=>]|[\"'`]expect[\"'`]\s?\]"),
     ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion)\b"),
     ("patched_global", ("=",), (
@@ -107,7 +107,7 @@ _SIGNS = (
     )),
     ("patched_global", ("defineProperty", "setPrototypeOf", "__proto__", "definePropert"), ""),
     ("patched_global", ("builtins", "monkeypatch", "mock.patch", "EqualityTester"), ""),
-    ("patched_global", ("setattr(",), r"\bsetattr\(\s?(?:[A-Z]|\w+\.)"),  # of a class or module
+    ("patched_global", ("setattr(",), r"\bsetattr\(\s?(?:[A-Z]|\w+\.)"),  # on a class or module
     ("patched_global", ("class_eval", "module_eval", "instance_eval", "alias_method"), ""),
     ("patched_global", ("prepend ", "refine "), r"^\s{0,80}(?:prepend|refine) [A-Z]"),
     ("patched_global", (".prepend",), r"(?:\b[A-Z][\w:]*|\bsingleton_class)\.prepend\b"),
@@ -155,7 +155,7 @@ _SIGNS = (
     ("introspection", ("inspector",), r"[\"'](?:node:)?inspector(?:/promises)?[\"']"),
     ("introspection", ("runtime.Caller", "go:linkname", "debug_backtrace", "ReflectionProperty"), ""),
     ("introspection", ("/proc/",), ""),
-    # Whoever looks for files need not name those of the tests.
+    # Code that lists folders can find test files without naming them.
     ("test_file", ("readdir", "opendir", "scandir", "os.walk", "os.listdir"), ""),
     ("test_file", ("iterdir(", "glob.", "glob("), ""),
     ("test_file", ("Dir.", "Dir["), r"\bDir(?:\[|\.(?:glob|entries|children|each|foreach|new|open)\b)"),
@@ -175,13 +175,13 @@ _SIGNS = (
 )  # fmt: skip
 _COMPILED = tuple((name, words, re.compile(pattern, re.MULTILINE)) for name, words, pattern in _SIGNS)
 NOT_CODE = (".md", ".mdx", ".txt", ".rst", ".css", ".scss", ".sass", ".less", ".svg", ".csv", ".sql", ".po")
-_MAX_CHARACTERS = 400_000  # of one file; keeps a hostile answer below a second
+_MAX_CHARACTERS = 400_000  # characters of one file; keeps a hostile answer below 1 s
 
 
 def suspicions(path: str, added: Iterable[str], named: Mapping[str, Iterable[str]]) -> list[str]:
-    """Names of what the added lines of a file could be up to, as `name:path`.
+    """Return the suspicions about the added lines of a file, as `name:path`.
 
-    `named` are words that make a suspicion by themselves: names of the project's own files.
+    `named` maps further suspicions to words that trigger them, such as names of the project's own files.
     """
     if path.lower().endswith(NOT_CODE):
         return []

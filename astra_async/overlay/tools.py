@@ -1,7 +1,7 @@
-"""Which tools a problem's tests are built and run with, and where those look for files.
+"""Detect the build tools and test runners of a problem, and the folders in which they look for files.
 
-It follows from the commands, with the scripts that they call, and from the manifests. Where no test runner is
-recognised, it may be any.
+The evidence is the test command with the scripts it calls, and the manifests. If no test runner is
+recognized, any runner is assumed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.project_files import ToolsAtHand, above
+from astra_async.languages.project_files import ProblemTools, above
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,13 +28,13 @@ WORD = re.compile(r"[\w@./-]{2,300}")
 _DEPTH, _MOST_TEXT = 4, 200_000
 
 
-def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]) -> ToolsAtHand:
-    """From the test command and the text of the pristine files."""
+def detect_tools(command: str, texts: Mapping[str, str], tests: Collection[str]) -> ProblemTools:
+    """Detect the tools from the test command and the text of the pristine files."""
     commands = "\n".join(_commands(command, texts))
     manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
     places = {"", *(posixpath.dirname(path) for path in manifests), *ENTERED.findall(commands)}
-    return ToolsAtHand(
-        names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
+    return ProblemTools(
+        names=_detected_tools("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
         places=frozenset(places),
         tests=frozenset(tests),
         above_tests=frozenset({"", *(folder for path in tests for folder in above(path))}),
@@ -47,12 +47,12 @@ def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]
 
 
 def named_paths(words: Iterable[str], commands: str) -> Iterator[str]:
-    """What words of commands may name: a path from the root, or from a folder that a command enters."""
+    """Yield the paths that words of commands may name, from the root or a folder that a command enters."""
     folders = ("", *ENTERED.findall(commands))
     return (posixpath.normpath(posixpath.join(folder, word)) for word in words for folder in folders)
 
 
-def _at_hand(evidence: str) -> frozenset[str]:
+def _detected_tools(evidence: str) -> frozenset[str]:
     found = {
         tool.name
         for tool in _PROGRAMS.values()
@@ -63,7 +63,7 @@ def _at_hand(evidence: str) -> frozenset[str]:
 
 
 def _own_settings(texts: Mapping[str, str]) -> Iterator[str]:
-    """What the project's own configuration is called, which tells of its tools (`vitest.config.js`)."""
+    """Yield tool names taken from configuration file names (`vitest` from `vitest.config.js`)."""
     for path in texts:
         name = path.rpartition("/")[2]
         if re.fullmatch(r"\.?[\w-]+(?:\.config\.\w+|\.conf\.\w+|rc(?:\.\w+)?|\.ini)", name):
@@ -71,7 +71,7 @@ def _own_settings(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _commands(command: str, texts: Mapping[str, str]) -> Iterator[str]:
-    """The command, and the scripts that it calls, of files and manifests, and those that they call."""
+    """Yield the test command and the scripts it calls directly or indirectly, in files and manifests."""
     found: dict[str, str] = {}
     fresh = {"": command}
     for _ in range(_DEPTH):

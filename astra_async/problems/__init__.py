@@ -1,11 +1,9 @@
-"""The problems CSV: which columns it has, what its rows say, and in which order samples are taken.
+"""Load the problems CSV, select problems, and fetch project files.
 
-problems_csv, columns, cells, csv_rows   a CSV to problems: its file, its columns, a cell, its rows
-manifest/, patterns                      hackerrank.yml, and the path patterns of both
-choose                                   which problems, and their samples in passes
-sources, collect, fetched_folder         sets that lie elsewhere, and the folder that one is fetched into
-fetch/                                   project files from anywhere, trusted never
-prepare                                  a problem made ready
+problems_csv, columns, cells             parse the CSV: the file, its columns, one cell
+manifest/, patterns                      parse hackerrank.yml, and the path patterns of CSV and manifest
+sources, collect, fetched_folder         open a remote problem set, or fetch it into a folder
+fetch/                                   download and unpack project files, which are never trusted
 """
 
 from astra_async.problems.manifest import complete, weighted

@@ -1,4 +1,4 @@
-"""What one cell says: lists in both notations, expected tests, numbers, locations. Errors are ValueErrors."""
+"""Parse one CSV cell: lists, expected tests, numbers, locations. Invalid cells raise ValueError."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from astra_async.problems.manifest.document import number
 from astra_async.problems.patterns import listed_paths
 from astra_async.types import ExpectedTest
 
-_OPENINGS = ('["', "['", "[{", '{"', "{'")  # begun as a list: never read as a name, even if cut off
+_OPENINGS = ('["', "['", "[{", '{"', "{'")  # parsed as a list, even if the closing bracket is missing
 _COUNT = re.compile(r"[-+]?[0-9][0-9.,]*")
 _URL = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
 _SCHEMES = ("https", "http", "s3")
-_MAX_LITERAL = 1024**2  # the reader of Python literals needs about 100 times the text's memory
+_MAX_LITERAL = 1024**2  # ast.literal_eval needs about 100 times the text's memory
 
 
 def read_list(cell: str) -> tuple[str, ...]:
-    """A JSON list (or a Python one, as pandas writes it), else `;`-separated; blanks are dropped.
+    """Parse a JSON list, a Python list (as pandas writes it) or `;`-separated text; drop blank entries.
 
     Raises:
-        ValueError: looks like a list in brackets and is none.
+        ValueError: the cell has brackets but is not a valid list.
     """
     return tuple(_text(entry) for entry in _entries(cell) if not _blank(entry))
 
 
 def read_paths(cell: str) -> tuple[str, ...]:
-    """A list of paths or patterns: as `read_list`, and a comma separates, too.
+    """Parse a list of paths or patterns; same as `read_list`, but commas also separate entries.
 
     Raises:
-        ValueError: looks like a list in brackets and is none.
+        ValueError: the cell has brackets but is not a valid list.
     """
     text = cell.strip()
     return read_list(text) if _is_bracketed(text) else tuple(listed_paths(text))
 
 
 def read_tests(cell: str) -> tuple[ExpectedTest, ...]:
-    """Expected tests: names, or objects `{name, file, type, weight}`, or one object `{name: weight}`.
+    """Parse expected tests: names, objects `{name, file, type, weight}`, or one object `{name: weight}`.
 
-    Duplicates stay: the expected names are a multiset.
+    Duplicates are kept, because the expected names are a multiset.
 
     Raises:
-        ValueError: an entry has no name, a weight is no number, or a number stands where a name belongs.
+        ValueError: an entry has no name, a weight is not a number, or the cell is a single number.
     """
     if _COUNT.fullmatch(cell.strip()):
         raise ValueError(
-            f"{cell.strip()} is a number; names of tests are expected, or nothing to learn them from a run"
-            f' (a test that is really named so: ["{cell.strip()}"])'
+            f"{cell.strip()} is a number, not a list of tests; leave the cell empty to discover the tests"
+            f' (if a test really has this name, write ["{cell.strip()}"])'
         )
     return tuple(_test(entry, place) for place, entry in enumerate(_entries(cell), 1) if not _blank(entry))
 
 
 def read_seconds(cell: str) -> float | None:
-    """A positive number of seconds; an empty cell is None.
+    """Parse a positive number of seconds; return None for an empty cell.
 
     Raises:
-        ValueError: not a positive, finite number.
+        ValueError: the cell is not a positive, finite number.
     """
     text = cell.strip()
     if not text:
@@ -76,31 +76,31 @@ def read_seconds(cell: str) -> float | None:
 
 
 def read_id(cell: str) -> str:
-    """A problem's id: any text on one line that does not name a path or break a key.
+    """Parse a problem id: printable text on one line, at most 200 characters.
 
     Raises:
-        ValueError: empty, too long, or with control characters.
+        ValueError: the id is empty, too long, or contains control characters.
     """
     text = cell.strip()
     if not text:
         raise ValueError("the id is empty")
-    if len(text) > 200 or not text.isprintable():  # noqa: PLR2004 - ids stand in tables and file names
-        raise ValueError(f"the id {_short(text)} is longer than 200 characters or holds control characters")
+    if len(text) > 200 or not text.isprintable():  # noqa: PLR2004 - ids are used in tables and file names
+        raise ValueError(f"the id {_short(text)} is longer than 200 characters or has control characters")
     return text
 
 
 def read_location(cell: str, root: str) -> str:
-    """The absolute location that a cell names, relative ones taken from `root` (a folder or a URL).
+    """Return the absolute location in a cell; relative ones are resolved against `root` (folder or URL).
 
     Raises:
-        ValueError: a scheme that nothing here can fetch.
+        ValueError: the URL scheme is not supported.
     """
     text = cell.strip()
     if _URL.match(text):
         return _from_url(text)
     if _URL.match(root):
         return _joined(root, text)
-    # Not Path's own: that raises where nobody has the name, and `~name` may be a folder.
+    # Path.expanduser raises if no user has the name, but `~name` may be a folder.
     return str(Path(root, os.path.expanduser(text.replace("\\", "/"))).absolute())  # noqa: PTH111
 
 
@@ -111,7 +111,7 @@ def _entries(cell: str) -> list[object]:
         if isinstance(value, dict):
             return [value] if "name" in value else [{"name": k, "weight": v} for k, v in value.items()]
         return list(value)
-    # A list of lines is what a spreadsheet cell holds when somebody typed one entry per line.
+    # Spreadsheet cells often have one entry per line.
     return list(re.split(r"[;\n]" if ";" in text else r"\n", text))
 
 
@@ -125,33 +125,33 @@ def _bracketed(text: str) -> list[object] | dict[str, object]:
     except ValueError as error:
         value = _python_literal(text)
         if value is None:
-            raise ValueError(f"neither a JSON list nor `;`-separated: {error}") from error
+            raise ValueError(f"invalid list ({error}); write JSON, or separate entries by `;`") from error
     except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+        raise ValueError("the list is nested too deeply") from error
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
         return {str(key): child for key, child in value.items()}
-    raise ValueError("a list is expected")
+    raise ValueError("the cell is not a list")
 
 
 def _python_literal(text: str) -> object:
-    """The value of Python's own notation for a list, `['a', 'b']`; None when it is not that."""
+    """Parse a Python list or dict literal such as `['a', 'b']`; return None if the text is not a literal."""
     if len(text) > _MAX_LITERAL:
         return None
     try:
-        with warnings.catch_warnings(action="ignore", category=Warning):  # stray backslashes in names
+        with warnings.catch_warnings(action="ignore", category=Warning):  # invalid escapes in test names
             value: object = ast.literal_eval(text)
         joins = _joins_texts(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
         return None
     if joins:
-        raise ValueError("two texts stand side by side without a comma, as NumPy writes arrays; add commas")
+        raise ValueError("a comma is missing between two strings (NumPy prints arrays so); add the commas")
     return value
 
 
 def _joins_texts(text: str) -> bool:
-    """Whether Python would make one text of two, `'a' 'b'`."""
+    """Return True if the text has adjacent string literals (`'a' 'b'`), which Python concatenates."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     kinds = [token.type for token in tokens if token.type not in {tokenize.NL, tokenize.COMMENT}]
     return any(pair == (tokenize.STRING, tokenize.STRING) for pair in pairwise(kinds))
@@ -163,7 +163,7 @@ def _blank(entry: object) -> bool:
 
 def _text(entry: object) -> str:
     if isinstance(entry, dict | list):
-        raise ValueError(f"{_short(entry)} stands where a text is expected")  # noqa: TRY004 - a data error
+        raise ValueError(f"expected text, not {_short(entry)}")  # noqa: TRY004 - a data error
     return str(entry).strip()
 
 
@@ -187,7 +187,7 @@ def _weight(value: object, place: int) -> float | None:
         return None
     weight = number(str(value))
     if weight is None or weight < 0:
-        raise ValueError(f"test {place}: the weight {_short(value)} is not a number of 0 or more")
+        raise ValueError(f"test {place}: the weight {_short(value)} is not a number >= 0")
     return weight
 
 
@@ -201,15 +201,15 @@ def _from_url(text: str) -> str:
     if scheme == "file":
         return str(Path(unquote(urlsplit(text).path)))
     if scheme not in _SCHEMES:
-        raise ValueError(f"{scheme}:// is not supported; a folder, a .zip, https://, s3:// or file:// is")
+        raise ValueError(f"{scheme}:// is not supported; use a folder, a .zip, https://, s3:// or file://")
     return scheme + text[len(scheme) :]
 
 
 def _joined(root: str, key: str) -> str:
-    """A key below an `s3://bucket/prefix` or https root; a query of the root is not carried over."""
+    """Append a key to an `s3://bucket/prefix` or https root; the root's query is dropped."""
     key = key.replace("\\", "/").lstrip("/")
     if root.lower().startswith("s3://"):
         return _from_url(root.rstrip("/") + "/" + key)
     address = urlsplit(root)._replace(query="", fragment="").geturl().rstrip("/")
-    # A key may hold spaces and `#`; a percent sign is taken as already quoted.
+    # Spaces and `#` in a key are quoted; `%` is kept because the key may already be quoted.
     return _from_url(address + "/" + quote(key, safe="/%?=&+:@!$'()*,;~"))

@@ -1,6 +1,6 @@
-"""Sets of problems that lie elsewhere: read from there, or fetched into a folder that is pinned by its lock.
+"""Load a remote problem set directly, or fetch it into a folder that a lock file pins.
 
-A fetch that is killed leaves a lock of what came, and the same command goes on from there.
+If a fetch is killed, the lock lists the files that arrived, and the same command resumes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from astra_async.problems.fetch.hub import choose_csv, info_url, read_info
 from astra_async.problems.fetch.locations import pinned_to
 from astra_async.problems.fetched_folder import (
     SKILLS_NAME,
-    Collected,
-    Filler,
+    ArchiveFetcher,
+    FetchResult,
     Lock,
     copy_whole,
     owned,
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 _MAX_INFO_BYTES = 64 * 1024**2
-_NEWS_S = 3.0  # how long the hub is waited for that is only asked for news
+_NEWS_S = 3.0  # timeout of the check for a newer revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The CSV of a source as it is there now, in the cache; `lock` is the beginning of a folder of it."""
+    """The current CSV of a source, in the cache; `lock` is the initial lock for a folder of this set."""
 
     path: Path
     lock: Lock
@@ -58,7 +58,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """How a CSV is read: `--projects`, `--column`, `--skills`."""
+    """The options that control how a CSV is read: `--projects`, `--column`, `--skills`."""
 
     projects: str | None = None
     columns: Mapping[str, str]
@@ -66,9 +66,9 @@ class Selection:
 
 
 async def load_set(text: str, store: Store, wanted: Selection) -> ProblemSet:
-    """The problems that `--problems` names: a CSV, a fetched folder, the hub, a web address.
+    """Load the problems that `--problems` names: a CSV, a fetched folder, a Hub data set or a URL.
 
-    Raises ProblemsError, other UsageErrors, and SourceError when it cannot be had.
+    Raises ProblemsError or another UsageError for invalid input, and SourceError if fetching fails.
     """
     path = Path(text)
     is_here = await asyncio.to_thread(path.exists)
@@ -83,7 +83,7 @@ async def load_set(text: str, store: Store, wanted: Selection) -> ProblemSet:
 
 
 async def open_source(source: Source, store: Store) -> Opened:
-    """The CSV as the source holds it now. Raises SourceError or ArchiveError naming the remedy."""
+    """Fetch the source's current CSV. Raises SourceError or ArchiveError, whose message has the remedy."""
     if not isinstance(source, HubSet):
         return await _fetched(source.url, source.url.partition("?")[0], store, shown_as=str(source))
     info, warnings = await _info(source, store)
@@ -105,7 +105,9 @@ async def open_source(source: Source, store: Store) -> Opened:
 async def _fetched(url: str, name: str, store: Store, *, shown_as: str) -> Opened:
     path, warnings = await store.fetch(url)
     if path.stat().st_size > MAX_CSV_BYTES:
-        raise SourceError(f"larger than {MAX_CSV_BYTES // 1024**2} MiB; no CSV of problems", where=shown_as)
+        raise SourceError(
+            f"larger than {MAX_CSV_BYTES // 1024**2} MiB, the limit of a problems CSV", where=shown_as
+        )
     lock = Lock(
         source=shown_as,
         root=folder_of(url),
@@ -117,26 +119,27 @@ async def _fetched(url: str, name: str, store: Store, *, shown_as: str) -> Opene
 
 
 async def _info(source: HubSet, store: Store) -> tuple[HubInfo, tuple[str, ...]]:
-    """What the hub says of a data set now, and warnings."""
+    """Fetch the Hub's current description of a data set; return it with warnings."""
     about, warnings = await store.fetch(info_url(store.hub.endpoint, source))
     if about.stat().st_size > _MAX_INFO_BYTES:
-        raise SourceError("its description is too large; name the file", where=str(source))
+        raise SourceError("the data set's description is too large; name the CSV file", where=str(source))
     try:
         return read_info(orjson.loads(about.read_bytes()), str(source)), warnings
     except orjson.JSONDecodeError as error:
-        raise SourceError("the answer is no JSON; check HF_ENDPOINT", where=str(source)) from error
+        raise SourceError("the response is not JSON; check HF_ENDPOINT", where=str(source)) from error
 
 
 async def collect(
     source: Source, folder: Path, store: Store, wanted: Selection, *, update: bool = False, say: Say
-) -> Collected:
-    """Bring a set into its folder: CSV and archives, as its lock pins them, or begin that lock.
+) -> FetchResult:
+    """Fetch a problem set into a folder, at the versions its lock pins; create the lock if there is none.
 
-    With `update` what the source holds now takes the lock's place.
+    With `update`, the source's current content replaces the lock.
 
     Raises:
-        UsageError: the folder holds something else, is being filled by another process; the CSV has mistakes.
-        SourceError, ArchiveError: the CSV cannot be had. What single problems lack is in `Collected.failed`.
+        UsageError: the folder has other content or another process is filling it; or the CSV has mistakes.
+        SourceError, ArchiveError: the CSV cannot be fetched. Failures of single problems are returned in
+            `FetchResult.failed`.
         StorageError: the folder cannot be written.
     """
     with owned(folder):
@@ -155,37 +158,37 @@ async def collect(
             lock = write_lock(folder, replace(lock, columns=columns, root=root))
         found = _load_csv(folder / lock.csv, lock, wanted)
         if wanted.skills:
-            add_skills(found, Path(wanted.skills))  # its mistakes are told before it is kept
+            add_skills(found, Path(wanted.skills))  # raises on mistakes, before the file is copied
             copy_whole(Path(wanted.skills), folder / SKILLS_NAME)
-        collected = await Filler(lock, folder, store, say).fill(found.problems)
+        collected = await ArchiveFetcher(lock, folder, store, say).fill(found.problems)
         return replace(collected, newer=newer)
 
 
 def _load_local(path: Path, wanted: Selection) -> ProblemSet:
-    """A CSV of this machine; in a fetched folder, or named in one, with the archives that its lock pins."""
+    """Load a local CSV; for a fetched folder or the CSV in one, use the archives that its lock pins."""
     folder = path if path.is_dir() else path.parent
     lock = read_lock(folder)
     if lock is None or (path != folder and path.name != lock.csv):
         return load_problems(path, projects_root=wanted.projects, columns=wanted.columns)
     if not has_sha256(folder / lock.csv, lock.csv_sha256):
         raise UsageError(
-            f"{folder / lock.csv} is not what was fetched: `astra fetch {lock.source} --out {folder}` brings"
-            " that back; to change it, copy it out of the folder"
+            f"{folder / lock.csv} was changed since it was fetched; copy your version elsewhere, and"
+            f" restore the original with: astra fetch {lock.source} --out {folder}"
         )
     found = _load_pinned(lock, folder, wanted)
     absent = [problem.id for problem in found.problems if "://" in problem.project and not wanted.projects]
     if absent:
         message = (
-            f"{folder}: {len(absent)} of {len(found.problems)} projects have not come yet ({absent[0]} ...)"
+            f"{folder}: {len(absent)} of {len(found.problems)} projects are not fetched yet ({absent[0]} ...)"
         )
-        remedy = f"`astra fetch {lock.source} --out {folder}` goes on"
+        remedy = f"fetch them with: astra fetch {lock.source} --out {folder}"
         found = replace(found, warnings=(f"{message}; {remedy}", *found.warnings))
     own = folder / SKILLS_NAME
     return add_skills(found, own) if own.exists() and not wanted.skills else found
 
 
 def _load_csv(path: Path, lock: Lock, wanted: Selection) -> ProblemSet:
-    """The problems of a fetched CSV, their files where the CSV says."""
+    """Load the problems of a fetched CSV; project locations stay as written in the CSV."""
     return load_problems(
         path,
         projects_root=wanted.projects or lock.root,
@@ -195,7 +198,7 @@ def _load_csv(path: Path, lock: Lock, wanted: Selection) -> ProblemSet:
 
 
 def _load_pinned(lock: Lock, folder: Path, wanted: Selection) -> ProblemSet:
-    """The same with what has come of their files in place of where that came from."""
+    """Load a fetched folder's problems; locations of already fetched files point into the folder."""
     found = _load_csv(folder / lock.csv, lock, wanted)
     if wanted.projects:
         return found
@@ -213,7 +216,7 @@ def _load_pinned(lock: Lock, folder: Path, wanted: Selection) -> ProblemSet:
 
 
 async def _begin(source: Source, folder: Path, store: Store, before: Lock | None, say: Say) -> Lock:
-    """A lock of what the source holds now, and the CSV."""
+    """Fetch the current CSV into the folder and write a new lock."""
     opened = await open_source(source, store)
     for warning in opened.warnings:
         say(f"warning: {warning}")
@@ -227,7 +230,7 @@ async def _begin(source: Source, folder: Path, store: Store, before: Lock | None
 
 
 def _refuse_other(source: Source, lock: Lock, folder: Path) -> None:
-    """The set in the folder is the one that is asked for, at the same revision if one is named."""
+    """Raise UsageError if the folder's lock is for another set, or for another revision than requested."""
     if isinstance(source, HubSet):
         asked = str(replace(source, revision=None))
         bare = re.sub(r"@[^/]*", "", lock.source)
@@ -235,17 +238,17 @@ def _refuse_other(source: Source, lock: Lock, folder: Path) -> None:
         of_revision = source.revision in (None, lock.revision) or f"@{source.revision}" in lock.source
         if fits and not of_revision:
             raise UsageError(
-                f"{folder} holds {bare} at revision {lock.revision[:12]}, not {source.revision}: take another"
+                f"{folder} has {bare} at revision {lock.revision[:12]}, not {source.revision}; choose another"
                 " --out"
             )
     else:
         fits = str(source) == lock.source
     if not fits:
-        raise UsageError(f"{folder} holds {lock.source}, not {source}: take another --out")
+        raise UsageError(f"{folder} has {lock.source}, not {source}; choose another --out")
 
 
 async def _newer(source: Source, lock: Lock, store: Store) -> str:
-    """A newer revision than the pinned one, if the hub answers at once; its silence holds nobody up."""
+    """Return a revision newer than the pinned one; return '' if there is none or the Hub does not respond."""
     if not isinstance(source, HubSet) or source.revision or store.hub.offline:
         return ""
     try:
@@ -257,7 +260,7 @@ async def _newer(source: Source, lock: Lock, store: Store) -> str:
 
 
 async def _restore_csv(lock: Lock, source: Source, folder: Path, store: Store, say: Say) -> None:
-    """The CSV as the lock pins it, fetched again where it is gone or not the same."""
+    """Fetch the CSV again if it is missing or differs from the lock."""
     if has_sha256(folder / lock.csv, lock.csv_sha256):
         return
     if isinstance(source, HubSet):
@@ -269,9 +272,9 @@ async def _restore_csv(lock: Lock, source: Source, folder: Path, store: Store, s
     path, _ = await store.fetch(url)
     if not has_sha256(path, lock.csv_sha256):
         raise UsageError(
-            f"{lock.source} is not the one of the lock any more: `--update` takes what is there now"
+            f"{lock.source} has changed since the lock was written; add --update to take the current version"
         )
-    say(f"{folder / lock.csv} was missing or changed: fetched again")
+    say(f"{folder / lock.csv} was missing or changed and has been fetched again")
     copy_whole(path, folder / lock.csv)
 
 

@@ -1,4 +1,4 @@
-"""Which column of a CSV is which field: aliases, folding of names, and the user's own mapping."""
+"""Map CSV columns to fields, by aliases, case-insensitive names and `--column`."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _EXCELS_OWN = re.compile(r'"?sep=([^\r\n"\w ])"?[,;\t| ]*(?=[\r\n])', re.IGNOREC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One record: the line it begins on (from 1) and its cells as written."""
+    """One CSV record: its first line (from 1) and its unparsed cells."""
 
     line: int
     cells: tuple[str, ...]
 
 
 def read_table(data: bytes, name: str) -> tuple[tuple[str, ...], tuple[Row, ...]]:
-    """The header and the rows that are not blank; `name` is what errors call the file.
+    """Return the header and the non-blank rows of a CSV; errors call the file `name`.
 
-    The separator (comma, semicolon, tab or bar) is the one that divides the header into most columns, or
-    stands in a line before it, `sep=;`, as Excel reads and writes it.
+    The separator (comma, semicolon, tab or bar) is taken from Excel's `sep=;` line if the file begins with
+    one; otherwise it is the one that splits the header into most columns.
 
     Raises:
-        ProblemsError: empty, too large, wrong encoding, or quotes that do not add up (with the line).
+        ProblemsError: the file is empty, too large, not UTF-8 or UTF-16, or has unbalanced quotes.
     """
     if len(data) > MAX_CSV_BYTES:
         raise ProblemsError(f"{name}: larger than {MAX_CSV_BYTES // 1024**2} MiB; split it")
     text = _decode(data, name)
     if text.lstrip()[:200].lower().startswith(("<!doctype html", "<html")):
-        raise ProblemsError(f"{name} is an HTML page and no CSV: an error, a login or a preview in its place")
+        raise ProblemsError(f"{name} is an HTML page, not a CSV; check the address and the login")
     named = _EXCELS_OWN.match(text)
-    text = text[named.end() :] if named else text  # the end of the line stays, so that lines are counted
+    text = text[named.end() :] if named else text  # keep the line end, so that line numbers stay right
     rows = _rows(text, named[1] if named else _separator(text), name)
     if not rows:
-        raise ProblemsError(f"{name} is empty: a header line and a row for each problem are expected")
+        raise ProblemsError(f"{name} is empty; add a header line and one row per problem")
     return rows[0].cells, rows[1:]
 
 
@@ -69,15 +69,15 @@ def _separator(text: str) -> str:
         except csv.Error:
             return 0
 
-    return max(_SEPARATORS, key=columns)  # the comma comes first and wins a draw
+    return max(_SEPARATORS, key=columns)  # on a tie, max returns the first: the comma
 
 
 def _lines(text: str) -> io.StringIO:
-    return io.StringIO(text, newline="")  # the csv module wants line ends as they are
+    return io.StringIO(text, newline="")  # the csv module needs unconverted line ends
 
 
 def _rows(text: str, separator: str, name: str) -> tuple[Row, ...]:
-    # The limit is the csv module's own and holds for the whole process: widened here, then put back.
+    # The csv module's field limit is global to the process, so restore the previous value afterwards.
     usual = csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     rows = []
     end = 0
@@ -96,25 +96,25 @@ def _rows(text: str, separator: str, name: str) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvColumn:
-    """What a field holds, the names of its column (best first, after `fold`), and how a cell is read."""
+    """A CSV field: help text, accepted column names (folded, preferred first) and the cell parser."""
 
     help: str
     names: tuple[str, ...]
     read: Callable[[str], object] = str.strip
 
 
-# The first name of each is the field's own; a file may have several that fit.
+# The first name of each field is its own name; if several columns match, the earliest alias wins.
 # fmt: off
 COLUMNS: Mapping[str, CsvColumn] = {
     "id": CsvColumn(
-        help="Names the problem, once; up to 200 characters on one line.",
+        help="Unique id of the problem; up to 200 characters on one line.",
         names=(
             "id", "questionid", "problemid", "qid", "taskid", "challengeid", "questionnumber", "question",
         ),
         read=read_id,
     ),
     "problem_statement": CsvColumn(
-        help="What the model is asked to do, as it is.",
+        help="Task for the model, used verbatim.",
         names=(
             "problemstatement", "statement", "questionstatement", "problemdescription",
             "questiondescription", "description", "questiontext", "problem", "instructions", "body",
@@ -122,7 +122,7 @@ COLUMNS: Mapping[str, CsvColumn] = {
         read=str,
     ),
     "project": CsvColumn(
-        help="Folder, archive (.zip), https:// or s3:// address; relative to the CSV, or to --projects.",
+        help="Folder, archive (.zip), https:// or s3:// URL; relative to the CSV, or to --projects.",
         names=(
             "project", "projecturl", "projectzip", "projectpath", "projectlocation", "projectfolder",
             "projectfiles", "projectfile", "projects3key", "s3url", "s3uri", "s3path", "s3key",
@@ -130,28 +130,28 @@ COLUMNS: Mapping[str, CsvColumn] = {
         ),
     ),
     "name": CsvColumn(
-        help="Title in tables; the id if empty.",
+        help="Title in tables; defaults to the id.",
         names=("name", "title", "questionname", "questiontitle", "problemname", "problemtitle"),
     ),
     "main_skill": CsvColumn(
-        help="Skill that the problem is counted under.",
+        help="Skill under which reports count the problem.",
         names=("mainskill", "primaryskill", "skill", "maintopic"),
     ),
     "sub_skills": CsvColumn(
-        help="List of further skills.",
+        help="List of additional skills.",
         names=("subskills", "subskill", "skills", "secondaryskills", "topics", "tags"),
         read=read_list,
     ),
     "family": CsvColumn(
-        help="Problems that are versions of one task, drawn together; a framework is no family.",
+        help="Name shared by variants of one task, which the bootstrap resamples together.",
         names=("family", "problemfamily", "taskfamily"),
     ),
     "test_command": CsvColumn(
-        help="Command that runs the tests, by bash, in the project's folder.",
+        help="Bash command that runs the tests in the project's folder.",
         names=("testcommand", "testcmd", "command", "scoringcommand", "runtests"),
     ),
     "result_files": CsvColumn(
-        help="List of test reports (paths, globs) of the command; its output is read as TAP if empty.",
+        help="List of test reports (paths, globs) of the command; if empty, its output is parsed as TAP.",
         names=(
             "resultfiles", "resultfile", "reportfiles", "reportfile", "testreports", "testreport",
             "outputfiles", "outputfile", "scoringfiles", "reports", "report",
@@ -159,16 +159,16 @@ COLUMNS: Mapping[str, CsvColumn] = {
         read=read_paths,
     ),
     "tests": CsvColumn(
-        help="Tests that count: names, or JSON objects {name, file, type, weight}; learned if empty.",
+        help="Tests that count: names, or JSON objects {name, file, type, weight}; discovered if empty.",
         names=("tests", "testcases", "testcase", "testnames", "expectedtests", "unittests"),
         read=read_tests,
     ),
     "image": CsvColumn(
-        help="Docker image that the tests run in; --image if empty, else one is built from the project.",
+        help="Docker image for the tests; if empty, --image, else one built from the project.",
         names=("image", "dockerimage", "containerimage", "docker"),
     ),
     "timeout_s": CsvColumn(
-        help="Seconds that the tests may take, instead of timeout_s in [sandbox].",
+        help="Time limit of the tests in seconds; overrides timeout_s in [sandbox].",
         names=("timeouts", "timeout", "timeoutseconds", "timeoutsec", "timelimit", "timelimits"),
         read=read_seconds,
     ),
@@ -195,7 +195,7 @@ REQUIRED = ("id", "problem_statement", "project")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvColumns:
-    """Where each field stands: its index and header; the headers nobody reads; what was ambiguous."""
+    """The column index and header of each field, the unused headers, and warnings on ambiguous columns."""
 
     index: Mapping[str, int]
     headers: Mapping[str, str]
@@ -204,13 +204,13 @@ class CsvColumns:
     width: int
 
     def text(self, row: Row, field: str) -> str:
-        """A row's cell as it is written; empty where there is none."""
+        """Return a row's unparsed cell; '' if the row or the file lacks the column."""
         at = self.index.get(field)
         return row.cells[at] if at is not None and at < len(row.cells) else ""
 
 
 def fold(name: str) -> str:
-    """A column name without case, spaces, dashes, underscores and dots."""
+    """Return a column name in lower case without spaces, dashes, underscores and dots."""
     return re.sub(r"[\s_.\-\u2010-\u2015]+", "", name).casefold()
 
 
@@ -222,11 +222,11 @@ def match_columns(
     fields: Sequence[str] = tuple(COLUMNS),
     required: Sequence[str] = REQUIRED,
 ) -> CsvColumns:
-    """Finds each field's column; `mapping` is field -> column as the user gave it (`--column`).
+    """Find each field's column; `mapping` is field -> column from `--column`.
 
     Raises:
-        ProblemsError: a mapping names an unknown field or column, or a required column is missing; the
-            message lists what was found, what is missing and how to map.
+        ProblemsError: the mapping names an unknown field or column, or a required column is missing. The
+            message lists the columns found, the missing ones, and the option that maps them.
     """
     folded = [fold(cell) for cell in header]
     index = _mapped(mapping, header, folded, name)
@@ -242,12 +242,12 @@ def match_columns(
         if len(fits) > 1:
             named = ", ".join(repr(header[at].strip()) for at in fits)
             warnings.append(
-                f"columns {named} all fit {field}: the first is used (--column {field}=NAME chooses)"
+                f"columns {named} all match {field}; the first is used; choose with --column {field}=NAME"
             )
     if missing := [field for field in required if field not in index]:
         raise ProblemsError(
             f"{name}, line 1: no column for {', '.join(missing)}; columns found: {_listed(header)}; "
-            f"name the right one with --column {missing[0]}=COLUMN"
+            f"map it with --column {missing[0]}=COLUMN"
         )
     return CsvColumns(
         index=index,
@@ -280,7 +280,7 @@ def _mapped(
 
 
 def _field(given: str) -> str | None:
-    """A field by its own name or by any alias of it."""
+    """Return the field with this name or alias; None if there is no such field."""
     folded = fold(given)
     own = {fold(field): field for field in COLUMNS}
     return own.get(folded) or next((name for name, each in COLUMNS.items() if folded in each.names), None)

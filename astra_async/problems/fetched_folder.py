@@ -1,11 +1,11 @@
-"""A folder that a set of problems is fetched into: filled archive by archive, its lock written after each.
+"""A folder that a problem set is fetched into; the lock is rewritten after each archive.
 
 DIR/fetch.lock.json     source, revision, licence, hashes: pins every byte of the set
-DIR/NAME.csv            the problems, as they came
-DIR/projects/...        the archives, and those of references/ where there are any
-DIR/skills.csv          what --skills named, if anything
+DIR/NAME.csv            the problems, unchanged
+DIR/projects/...        project archives; reference solutions are in references/
+DIR/skills.csv          copy of the --skills file, if one was given
 
-Invariant: whatever the lock names was complete, checked and under its name before the lock said so.
+Invariant: every file in the lock was complete, verified and renamed into place before the lock was written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LOCK_NAME = "fetch.lock.json"
 SKILLS_NAME = "skills.csv"
 Field = Literal["project", "reference"]
 FOLDERS: Mapping[Field, str] = {"project": "projects", "reference": "references"}
-AT_ONCE = 8  # downloads, each through the bounds of one archive
+AT_ONCE = 8  # concurrent downloads
 MAX_SET_BYTES = 64 * 1024**3
 _TELL_EVERY_S = 2.0
 _SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar", ".json")
@@ -50,7 +50,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def is_inside(path: str) -> bool:
-    """A relative path that stays below its folder."""
+    """Return True for a relative path that stays below its folder."""
     parts = path.split("/")
     return bool(path) and not path.startswith("/") and ".." not in parts and "\\" not in path
 
@@ -60,7 +60,7 @@ Inside = Annotated[str, Predicate(is_inside)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedFile:
-    """One archive: whose it is, where it came from (without secrets), where it lies, what it holds."""
+    """One fetched archive; `location` is its source without secrets, `path` is relative to the folder."""
 
     problem_id: str
     field: Field
@@ -71,24 +71,24 @@ class LockedFile:
 
     @property
     def key(self) -> str:
-        """Problem and field: a file of the set, whatever it holds."""
+        """Problem and field: identifies the file independently of its content."""
         return f"{self.problem_id} {self.field}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """The state of a fetched set; it is written after every file that has come.
+    """State of a fetched set, rewritten after every fetched file.
 
     Attributes:
-        source: as `parse_source` reads it, without the revision that was found.
-        root: what relative locations in the CSV start from.
-        revision: of the hub; '' for a web address.
-        licence: '' where none is stated, None where nobody could say.
-        csv, csv_sha256: the CSV's name in the folder, and its content.
-        columns: `--column` as it was given.
-        files: what has come.
-        replaces: `--update` that is under way: the hash of each file before, by problem and field.
-        complete: everything that the CSV names has come.
+        source: text for `parse_source`, without the resolved revision.
+        root: folder or URL that relative locations in the CSV are resolved against.
+        revision: commit of the Hub data set; '' for a URL.
+        licence: '' if the publisher states no licence, None if it is unknown.
+        csv, csv_sha256: the CSV's file name in the folder, and the hash of its content.
+        columns: the `--column` options.
+        files: the files fetched so far.
+        replaces: during an `--update`, the previous hash of each file, by problem and field.
+        complete: every file that the CSV names is fetched.
     """
 
     schema: Literal[1] = 1
@@ -108,13 +108,13 @@ class Lock:
     complete: bool = False
 
     def of(self, problem_id: str, which: Field) -> LockedFile | None:
-        """The file that has come for a problem."""
+        """Return a problem's fetched file, or None."""
         whose = problem_id, which
         return next((each for each in self.files if (each.problem_id, each.field) == whose), None)
 
 
 def read_lock(folder: Path) -> Lock | None:
-    """The lock in a folder, None where there is none. Raises UsageError for one that cannot be used."""
+    """Return the folder's lock, or None if there is none. Raises UsageError for an unreadable lock."""
     path = folder / LOCK_NAME
     try:
         data = path.read_bytes()
@@ -129,14 +129,14 @@ def read_lock(folder: Path) -> Lock | None:
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         raise UsageError(
-            f"{path}: no lock that this version can read (at {place or 'its beginning'});"
+            f"{path}: this version cannot read the lock (at {place or 'its beginning'});"
             " fetch the set into a new folder"
         ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collected:
-    """What a fetch brought; `failed` by problem, ids `changed` by an update, a `newer` revision there."""
+class FetchResult:
+    """Result of a fetch: failures by problem, problem ids changed by an update, and a newer revision."""
 
     lock: Lock
     failed: tuple[ProjectError, ...] = ()
@@ -144,8 +144,8 @@ class Collected:
     newer: str = ""
 
 
-class Filler:
-    """Brings the archives of a set, several at once, and writes the lock after each."""
+class ArchiveFetcher:
+    """Fetches the archives of a set concurrently and rewrites the lock after each."""
 
     def __init__(self, lock: Lock, folder: Path, store: Store, say: Say) -> None:
         self.lock = lock
@@ -157,8 +157,8 @@ class Filler:
         self._done = self._size = 0
         self._reported_at = time.monotonic()
 
-    async def fill(self, problems: Sequence[Problem]) -> Collected:
-        """All files of all problems; what does not come is in `failed`."""
+    async def fill(self, problems: Sequence[Problem]) -> FetchResult:
+        """Fetch all files of all problems; failures are returned in `failed`."""
         wanted: dict[str, list[tuple[Problem, Field]]] = {}
         for problem in problems:
             for which in FOLDERS:
@@ -169,16 +169,16 @@ class Filler:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for location, users in wanted.items():
-                    tasks.create_task(self._one(location, users, len(wanted)))
-        except* StorageError as failed:  # one of them says it all
+                    tasks.create_task(self._fetch_location(location, users, len(wanted)))
+        except* StorageError as failed:  # all have the same cause, so report only the first
             raise failed.exceptions[0] from failed
         if self._failed:
             failures = sorted(self._failed, key=lambda error: error.problem_id)
-            return Collected(lock=self._written(complete=False), failed=tuple(failures))
+            return FetchResult(lock=self._written(complete=False), failed=tuple(failures))
         return self._finished()
 
-    def _finished(self) -> Collected:
-        """The lock of a complete set forgets what it replaced, and the folder the archives of before."""
+    def _finished(self) -> FetchResult:
+        """Mark the lock complete, clear `replaces`, and delete archives that the lock no longer lists."""
         before, files = self.lock.replaces, self.lock.files
         changed = {each.problem_id for each in files if before.get(each.key, each.sha256) != each.sha256}
         lock = self._written(complete=True, replaces={})
@@ -189,12 +189,14 @@ class Filler:
                     path.unlink(missing_ok=True)
             if not any((self.folder / name).iterdir()):
                 (self.folder / name).rmdir()
-        return Collected(lock=lock, changed=tuple(sorted(changed)))
+        return FetchResult(lock=lock, changed=tuple(sorted(changed)))
 
-    async def _one(self, location: str, users: Sequence[tuple[Problem, Field]], total: int) -> None:
+    async def _fetch_location(
+        self, location: str, users: Sequence[tuple[Problem, Field]], total: int
+    ) -> None:
         async with self._slots:
             try:
-                size = await self._bring(location, users)
+                size = await self._fetch_archive(location, users)
             except ProjectError as error:
                 self._failed += [error.of_problem(problem.id) for problem, _ in users]
                 size = 0
@@ -204,8 +206,8 @@ class Filler:
             self._reported_at = time.monotonic()
             self._say(f"{self._done} of {total} archives, {self._size / 1e6:.1f} MB")
 
-    async def _bring(self, location: str, users: Sequence[tuple[Problem, Field]]) -> int:
-        """One archive: here already, or fetched, compared with the lock, looked into, put in its place."""
+    async def _fetch_archive(self, location: str, users: Sequence[tuple[Problem, Field]]) -> int:
+        """Fetch one archive unless it is already in the folder; verify, parse and store it."""
         first, which = users[0]
         known = self.lock.of(first.id, which)
         if known is not None and await asyncio.to_thread(has_sha256, self.folder / known.path, known.sha256):
@@ -217,8 +219,8 @@ class Filler:
         sha256, size = cached.name, cached.stat().st_size  # the cache names objects by their content
         if known and known.sha256 != sha256:
             raise SourceError(
-                f"the archive there is not the one of the lock (sha256 {sha256[:12]}..., not"
-                f" {known.sha256[:12]}...): its publisher changed it; `--update` takes it as it is now",
+                f"the archive differs from the lock (sha256 {sha256[:12]}..., not"
+                f" {known.sha256[:12]}...) because its publisher changed it; add --update to use the new one",
                 where=shown(location),
             )
         if self._size + size > MAX_SET_BYTES:
@@ -254,7 +256,7 @@ class Filler:
 
 
 def _file_name(problem_id: str, location: str) -> str:
-    """A name that people find, whatever the id holds; made unique by a hash where the id is not plain."""
+    """Return a readable file name; if the id has special characters, add a hash to keep the name unique."""
     suffix = next((end for end in _SUFFIXES if shown(location).lower().endswith(end)), ".zip")
     if _PLAIN.fullmatch(problem_id):
         return problem_id + suffix
@@ -263,13 +265,13 @@ def _file_name(problem_id: str, location: str) -> str:
 
 
 def write_lock(folder: Path, lock: Lock) -> Lock:
-    """The lock, which stands in its folder as a whole, indented for people. Raises StorageError."""
+    """Write the lock atomically, as indented JSON, and return it. Raises StorageError."""
     write_atomically(folder / LOCK_NAME, json.dumps(asdict(lock), indent=2).encode() + b"\n")
     return lock
 
 
 def copy_whole(source: Path, target: Path) -> None:
-    """A whole file or none. Raises StorageError."""
+    """Copy a file atomically. Raises StorageError."""
     draft = target.with_name(f".{target.name}.tmp")
     try:
         with source.open("rb") as reading, draft.open("wb") as writing:
@@ -280,31 +282,31 @@ def copy_whole(source: Path, target: Path) -> None:
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise StorageError(
-            f"{target}: {error.strerror or error}; free space or take another --out"
+            f"{target}: {error.strerror or error}; free space or choose another --out"
         ) from error
 
 
 @contextmanager
 def owned(folder: Path) -> Iterator[None]:
-    """The folder, made if it is not there, for this process alone. Raises UsageError or StorageError."""
+    """Create the folder if needed and lock it for this process. Raises UsageError or StorageError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         others = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
     except FileExistsError as error:
-        raise UsageError(f"{folder} is a file; take another --out") from error
+        raise UsageError(f"{folder} is a file; choose another --out") from error
     except OSError as error:
-        raise StorageError(f"{folder}: {error.strerror or error}; take another --out") from error
+        raise StorageError(f"{folder}: {error.strerror or error}; choose another --out") from error
     if others and LOCK_NAME not in others:
-        raise UsageError(f"{folder} holds other things ({others[0]}) and no {LOCK_NAME}; take another --out")
+        raise UsageError(f"{folder} has other files ({others[0]}) and no {LOCK_NAME}; choose another --out")
     with (folder / ".lock").open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise UsageError(f"another `astra fetch` is at work in {folder}; wait for it") from error
+            raise UsageError(f"another `astra fetch` is filling {folder}; wait until it ends") from error
         try:
             yield
         finally:
-            if not (folder / LOCK_NAME).exists():  # a fetch that got nothing, not even the CSV
+            if not (folder / LOCK_NAME).exists():  # the fetch failed before the CSV arrived
                 (folder / ".lock").unlink(missing_ok=True)
                 with suppress(OSError):
                     folder.rmdir()

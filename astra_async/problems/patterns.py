@@ -1,10 +1,10 @@
-r"""Path patterns as manifests and problem tables really write them.
+r"""Match the path patterns of manifests and CSVs.
 
-Found in the wild: plain paths (`src/App.test.js`), bare directories (`src/test`), globs (`src/test/*`,
-`**/*.spec.js`) and regular expressions (`.*\.Tests\.java$`). A pattern that matches a directory covers
-everything in it. A pattern without a wildcard counts from the project's root; one with a wildcard and
-without a slash counts at any depth, as in a .gitignore. Wildcards are `*`, `**` and `?`: brackets stand for
-themselves, as in the folders of a router (`app/[slug]`). One name in two Unicode forms is one name.
+A pattern is a plain path (`src/App.test.js`), a directory (`src/test`), a glob (`src/test/*`,
+`**/*.spec.js`) or a regular expression (`.*\.Tests\.java$`). A pattern that matches a directory covers all
+files in it. A pattern without a wildcard is relative to the project's root; one with a wildcard but no slash
+matches at any depth, as in a .gitignore. Wildcards are `*`, `**` and `?`; brackets are literal, because
+routers use them in folder names (`app/[slug]`). Unicode forms of one name (NFC, NFD) are equal.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     from pathspec import GitIgnoreSpec
 
-# Nested quantifiers take exponential time, many in a row a high power of it; no manifest needs them.
+# Nested or many repeated quantifiers can take exponential time, and no real manifest needs them.
 _NESTED = re.compile(r"\)[*+{?]|[*+}][*+{]")
 _MAX_REPETITIONS = 3
 _MAX_PATTERN = 500
-_PROBES = ("zq", "zq/zq.zq")  # a pattern that matches these would protect every file there can be
-# Not the commas of `app/[a,b]`, `{a,b}.js` and `a{1,2}`.
+_PROBES = ("zq", "zq/zq.zq")  # a pattern that matches these paths would match every path
+# Do not split at the commas of `app/[a,b]`, `{a,b}.js` and `a{1,2}`.
 _COMMA = r",(?![^\[({\n]{0,100}[\])}])"
 
 
 @dataclass(frozen=True, slots=True)
 class PathPatterns:
-    """A compiled list of patterns; `ignored` names those that are unreadable or match everything."""
+    """A compiled list of patterns; `ignored` lists those that are invalid or match every path."""
 
     patterns: tuple[str, ...]
     ignored: tuple[str, ...]
@@ -41,10 +41,10 @@ class PathPatterns:
 
     @classmethod
     def of(cls, patterns: Iterable[str], *, anchored: bool = False) -> PathPatterns:
-        """Compile patterns; one that would match any path at all is ignored, as template text is.
+        """Compile patterns; ignore those that match every path or are template text.
 
-        With `anchored` they are result files: a pattern without a slash counts at the project's root alone,
-        and brackets are also a choice of characters, as whoever looks for the files reads them.
+        With `anchored`, the patterns name result files: a pattern without a slash matches only at the
+        project's root, and brackets are character classes, as in the glob that collects the files.
         """
         found = [(pattern, _compiled(pattern, anchored=anchored)) for pattern in patterns]
         readable = tuple(pattern for pattern, rule in found if rule is not None)
@@ -57,31 +57,31 @@ class PathPatterns:
         )
 
     def matches(self, path: str) -> bool:
-        """Whether a relative path, or a directory above it, is covered."""
+        """Return True if the patterns cover a relative path or one of its parent directories."""
         path = composed(path)
         if not self._named.isdisjoint(_with_folders(path)) or self._globs.match_file(path):
             return True
         return any(regex.search(path) for regex in self._regexes)
 
     def without_match(self, paths: Collection[str]) -> list[str]:
-        """The patterns that cover none of these paths."""
+        """Return the patterns that match none of the paths."""
         names = {name for path in paths for name in _with_folders(composed(path))}
         others = (each for each in self.patterns if _cleaned(each) not in names)
         return [each for each in others if not any(map(PathPatterns.of([each]).matches, paths))]
 
 
 def composed(path: str) -> str:
-    """A path in the Unicode form that people type (NFC); macOS also stores names decomposed."""
+    """Return a path in Unicode form NFC, which people type; macOS may store names in NFD."""
     return path if path.isascii() else normalize("NFC", path)
 
 
 def listed_paths(text: str) -> list[str]:
-    """The paths of a text that is no list in brackets: one in a line, or separated by `;`, else by `,`."""
+    """Split unbracketed text into paths, at lines and `;` if it has a `;`, else at lines and commas."""
     entries = re.split(r"[;\n]" if ";" in text else rf"\n|{_COMMA}", text)
     return [path for each in entries if (path := each.strip())]
 
 
-@lru_cache(maxsize=1024)  # thousands of problems share a handful of rules
+@lru_cache(maxsize=1024)  # thousands of problems share a few distinct patterns
 def _globs(lines: tuple[str, ...]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
@@ -89,7 +89,7 @@ def _globs(lines: tuple[str, ...]) -> GitIgnoreSpec:
 
 
 def _with_folders(path: str) -> Iterator[str]:
-    """A path and every folder above it."""
+    """Yield a path and each of its parent folders."""
     while path:
         yield path
         path = path.rpartition("/")[0]
@@ -100,9 +100,9 @@ def _cleaned(pattern: str) -> str:
 
 
 def _compiled(pattern: str, *, anchored: bool) -> str | re.Pattern[str] | None:
-    """The pattern as a .gitignore line or a regular expression; None when it is unusable or matches all.
+    """Return a .gitignore line or regular expression; None if the pattern is invalid or matches every path.
 
-    Empty for a name: that needs no rule.
+    Return '' for a plain path, which is matched by name.
     """
     pattern = composed(pattern.strip())
     if not _cleaned(pattern) or len(pattern) > _MAX_PATTERN or "\n" in pattern:
@@ -120,7 +120,7 @@ def _glob(pattern: str, *, anchored: bool) -> str | None:
     if not any(mark in glob for mark in ("*?[" if anchored else "*?")):
         return ""
     from_root = anchored or "/" in glob.rstrip("/")
-    # Gitignore gives a leading `!` or `#` a meaning that no manifest intends.
+    # A leading `!` or `#` has a special meaning in .gitignore that no manifest intends.
     mark = "\\" if not from_root and glob.startswith(("!", "#")) else ""
     line = ("/" if from_root and not glob.startswith("**") else mark) + glob
     return line if anchored and _is_readable(line) else re.sub(r"[\[\]]", r"\\\g<0>", line)

@@ -1,4 +1,4 @@
-"""A CSV file to Problems, skills from another; every mistake is found before the first is reported."""
+"""Parse problems and skills CSV files; collect all mistakes of a file before raising."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def select(
     skill: str | None = None,
     limit: int | None = None,
 ) -> tuple[Problem, ...]:
-    """Narrows problems by id, then by main or sub-skill, then to the first `limit`; keeps their order.
+    """Filter problems by id, then by main or sub-skill, then to the first `limit`; keep their order.
 
     Raises:
-        UsageError: an id or a skill that no problem has (with close matches), or a limit below 1.
+        UsageError: no problem has the id or skill (close matches are suggested), or the limit is below 1.
     """
     chosen = tuple(problems)
     if only:
@@ -39,15 +39,15 @@ def select(
     if skill is not None:
         chosen = _with_skill(chosen, skill)
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: at least 1 is needed")
+        raise UsageError(f"--limit {limit} is too small; use 1 or more")
     return chosen[:limit]
 
 
 def passes(problem_ids: Sequence[str], samples: int, block: int) -> Iterator[tuple[str, int]]:
-    """The (problem id, sample) pairs in the order they are asked, samples from 0.
+    """Yield (problem id, sample) pairs in request order; samples count from 0.
 
-    A pass takes `block` consecutive samples of every problem before the next pass begins: an
-    interrupted run is a balanced run with fewer samples, and a block can share a prompt cache.
+    A pass takes `block` consecutive samples of every problem before the next pass begins. An interrupted
+    run is therefore balanced, and the samples of a block can share a prompt cache.
     """
     for start in range(0, samples, max(1, block)):
         for ident in problem_ids:
@@ -76,14 +76,14 @@ def _known(given: str, known: Sequence[str], option: str, kind: str) -> str:
     raise UsageError(f"{option} {given}: no such {kind}; {hint}")
 
 
-_LISTED = re.compile(r"[^,|\s]+(?:[,|][^,|\s]+)+")  # names between other separators than `;`
+_LISTED = re.compile(r"[^,|\s]+(?:[,|][^,|\s]+)+")  # names joined by `,` or `|` instead of `;`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemSet:
-    """What a CSV holds: its problems in the file's order, and how its columns were understood.
+    """The problems of a CSV in file order, and the mapping of its columns.
 
-    `columns` maps each field to the header it was found under; `unused` are headers that nothing reads.
+    `columns` maps each field to its header; `unused` lists the headers that match no field.
     """
 
     problems: tuple[Problem, ...]
@@ -99,19 +99,19 @@ def load_problems(
     columns: Mapping[str, str] | None = None,
     origin: str = "",
 ) -> ProblemSet:
-    """Reads a problems CSV (docs/formats.md).
+    """Load a problems CSV (docs/formats.md).
 
     Args:
         csv_path: the file.
-        projects_root: what relative `project` and `reference` locations start from: a folder, or a URL
-            (`s3://bucket/prefix`, `https://host/path`); the CSV's own folder when None.
-        columns: field -> column name, for files whose headers no alias covers.
-        origin: what errors call a file that came from elsewhere. Its rows may name no files of this machine,
-            other than below a `projects_root` that is a folder: they would be sent to models.
+        projects_root: folder or URL (`s3://bucket/prefix`, `https://host/path`) that relative `project` and
+            `reference` locations are resolved against; None for the CSV's own folder.
+        columns: field -> column name, for headers that no alias covers.
+        origin: the name of a fetched CSV in error messages. Its rows may name local files only below a local
+            `projects_root`, because the files are sent to models.
 
     Raises:
-        ProblemsError: unreadable, or with mistakes. The message is the first mistake with its line and
-            column and the number of others, which hang on the exception as notes (`__notes__`).
+        ProblemsError: the file cannot be read or has mistakes. The message is the first mistake with line
+            and column, and the number of further ones, which are in the exception's notes (`__notes__`).
     """
     name = origin or str(csv_path)
     header, rows = read_table(_read(csv_path, remedy="; name a CSV with --problems"), name)
@@ -136,40 +136,40 @@ def _read(path: Path, *, option: str = "", remedy: str = "") -> bytes:
 
 
 def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
-    """What is legal and hardly meant."""
+    """Return warnings about values that are valid but probably unintended."""
     notices = []
     for problem in problems:
         if len(problem.tests) == 1 and _LISTED.fullmatch(problem.tests[0].name):
             notices.append(
-                f"problem {problem.id}: one expected test, named {problem.tests[0].name!r}; several are a"
-                " JSON list or separated by `;`, and an empty cell learns them from a run"
+                f"problem {problem.id}: one expected test, named {problem.tests[0].name!r}; for several"
+                " tests, write a JSON list or separate names by `;`; leave the cell empty to discover them"
             )
         hooks = sum(is_hook_name(test.name) for test in problem.tests)
         if hooks:
             notices.append(
                 f"problem {problem.id}: {hooks} of {len(problem.tests)} expected tests are failed hooks, "
-                "which a working solution never reports; leave the column empty to learn the tests from a run"
+                "which a correct solution never reports; leave the column empty to discover the tests"
             )
     return tuple(notices)
 
 
 class _Reader:
-    """Rows to Problems, collecting the mistakes of the whole file."""
+    """Converts rows to Problems and collects the mistakes of the whole file."""
 
     def __init__(self, *, name: str, columns: CsvColumns, root: str, is_foreign: bool) -> None:
         self._name = name
         self._is_foreign = is_foreign
         self._columns = columns
         self._root = root
-        self._lines: dict[str, int] = {}  # id -> the line that has it
+        self._lines: dict[str, int] = {}  # id -> first line with this id
         self._mistakes: list[str] = []
 
     def problem(self, row: Row) -> Problem | None:
-        """The row's problem; None when the row has a mistake."""
+        """Convert a row to a problem; return None if it has a mistake."""
         before = len(self._mistakes)
         width = self._columns.width
         if any(cell.strip() for cell in row.cells[width:]):
-            what = f"{len(row.cells)} cells and only {width} columns; put quotes round cells with separators"
+            what = f"{len(row.cells)} cells but only {width} columns; quote cells that contain separators"
             self._mistakes.append(f"{self._name}, line {row.line}: {what}")
         cells = {field: self._cell(row, field) for field in COLUMNS}
         if (ident := cells["id"]) is not None and (
@@ -181,7 +181,7 @@ class _Reader:
         return Problem(statement=cells.pop("problem_statement"), **cells)
 
     def finish(self) -> None:
-        """Raises ProblemsError when there were mistakes, or nothing at all."""
+        """Raise ProblemsError if there were mistakes or no problems at all."""
         if self._mistakes:
             first, *others = self._mistakes
             error = ProblemsError(f"{first} ... and {len(others)} more" if others else first)
@@ -189,10 +189,10 @@ class _Reader:
                 error.add_note(other)
             raise error
         if not self._lines:
-            raise ProblemsError(f"{self._name} has a header and no problems; add a row for each")
+            raise ProblemsError(f"{self._name} has a header but no problems; add a row for each problem")
 
     def _cell(self, row: Row, field: str) -> Any:
-        """What a cell says; None where that is a mistake."""
+        """Parse a cell; record a mistake and return None if the cell is invalid."""
         read = {"project": self._project, "reference": self._located}.get(field, COLUMNS[field].read)
         try:
             return read(self._columns.text(row, field))
@@ -222,7 +222,7 @@ class _Reader:
             root = os.path.normpath(Path(self._root).absolute())
             if "://" in self._root or not Path(os.path.normpath(location)).is_relative_to(root):
                 raise ValueError(
-                    f"{cell.strip()[:200]!r} names a file of this machine, which a CSV from elsewhere may not"
+                    f"{cell.strip()[:200]!r} is a local file, which a downloaded CSV may not name"
                 )
         return location
 
@@ -230,27 +230,27 @@ class _Reader:
 _KEY_COLUMNS = {"s3key", "projects3key", "s3path", "s3location"}
 
 
-# --- skills from a file of their own, by problem id: published sets often have none ---------------------
+# --- skills from a separate file, by problem id, because published sets often have none -------------------
 
 _SKILL_FIELDS = ("id", "main_skill", "sub_skills")
 
 
 def add_skills(found: ProblemSet, path: Path) -> ProblemSet:
-    """The set with the skills of a CSV (`id`, `main_skill`, `sub_skills`); its empty cells change nothing.
+    """Add skills from a CSV (`id`, `main_skill`, `sub_skills`); empty cells change nothing.
 
     Raises:
-        ProblemsError: unreadable, with a mistake (line and column), or of other problems altogether.
+        ProblemsError: the file cannot be read, has a mistake (with line), or has none of the set's ids.
     """
     skills = _read_skills(path)
     known = {problem.id for problem in found.problems}
     strange = [name for name in skills if name not in known]
     if len(strange) == len(skills):
         raise ProblemsError(
-            f"--skills {path}: none of its {len(skills)} ids is one of the problems', which begin with"
+            f"--skills {path}: none of its {len(skills)} ids is in this problem set; the set's first id is"
             f" {found.problems[0].id!r}"
         )
     without = sum(problem.id not in skills for problem in found.problems)
-    notes = [(len(strange), "of its ids are no problems of this set"), (without, "problems are not in it")]
+    notes = [(len(strange), "ids are not in the problem set"), (without, "problems have no skills in it")]
     return replace(
         found,
         problems=tuple(
@@ -262,11 +262,11 @@ def add_skills(found: ProblemSet, path: Path) -> ProblemSet:
 
 
 def _read_skills(path: Path) -> dict[str, dict[str, Any]]:
-    """What the file says by problem: fields to replace."""
+    """Return the skill fields to replace, by problem id."""
     header, rows = read_table(_read(path, option="--skills "), str(path))
     columns = match_columns(header, {}, str(path), fields=_SKILL_FIELDS, required=("id",))
     if len(columns.index) == 1:
-        raise ProblemsError(f"{path}, line 1: no column main_skill or sub_skills; name at least one so")
+        raise ProblemsError(f"{path}, line 1: no column main_skill or sub_skills; name a column so")
     skills: dict[str, dict[str, Any]] = {}
     for row in rows:
         try:
@@ -277,6 +277,6 @@ def _read_skills(path: Path) -> dict[str, dict[str, Any]]:
             raise ProblemsError(f"{path}, line {row.line}: {error}") from error
         ident = cells.pop("id")
         if ident in skills:
-            raise ProblemsError(f"{path}, line {row.line}: {ident!r} is there twice; keep one line")
+            raise ProblemsError(f"{path}, line {row.line}: {ident!r} appears twice; keep one line")
         skills[ident] = {name: value for name, value in cells.items() if value}
     return skills

@@ -1,8 +1,8 @@
-"""Where a set of problems comes from when it is no file of this machine: a name, the hub, a web address.
+"""Parse the name of a remote problem set: an alias, a Hugging Face Hub data set, or a URL.
 
-astra-v1                                  a name that is known here
-hf:OWNER/NAME[@REVISION][/FILE.csv]       a data set of the Hugging Face hub; `hf://datasets/...` too
-https://host/path/problems.csv            any CSV; the page of a data set on the hub stands for the set
+astra-v1                                  an alias, see NAMED
+hf:OWNER/NAME[@REVISION][/FILE.csv]       a Hub data set; `hf://datasets/...` is equivalent
+https://host/path/problems.csv            any CSV; the URL of a Hub data set's page means the data set
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-# Line ends, tabs and form feeds stand in sources, and the end mark of DOS; other controls in binary files.
+# Text files may contain line ends, tabs, form feeds and the DOS end-of-file mark; other controls are binary.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1b-\x1f\x7f]")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-_MOST_NOT_ASCII = 0.3  # of the characters; western languages have some 5 %
+_MOST_NOT_ASCII = 0.3  # share of the characters; Western languages have about 5 %
 
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A file's text, and what it was saved in where that is not UTF-8."""
+    """A file's text, and its encoding if that is not UTF-8."""
 
     text: str
     encoding: str = ""
 
 
 def source_text(content: bytes) -> SourceText | None:
-    """The text of a file; None where it is binary.
+    """Decode a file; return None if it is binary.
 
-    It is UTF-8, UTF-16 with a byte-order mark, or else windows-1252: that of western Windows, which holds
-    Latin-1's letters. Other encodings read like the last one where little of the text is not ASCII, so that
-    whoever shows it has to say what it was taken for.
+    The encoding is UTF-8, UTF-16 with a byte-order mark, or windows-1252 (a superset of Latin-1). Text in
+    another 8-bit encoding is decoded as windows-1252 if it is mostly ASCII, so callers have to tell the user
+    which encoding was assumed.
     """
     if b"\0" not in content:
         try:
@@ -57,12 +57,12 @@ def source_text(content: bytes) -> SourceText | None:
 
 
 def as_utf8(content: bytes) -> bytes:
-    """A file's bytes with its text in UTF-8; those of a binary one as they are."""
+    """Return a text file's content encoded as UTF-8; return binary content unchanged."""
     found = source_text(content)
     return found.text.encode() if found and found.encoding else content
 
 
-# The paper's own questions, as their publisher put them on the hub.
+# The paper's questions, as published on the Hub.
 NAMED: Mapping[str, str] = {"astra-v1": "hf:hackerrank/astra-benchmark/project_questions.csv"}
 
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
@@ -76,7 +76,7 @@ _PAGE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSet:
-    """A data set of the hub; without a revision the newest, without a file the one CSV in it."""
+    """A Hub data set; the default revision is the newest, the default file is the only CSV."""
 
     name: str
     revision: str | None = None
@@ -89,7 +89,7 @@ class HubSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebCsv:
-    """A CSV at a web address, which may hold a signature: `str` leaves that out."""
+    """A CSV at a URL; `str` omits a signature in the URL."""
 
     url: str
 
@@ -101,14 +101,14 @@ Source = HubSet | WebCsv
 
 
 def parse_source(text: str, endpoint: str) -> Source | None:
-    """What a text names that is not on this machine; None for what looks like a path.
+    """Parse the name of a remote problem set; return None if the text looks like a path.
 
     Args:
-        text: as typed for `--problems` or `astra fetch`.
-        endpoint: the hub's address; pages below it stand for their data set.
+        text: the value of `--problems` or the argument of `astra fetch`.
+        endpoint: the Hub's URL; a data set's page below it means the data set.
 
     Raises:
-        UsageError: meant for the hub, and misspelt.
+        UsageError: the text begins with `hf:` but is malformed.
     """
     text = NAMED.get(text.strip(), text.strip())
     if text.lower().startswith(("https://", "http://")):
@@ -117,12 +117,12 @@ def parse_source(text: str, endpoint: str) -> Source | None:
         return None
     found = _HUB.fullmatch(text)
     if not found or ".." in (found["file"] or "").split("/"):
-        raise UsageError(f"{text[:200]}: write a data set as hf:OWNER/NAME[@REVISION][/FILE.csv]")
+        raise UsageError(f"{text[:200]} is malformed; write hf:OWNER/NAME[@REVISION][/FILE.csv]")
     return HubSet(name=found["name"], revision=found["revision"], file=found["file"])
 
 
 def short_name(text: str, source: Source) -> str:
-    """The folder that a set is fetched into when nobody names one."""
+    """Return the default folder name for a fetched set."""
     if text.strip() in NAMED:
         return text.strip()
     if isinstance(source, HubSet):
@@ -132,13 +132,13 @@ def short_name(text: str, source: Source) -> str:
 
 
 def folder_of(url: str) -> str:
-    """What relative locations in a CSV at this address start from."""
+    """Return the URL that relative locations in a CSV at `url` are resolved against."""
     parts = urlsplit(url)
     return parts._replace(path=parts.path.rpartition("/")[0], query="", fragment="").geturl()
 
 
 def resolve_url(endpoint: str, hub_set: HubSet) -> str:
-    """The address of a set's file at its revision."""
+    """Return the download URL of a data set's file at its revision."""
     revision, file = quote(hub_set.revision or "main", safe=""), quote(hub_set.file or "")
     return f"{endpoint}/datasets/{hub_set.name}/resolve/{revision}/{file}"
 

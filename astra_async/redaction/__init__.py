@@ -1,11 +1,13 @@
-"""The one place that decides what may be written: messages, events, records and reports all pass here.
+"""Mask secrets in everything the program writes: messages, events, records and reports.
 
-Two rules. What the user gave us as a secret (a key's variable, a password or signature in a URL, the value of
-a header) is kept by value (`keep_secret`) and masked wherever it turns up, in every spelling, in base64 and
-in hex. An answer's text is what is tested and stays as it is, but for what we ourselves had sent to its
-server (`keep_sent`): no model knows that, and an echo of it is masked there, too. Servers send
-secrets that we never saw: what has the shape of a key is masked as well, and a word never is. So a shape
-needs what words lack, a digit within a long piece, or a place that only secrets have (`user:password@`).
+There are two rules. First, secrets that the user configured (a key's variable, a password or signature in a
+URL, the value of a header) are registered by value with `register_secret` and masked in every spelling, in
+base64 and in hex. The text of an answer is tested and therefore not masked, with one exception: values that
+were sent to the answer's server. A model cannot know those, so any occurrence is an echo by the server.
+
+Second, servers send secrets that were never registered, so strings shaped like a key are masked as well.
+Ordinary words must never match: a shape needs a digit within a long piece, or a position that only secrets
+have (`user:password@`).
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from astra_async.redaction.spelled import MASK, Kept
+from astra_async.redaction.secret_patterns import MASK, SecretRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 LONGEST_MESSAGE = 300
-_LEAST_SECRET = 8  # a shorter value is no key, and masking it would eat words
+_LEAST_SECRET = 8  # characters; masking shorter values would mask ordinary words
 _HASH_CHARACTERS = 12
 
 _SECRET_VARIABLE = re.compile(
@@ -44,8 +46,8 @@ _ADDRESSES = ("base_url", "endpoint", "endpoint_url", "projects")
 _TEMPLATE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{\w+\}")
 _RECORDED = re.compile(rf"sha256:[0-9a-f]{{{_HASH_CHARACTERS}}}")
 
-# What keys look like, for those that are not ours (a proxy's, a router's own) or come back in part: OpenAI
-# quotes a refused key with its middle starred out. Single character classes: linear time.
+# Shape of keys that are not registered (a proxy's or router's key) or are incomplete: OpenAI quotes a
+# rejected key with stars in its middle. Single character classes keep the search linear.
 _KEY_SHAPE = re.compile(
     r"\b(?:(?:sk|pk|rk|gsk|xai|nvapi|hf|r8|pplx|csk|tgp|ghp|gho|glpat|xox[abps])[-_]|ABSK|AIza|AKIA|ASIA|AQ\.)"
     r"[-_A-Za-z0-9*.+/=]{8,}"
@@ -56,7 +58,7 @@ _AUTHORIZATION = re.compile(
 )
 _BEARER = re.compile(r"(?<=[Bb]earer )[-.~+/=\w*]{8,}")
 _BASIC = re.compile(r"(?<=[Bb]asic )[A-Za-z0-9+/=]{4,}")
-# Before the host: a password, or at a web server a token in its place; `ssh://me@host` is no secret.
+# Before the host: a password, or a token as the user name of an HTTP URL. `ssh://me@host` holds no secret.
 _USERINFO = re.compile(
     r"(?<=://)[^\s/@\"'<>\[\]:]{0,500}:[^\s/@\"'<>\[\]]{1,500}@"
     r"|(?:(?<=http://)|(?<=https://))[^\s/@\"'<>\[\]]{1,500}@"
@@ -69,77 +71,77 @@ _SIGNATURE = re.compile(
 )
 _LONG_PIECE, _LONG_KEY = 12, 24
 
-_LEAST_SENT = 16  # a shorter one, or one without a digit, may be a word that an answer holds by chance
+_LEAST_SENT = 16  # characters; a shorter value, or one without a digit, may occur in an answer by chance
 
 
-_known, _sent = Kept(), Kept()
+_known, _sent = SecretRegistry(), SecretRegistry()
 
 
-def keep_secret(*values: str) -> None:
-    """From now on these values are masked in whatever is written, in every spelling that we know of."""
+def register_secret(*values: str) -> None:
+    """Register values that are masked from now on in all written text, in every known spelling."""
     for value in values:
         if len(value.strip()) >= _LEAST_SECRET:
-            _known.keep(value.strip())
+            _known.register(value.strip())
 
 
-def keep_sent(*values: str) -> None:
-    """As `keep_secret`; and these go to a server, which may send them back within an answer."""
-    keep_secret(*values)
+def register_sent_secret(*values: str) -> None:
+    """Register secrets that are also sent to a server, which may echo them within an answer."""
+    register_secret(*values)
     for value in values:
         if len(value.strip()) >= _LEAST_SENT and _has_digit(value):
-            _sent.keep(value.strip())
+            _sent.register(value.strip())
 
 
 def mask_sent(text: str) -> str:
-    """An answer's text without what we have sent to prove who we are; else as it came."""
+    """Mask only values that were sent to servers; for the text of an answer."""
     return _sent.mask(text)
 
 
-def keep_secrets_of(environ: Mapping[str, str]) -> None:
-    """Keep what an environment holds: keys, tokens and passwords by name, and what stands within URLs."""
+def register_secrets_of(environ: Mapping[str, str]) -> None:
+    """Register an environment's secrets: keys, tokens and passwords by name, and secrets within URLs."""
     for name, value in environ.items():
         if _SECRET_VARIABLE.search(name.upper()) and not _NO_SECRET_VARIABLE.search(name.upper()):
-            keep_secret(value)
+            register_secret(value)
         if "://" in value:
-            keep_secrets_in_url(value)
+            register_secrets_in_url(value)
 
 
-def keep_secrets_in_url(url: str) -> None:
-    """Keep the password, or the user that stands for one, and the query's values that may be secrets."""
+def register_secrets_in_url(url: str) -> None:
+    """Register the URL's password (or a user name used as one) and query values that may be secrets."""
     try:
         parts = urlsplit(url)
         user, password = parts.username or "", parts.password
     except ValueError:
         return
     secret = password if password is not None else user
-    keep_secret(secret, unquote(secret))
+    register_secret(secret, unquote(secret))
     for name, value in parse_qsl(parts.query):
         if _is_secret_name(name) or (name.lower() not in _HARMLESS_PARAMETERS and _has_digit(value)):
-            keep_secret(value)
+            register_secret(value)
 
 
-def keep_secrets_in(value: Any, name: str = "") -> None:
-    """Keep the secrets of a configuration as it was given: URLs, headers, fields that are named like one."""
+def register_secrets_in(value: Any, name: str = "") -> None:
+    """Register the secrets of a configuration value: URLs, headers, and fields with a secret's name."""
     if isinstance(value, dict):
         for key, inner in value.items():
             known = name == "extra_headers" and key.lower() not in _HARMLESS_HEADERS
-            keep_secrets_in(inner, "secret" if known else key)
+            register_secrets_in(inner, "secret" if known else key)
     elif isinstance(value, list | tuple):
         for inner in value:
-            keep_secrets_in(inner, name)
+            register_secrets_in(inner, name)
     elif isinstance(value, str):
         if "://" in value:
-            keep_secrets_in_url(value)
-        elif "@" in value and name in _ADDRESSES:  # typed without its scheme
-            keep_secret(value.rpartition("@")[0].partition(":")[2])
+            register_secrets_in_url(value)
+        elif "@" in value and name in _ADDRESSES:  # an address without its scheme
+            register_secret(value.rpartition("@")[0].partition(":")[2])
         elif _is_secret_name(name) and not _TEMPLATE.fullmatch(value):
-            keep_secret(value, value.rpartition(" ")[2])  # with its scheme (`Bearer`), and alone
+            register_secret(value, value.rpartition(" ")[2])  # with and without its scheme (`Bearer`)
 
 
 def mask(text: str) -> str:
-    """The text with every known secret, and whatever looks like one, replaced by `***`.
+    """Replace every registered secret, and every string shaped like one, with `***`.
 
-    So is the beginning of a secret: whoever has cut the text, here or at a server, may have cut it there.
+    The beginning of a secret is masked as well, because this program or a server may have cut the text there.
     """
     text = _known.mask(text)
     lower = text.lower()
@@ -150,13 +152,14 @@ def mask(text: str) -> str:
 
 
 def one_line(value: object, *, length: int = LONGEST_MESSAGE, ends: bool = False) -> str:
-    """The start, or both `ends`, on one line of `length` characters, controls gone and keys masked.
+    """Return foreign text on one line, cut to `length` characters: its start, or its start and end (`ends`).
 
-    This is where foreign text is cut: after it was masked. Of a text too long to be looked through all words
-    that the first cut may have halved are left out. Bytes are read as UTF-8.
+    Control characters are removed and secrets masked before the text is cut. For a very long text, only its
+    start (and end) is examined, without the words at the cut, which may be incomplete. Bytes are decoded as
+    UTF-8.
     """
     most = 16 * length
-    if isinstance(value, bytes):  # four of them at most are a character
+    if isinstance(value, bytes):  # UTF-8 uses at most 4 bytes a character
         value = (value if ends else value[: 4 * most + 1]).decode("utf-8", "replace")
     text = str(value)
     if len(text) > most:
@@ -170,7 +173,7 @@ def one_line(value: object, *, length: int = LONGEST_MESSAGE, ends: bool = False
 
 
 def public_url(url: str) -> str:
-    """The URL without user and password, its query's values masked; without a slash at its end."""
+    """Return the URL without user, password and trailing slash, and with its query values masked."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -184,15 +187,15 @@ def public_url(url: str) -> str:
 
 
 def public_text(text: str) -> str:
-    """What was typed as an address, and may be none: without what stands before an `@` or after a `?`."""
+    """Mask the text before an `@` and after a `?` in a string that may be an address."""
     text = re.sub(r"(\w+://)?[^\s'\"]*@", rf"\1{MASK}@", text)
     return re.sub(r"\?[^\s'\"]+", f"?{MASK}", text)
 
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers fit for a record: the value itself where it cannot be a secret, else the beginning of its hash.
+    """Return headers for a record: harmless values unchanged, all others as the beginning of a hash.
 
-    A value that only quotes `${VARIABLE}` stays as it is. What was recorded is its own record.
+    A value that only refers to `${VARIABLE}` stays unchanged. A recorded hash is not hashed again.
     """
     return {
         name: value
@@ -203,7 +206,7 @@ def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def public_table(value: Any, name: str = "") -> Any:
-    """An open table (`extra_body`) fit for a record: fields that are named like secrets are hashed."""
+    """Return an open table (`extra_body`) for a record; fields with a secret's name are hashed."""
     if isinstance(value, dict):
         return {key: public_table(inner, key) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -214,7 +217,7 @@ def public_table(value: Any, name: str = "") -> Any:
 
 
 def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a model's settings, fit for run.json and the fingerprint."""
+    """Return the fields of a model's settings for run.json and the fingerprint."""
     public = dict(settings)
     for name in _ADDRESSES:
         if public.get(name):
@@ -244,7 +247,7 @@ def _mask_signature(found: re.Match[str]) -> str:
 
 
 def _mask_basic(found: re.Match[str]) -> str:
-    """`Basic` is also a word; what follows is a credential where it decodes to user:password."""
+    """Mask the text after `Basic` if it decodes to user:password; `Basic` is also an ordinary word."""
     try:
         decoded = base64.b64decode(found[0], validate=True)
     except (binascii.Error, ValueError):
@@ -258,7 +261,7 @@ def _is_secret_name(name: str) -> bool:
 
 
 def _is_key(text: str) -> bool:
-    """Whether what follows a key's prefix is random and no words: a digit in a long piece, or stars."""
+    """Return True if the text after a key's prefix looks random: stars, or a digit in a long piece."""
     pieces = re.split(r"[-_.]", text)
     whole = "".join(pieces)
     return (
@@ -272,8 +275,8 @@ def _has_digit(text: str) -> bool:
     return any(c.isdigit() for c in text)
 
 
-# What is looked for, in this order, and what a text holds, in small letters, wherever a shape may match: most
-# texts hold none of it, and a test's output is long.
+# (pattern, replacement, substrings), tried in this order. A pattern is only searched if the lowercased text
+# holds one of the substrings: most texts hold none, and test output can be long.
 _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str], tuple[str, ...]], ...] = (
     (_USERINFO, f"{MASK}@", ("://",)),
     (_PARAMETER, _mask_parameter, ("?", "&")),

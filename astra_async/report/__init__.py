@@ -1,14 +1,15 @@
-"""From result lines to conclusions: tables, CSV files, plots and one HTML page.
+"""Reports: conclusions, tables, CSV files, plots and an HTML page, computed from run directories.
 
-    packing, load, entries       run directories as arrays
-    table                        one table, whatever becomes of it
+    packing, load, entries       load run directories into arrays
+    table                        data type of every table
     pairwise, paired_table, conclusions
-                                 two models on the same problems, and what may be said of them
-    leaderboard, by_skill ...    one file for each question a report answers
-    turn_states, turn_tables     what feedback is worth
-    tables                       all of them, in the order of reading
-    text, write, plots, page     what people and programs get to see
+                                 paired tests of two models, their table, and sentences on the result
+    leaderboard, by_skill ...    one module for each group of tables
+    turn_states, turn_tables     effect of follow-up turns
+    tables                       all tables of a report, in reading order
+    text, write, plots, page     output formats
     compare, precision           `astra compare` and `astra plan`
 
-numpy, scipy and matplotlib cost a second: import these where they are called.
+Importing numpy, scipy and matplotlib takes a second. Modules outside this package therefore import from
+this package inside functions.
 """

@@ -1,4 +1,4 @@
-"""What agents did, what it took, and what each is worth over another way to ask the same model."""
+"""Tables on agents: score, cost, time and steps, and comparisons with single answers of the same model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from astra_async.report.costs import mean_cost_usd, quantile_of
 from astra_async.report.entries import ranked
 from astra_async.report.packed_row import AGENT_ENDS
 from astra_async.report.pairwise import Pair
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
 
 TEXT = (
-    "Agents worked on each problem in a container; a single answer of the same model stands beside them. Time"
-    " in which the model answered is apart from the agent's own."
+    "Agents worked on each problem in a container. Rows with format xml or json are single answers of the"
+    " same model. Model s is the time spent on model requests; Own s is the remaining time of the agent."
 )
 _ENDS = {
     "crashed": "Crashed",
@@ -33,15 +33,19 @@ _ENDS = {
 
 
 def with_agents(entries: Sequence[Entry]) -> list[Entry]:
-    """Agents' entries, and single answers of the models that they worked with; none without agents."""
+    """Return the entries of agents and the single-answer entries of the same models.
+
+    Return an empty list if no entry is an agent's.
+    """
     models = {entry.label for entry in entries if is_agent(entry.format)}
     return [entry for entry in entries if entry.label in models]
 
 
 def agent_pairs(entries: Sequence[Entry]) -> list[Pair]:
-    """Each model's ways to be asked in pairs, where one of the two is an agent: the better mean as A.
+    """Return the pairs of entries to compare, with the higher mean score as A.
 
-    Then the best of all agents' entries against those of other models with other agents.
+    First come all pairs of entries of one model in which at least one entry is an agent's. Then the best
+    agent entry is paired with every agent entry that has both another model and another agent.
     """
     pairs = []
     for label in dict.fromkeys(entry.label for entry in with_agents(entries)):
@@ -57,11 +61,14 @@ def agent_pairs(entries: Sequence[Entry]) -> list[Pair]:
 
 
 def work(entries: Sequence[Entry]) -> Table:
-    """Score, money, time and steps of each; ends that never occurred are left out."""
+    """Return the score, cost, time and steps of each entry.
+
+    An agent end that never occurred has no column.
+    """
     shown = [entry for entry in with_agents(entries) if entry.summary.valid]
     seen = [end for end in _ENDS if any(_ended(end)(entry) for entry in shown)]
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", help="samples", of=lambda entry: len(entry.rows())),
         Column("mean_score", "Mean score %", "percent", of=lambda entry: entry.summary.mean_score),
         Column("pass_at_1", "pass@1 %", "percent", of=lambda entry: entry.summary.pass_at_1),
@@ -70,26 +77,32 @@ def work(entries: Sequence[Entry]) -> Table:
             "cost_per_pass",
             "$ per solved",
             "usd",
-            help="all samples' dollars by the perfect ones",
+            help="dollars of all samples / samples that pass all tests",
             of=_usd_a_pass,
         ),
         Column(
-            "seconds_per_pass", "s per solved", "seconds", help="all samples' time, likewise", of=_s_a_pass
+            "seconds_per_pass",
+            "s per solved",
+            "seconds",
+            help="seconds of all samples / samples that pass all tests",
+            of=_s_a_pass,
         ),
-        Column("model_s", "Model s, median", "seconds", help="in which a call was under way", of=_model_s),
+        Column("model_s", "Model s, median", "seconds", help="time spent on model requests", of=_model_s),
         Column("own_s", "Own s, median", "seconds", of=quantile_of("own_s", 0.5)),
         Column(
             "steps",
             "Steps, median",
             "count",
-            help="model calls that were answered",
+            help="model requests with a response",
             of=quantile_of("steps", 0.5),
         ),
         Column("steps_p90", "Steps, 90 %", "count", of=quantile_of("steps", 0.9)),
         *(Column(f"ended_{end}", _ENDS[end], "count", help="samples", of=_ended(end)) for end in seen),
     )
     notes = (
-        ("Work that ran out of time, steps or money is graded as the project stood then.",) if seen else ()
+        ("If an agent runs out of time, steps or money, the project is graded in its last state.",)
+        if seen
+        else ()
     )
     return Table.of("agents", "Agents and single answers", columns, shown, notes=notes, provisional=True)
 
@@ -111,7 +124,7 @@ def _model_s(entry: Entry) -> float | None:
 
 
 def _ended(end: str) -> Callable[[Entry], int | None]:
-    """How many of an agent's samples came to this end; nothing for single answers."""
+    """Return a function that counts an agent's samples with this end; it returns None for single answers."""
     number = AGENT_ENDS.index(end)
 
     def of(entry: Entry) -> int | None:

@@ -1,7 +1,7 @@
-"""Warnings that follow from the recorded answers of a model: cut prompts, another model, lost text, prices.
+"""Warnings derived from a model's recorded answers: truncated prompts, another model, lost text, prices.
 
-Each is told once for a model. They need no state of their own, so that `astra status` and the report find
-them in the lines that a run writes.
+Each kind of warning is reported once per model. All warnings are computed from completions.jsonl, so
+`astra status` and the report show the same warnings as `astra run`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
     from astra_async.types import Completion
 
-_BYTES_PER_TOKEN = 4.2  # measured on prompts of this program
-_LEAST_TOKENS = 2_000  # estimates of shorter prompts are too inexact
-_LEAST_COUNT = 256  # servers that count nothing send 0, 1 or so
+_BYTES_PER_TOKEN = 4.2  # measured on this benchmark's prompts
+_LEAST_TOKENS = 2_000  # estimates of shorter prompts are too inaccurate
+_LEAST_COUNT = 256  # servers that do not count tokens report 0, 1 or a similar number
 _CLEARLY_LONGER = 1.2  # two prompts whose sizes differ by this factor have different numbers of tokens
-_LEAST_EMPTY = 3  # one empty answer may be the model's own
+_LEAST_EMPTY = 3  # a model may return a single empty answer without any fault of the server
 _COST_DIFFERENCE = 0.05
 _CALLED = frozenset({"tool_calls", "tool_use", "function_call"})
-# The name that these servers return is not the one that is asked for: a deployment's, a simulated model's.
+# These providers return a name that differs from the requested one: that of a deployment or a simulated
+# model.
 _NAMED_OTHERWISE = frozenset({"azure", "simulated"})
 # A date in a name: 2025-09-29, 20250929, 09-2025, or a version of three or four digits (0613, 2411, 001).
 _DATE = re.compile(r"(?<![\da-z])(?:20\d\d-?\d\d-?\d\d|\d\d-20\d\d|\d{3,4})(?![\da-z])")
@@ -58,7 +59,7 @@ _ANSWERED = msgspec.json.Decoder(Answered)
 
 
 def answered(model: str, completion: Completion, prompt_sha256: str) -> Answered:
-    """The fields of an answer that was just recorded."""
+    """Return the fields of an answer that was just recorded."""
     names = [name for name in Answered.__struct_fields__ if hasattr(completion, name)]
     named = {name: getattr(completion, name) for name in names}
     usage = {"input_tokens": completion.usage.input_tokens, "reported_usd": completion.usage.reported_usd}
@@ -68,18 +69,18 @@ def answered(model: str, completion: Completion, prompt_sha256: str) -> Answered
 
 @dataclass(slots=True)
 class Observed:
-    """What the answers of one model have shown so far; `asked` is the model that requests name."""
+    """Counts over the answers of one model so far; `asked` is the model name in the requests."""
 
     asked: str
     answers: int = 0
     returned: Counter[str] = field(default_factory=Counter)
-    tokens: dict[str, int] = field(default_factory=dict)  # most input tokens, by prompt
-    empty: Counter[str] = field(default_factory=Counter)  # by what arrived instead
+    tokens: dict[str, int] = field(default_factory=dict)  # maximum of input tokens, by prompt hash
+    empty: Counter[str] = field(default_factory=Counter)  # by the part of the response that was not empty
     unpriced: Counter[str] = field(default_factory=Counter)
-    usd: list[tuple[float, float]] = field(default_factory=list)  # reported, by our prices
+    usd: list[tuple[float, float]] = field(default_factory=list)  # (reported, computed from known prices)
 
     def add(self, answer: Answered) -> None:
-        """Count one answer. An agent's sample is the sum of many requests, and says nothing here."""
+        """Count one answer. An agent's sample is ignored, because its usage is a sum over many requests."""
         if answer.agent is not None:
             return
         self.answers += 1
@@ -93,38 +94,42 @@ class Observed:
             self.returned[answer.returned_model] += 1
         if _NO_TEXT.fullmatch(memoryview(answer.text)):
             if answer.native_finish_reason in _CALLED:
-                self.empty["a tool call: the server's tool parser"] += 1
+                self.empty["a tool call: check the server's tool-call parser"] += 1
             elif answer.reasoning and answer.finish_reason != "length":
-                self.empty["reasoning text: the server's reasoning parser"] += 1
+                self.empty["reasoning text: check the server's reasoning parser"] += 1
         if answer.unpriced_tier:
             self.unpriced[answer.unpriced_tier] += 1
         if reported is not None and answer.priced_usd is not None:
             self.usd.append((reported, answer.priced_usd))
 
     def warnings(self, size_bytes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-        """Kinds and texts of this model's warnings; `size_bytes` are those of prompts by their hashes."""
+        """Yield (kind, text) of this model's warnings; `size_bytes` maps prompt hashes to prompt sizes."""
         of = f"of {self.answers} answers"
         if cut := max(self._cut_prompts(size_bytes), default=None):
             estimate, tokens = cut
-            told = f"{tokens:,} tokens reported for a prompt of about {estimate:,.0f}"
+            counts = f"{tokens:,} tokens reported for a prompt of about {estimate:,.0f}"
             remedy = "raise num_ctx (Ollama) or the server's context length"
-            yield "prompt", f"the server cuts prompts: {told}; {remedy}"
+            yield "prompt", f"the server truncates prompts: {counts}; {remedy}"
         if others := [name for name in self.returned if not is_same_model(self.asked, name)]:
             count = sum(self.returned[name] for name in others)
-            yield "model", f"{count} {of} are by {some(others)}, asked was {self.asked}"
-        for what, count in self.empty.items():
+            yield "model", f"{count} {of} are from {some(others)}; requested was {self.asked}"
+        for cause, count in self.empty.items():
             if count >= _LEAST_EMPTY and 2 * count >= self.answers:
-                yield "empty", f"{count} {of} are empty but have {what} takes the answer"
+                yield "empty", f"{count} {of} have no text but {cause}"
         for tier, count in self.unpriced.items():
-            why = f"no price is known for the service tier {tier!r}, which served them"
+            why = f"no price is known for the service tier {tier!r}"
             yield "tier", f"the cost of {count} {of} is an estimate: {why}"
         reported, priced = (sum(each[place] for each in self.usd) for place in (0, 1))
         if abs(reported - priced) > _COST_DIFFERENCE * max(reported, priced):
-            told = f"a cost of ${reported:.4f} for {len(self.usd)} answers, our prices give ${priced:.4f}"
-            yield "cost", f"the provider reports {told}: check price_input and price_output"
+            amounts = f"${reported:.4f} for {len(self.usd)} answers, the configured prices give ${priced:.4f}"
+            yield "cost", f"the provider reports a cost of {amounts}: check price_input and price_output"
 
     def _cut_prompts(self, size_bytes: Mapping[str, int]) -> list[tuple[float, int]]:
-        """Estimate and reported tokens of prompts whose count is far too low, or that of a shorter prompt."""
+        """Return (estimated tokens, reported tokens) of each prompt that the server seems to truncate.
+
+        The reported number is less than half of the estimate, or a clearly shorter prompt has the same
+        number.
+        """
         sized = [
             (size_bytes[sha256] / _BYTES_PER_TOKEN, tokens)
             for sha256, tokens in self.tokens.items()
@@ -142,29 +147,35 @@ class Observed:
 
 
 class AnswerWarnings:
-    """Warnings of a run's answers as they come; `asked` as of `asked_models`, `size_bytes` of prompts."""
+    """Warnings on a run's answers, updated with each answer.
+
+    `asked` is a result of `asked_models`; `size_bytes` maps prompt hashes to prompt sizes.
+    """
 
     def __init__(self, asked: Mapping[str, str], size_bytes: Mapping[str, int]) -> None:
         self._asked = asked
         self._size_bytes = size_bytes
         self._observed: dict[str, Observed] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def add(self, answer: Answered) -> None:
         """Count one answer."""
         self._observed.setdefault(answer.model, Observed(self._asked.get(answer.model, ""))).add(answer)
 
     def new(self, model: str) -> list[str]:
-        """Warnings of a model of kinds that were not returned before; looks at 1, 2, 4, 8 ... answers."""
+        """Return a model's warnings of kinds that were not returned before.
+
+        The answers are checked only when their number is a power of two; otherwise the list is empty.
+        """
         observed = self._observed[model]
         if observed.answers & (observed.answers - 1):
             return []
-        found = [each for each in self._of(model) if (model, each[0]) not in self._told]
-        self._told |= {(model, kind) for kind, _ in found}
+        found = [each for each in self._of(model) if (model, each[0]) not in self._reported]
+        self._reported |= {(model, kind) for kind, _ in found}
         return [text for _, text in found]
 
     def lines(self) -> list[str]:
-        """All warnings, with the model's name before each."""
+        """Return all warnings, each with the model's name in front."""
         return [text for model in self._observed for _, text in self._of(model)]
 
     def _of(self, model: str) -> list[tuple[str, str]]:
@@ -175,7 +186,7 @@ class AnswerWarnings:
 def warnings_of(
     completions: Iterable[Answered], asked: Mapping[str, str], size_bytes: Mapping[str, int]
 ) -> list[str]:
-    """Warnings of answers, a line for each model and kind; see AnswerWarnings."""
+    """Return the warnings on answers, one line for each model and kind; see AnswerWarnings."""
     found = AnswerWarnings(asked, size_bytes)
     for answer in completions:
         found.add(answer)
@@ -183,14 +194,17 @@ def warnings_of(
 
 
 def warnings_of_run(directory: Path) -> list[str]:
-    """Warnings of the answers that a run directory holds. Raises UsageError as `read_run`."""
+    """Return the warnings on the answers in a run directory. Raises UsageError as `read_run`."""
     run = read_run(directory / "run.json")
     sizes = {path.stem: path.stat().st_size for path in (directory / "prompts").glob("*.txt")}
     return warnings_of(_answers(directory / "completions.jsonl"), asked_models(run.get("models", [])), sizes)
 
 
 def asked_models(models: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The models that requests name, by names in records; without those that return another name."""
+    """Return the model name in requests by the name in records.
+
+    Providers that return another name by design (Azure deployments, simulated models) are left out.
+    """
     return {
         str(model["name"]): str(model.get("model") or "")
         for model in models
@@ -215,13 +229,13 @@ def is_same_model(asked: str, returned: str) -> bool:
 
 
 def _parts(name: str) -> Counter[str]:
-    """The parts of a model's name that tell it from others."""
+    """Return the parts of a model's name that identify the model: no prefix, date, version or alias."""
     plain = _DATE.sub("", name.rpartition("/")[2])
     return Counter(part for part in re.split(r"[-._ :@]+", plain) if part not in _SAME_MODEL)
 
 
 def _answers(path: Path) -> Iterator[Answered]:
-    """The answers that can be read."""
+    """Yield the answers that can be decoded; a damaged line is skipped."""
     if not path.exists():
         return
     with path.open("rb") as stream:
@@ -229,4 +243,4 @@ def _answers(path: Path) -> Iterator[Answered]:
             try:
                 yield _ANSWERED.decode(line)
             except (msgspec.MsgspecError, ValueError):
-                continue  # damaged; who loads the run says so
+                continue  # `load_run` warns about damaged lines

@@ -1,4 +1,7 @@
-"""Audited samples, as `audit.jsonl` tells of them (docs/audit.md). Scores never depend on them."""
+"""Audited samples: audit.jsonl and the tables computed from it (docs/audit.md).
+
+An audit never changes a score.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import msgspec
 import numpy as np
 
 from astra_async.report.packed_row import FAILURES
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -94,8 +97,8 @@ def read_audit(directory: Path) -> Mapping[SolutionKey, AuditLine]:
 
 
 _TAMPERED = FAILURES.index("tampered")  # in run directories of older versions
-_LEADING_DIGITS = 15  # of a solution's hash, as packed rows hold it
-OLD = "a run of an older version: the sample was called tampered, and its raw score is unknown"
+_LEADING_DIGITS = 15  # hex digits of a solution's hash in a packed row
+OLD_VERSION = "an older version recorded this sample as tampered; its raw score is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,33 +132,33 @@ def audited(entry: Entry) -> Audited:
 
 
 def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
-    """Return the counts of each entry and the evidence of each flagged sample; nothing without an audit."""
+    """Return the table of counts and the table of flagged samples; return () if no sample was audited."""
     found = [(entry, each) for entry in entries if (each := audited(entry)).audited]
     if not found:
         return ()
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("audited", "Audited", "count", help="samples that ran against mutated tests"),
-        Column("flagged", "Flagged", "count", help="samples that pass a test in both forms"),
+        Column("flagged", "Flagged", "count", help="samples that pass a test and its mutation"),
         Column("share", "Flagged %", "percent", help="mean over problems"),
         Column("interval", "95 %", "percent", interval=True, help="for a new set of problems"),
         Column("mean_score", "Mean score %", "percent"),
         Column("mean_without", "Without flagged %", "percent", help="mean score without flagged samples"),
     )
     items = (
-        entry.who
+        entry.cells
         | {"audited": each.audited, "flagged": each.flagged, "share": each.share, "interval": each.interval}
         | {"mean_score": entry.summary.mean_score, "mean_without": each.mean_without}
         for entry, each in found
     )
-    note = "A flagged sample deserves a look; its score is what its tests say."
+    note = "Inspect flagged samples by hand. Flagging does not change a score."
     counts = Table.of("audit", "Audit: mutated tests", columns, items, notes=(note,))
     evidence = list(_evidence(entries))
     if not evidence:
         return (counts,)
     named = (("problem", "Problem"), ("sample", "Sample"), ("test", "Test"), ("place", "Place"))
-    forms = (("before", "The test says"), ("after", "The mutated test says"))
-    texts = (*WHO, *(Column(name, title) for name, title in (*named, *forms)))
+    forms = (("before", "Line of the test"), ("after", "Mutated line"))
+    texts = (*ENTRY_COLUMNS, *(Column(name, title) for name, title in (*named, *forms)))
     return counts, Table.of("flagged", "Flagged samples", texts, evidence)
 
 
@@ -164,14 +167,14 @@ def sensitivity(entry: Entry) -> str:
     found, score = audited(entry), entry.summary.mean_score
     if not found.flagged or score is None:
         return ""
-    without = "unknown" if found.mean_without is None else f"{100 * found.mean_without:.1f}"
+    without = "unknown" if found.mean_without is None else f"{100 * found.mean_without:.1f} %"
     return (
-        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged; mean score"
-        f" without flagged samples {without} (with: {100 * score:.1f})."
+        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged. The mean score is"
+        f" {100 * score:.1f} % with flagged samples and {without} without."
     )
 
 
-def line_of(run: Run, rows: NDArray[np.void]) -> list[AuditLine | None]:
+def audit_lines(run: Run, rows: NDArray[np.void]) -> list[AuditLine | None]:
     """Return the audit line of each row of a run."""
     lines = {_packed(key): line for key, line in read_audit(run.directory).items()}
     keys = zip(rows["problem"].tolist(), rows["solution"].tolist(), strict=True)
@@ -183,11 +186,11 @@ def _packed(key: SolutionKey) -> tuple[str, int]:
 
 
 def _per_problem(run: Run, rows: NDArray[np.void]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return by problem: audited samples, flagged ones, sum of scores and number of the others."""
-    outcomes = [line.outcome if line else "" for line in line_of(run, rows)]
+    """Return per problem: audited samples, flagged samples, sum of unflagged scores, unflagged samples."""
+    outcomes = [line.outcome if line else "" for line in audit_lines(run, rows)]
     flagged = np.array([each == "flagged" for each in outcomes], dtype=bool) | (rows["failure"] == _TAMPERED)
     seen = np.array([each == "clean" for each in outcomes], dtype=bool) | flagged
-    scores = np.where(flagged, 0.0, rows["passed"] / rows["total"])
+    scores = np.where(flagged, 0.0, rows["score"])
 
     def summed(weights: NDArray[np.generic]) -> Floats:
         return np.bincount(rows["problem"], weights=weights, minlength=len(run.problems)).astype(np.float64)
@@ -199,10 +202,10 @@ def _evidence(entries: Sequence[Entry]) -> Sequence[dict[str, object]]:
     found: list[dict[str, object]] = []
     for entry in entries:
         for run, rows in entry.rows_by_run():
-            for row, line in zip(rows, line_of(run, rows), strict=True):
-                who = {**entry.who, "problem": run.problems[row["problem"]], "sample": int(row["sample"])}
+            for row, line in zip(rows, audit_lines(run, rows), strict=True):
+                who = {**entry.cells, "problem": run.problems[row["problem"]], "sample": int(row["sample"])}
                 if row["failure"] == _TAMPERED:
-                    found.append({**who, "test": OLD, "place": "", "before": "", "after": ""})
+                    found.append({**who, "test": OLD_VERSION, "place": "", "before": "", "after": ""})
                 for each in line.flagged if line and line.outcome == "flagged" else ():
                     place = {"test": each.test, "place": f"{each.path}:{each.line}"}
                     found.append({**who, **place, "before": each.before.strip(), "after": each.after.strip()})

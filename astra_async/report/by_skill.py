@@ -1,4 +1,4 @@
-"""Skills: how often each occurs, and who is best at it (paper, figures 1, 2, 7 to 10 and table 4)."""
+"""Tables on skills: frequency, mean scores and best models (paper, figures 1, 2, 7 to 10 and table 4)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 
 SkillKind = Literal["main", "sub"]
 KINDS: dict[SkillKind, str] = {"main": "main skill", "sub": "sub-skill"}
-FEWEST = 3  # problems that a skill needs for a winner (paper, table 4)
-_TIE = 0.0005  # means this close (0.05 points) are named together
+FEWEST = 3  # minimum number of problems for a winner in a skill (paper, table 4)
+_TIE = 0.0005  # means that differ by less (0.05 points) are a tie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillScore:
-    """One entry's mean over the problems of one skill; `interval` is that of new problems."""
+    """One entry's mean score and mean pass@1 over the problems of one skill.
+
+    `interval` is the 95 % interval of the mean score for new problems.
+    """
 
     entry: Entry
     mean: float
@@ -41,7 +44,7 @@ class SkillScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """One skill: its problems, and the scores of the entries that have all samples of them, best first."""
+    """One skill: its problems, and the scores of entries with all samples of these problems, best first."""
 
     kind: SkillKind
     name: str
@@ -50,7 +53,7 @@ class Skill:
 
 
 def skills_of(entries: Sequence[Entry], kind: SkillKind) -> list[Skill]:
-    """All skills of one kind, the most frequent first."""
+    """Return all skills of one kind, the most frequent first."""
     infos = problem_infos(entries)
     counts = Counter(name for info in infos.values() for name in _names(info, kind))
     skills = []
@@ -62,13 +65,13 @@ def skills_of(entries: Sequence[Entry], kind: SkillKind) -> list[Skill]:
     return skills
 
 
-def for_people(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> tuple[Table, ...]:
-    """The tables of one kind of skill, in the order of reading."""
+def display_tables(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> tuple[Table, ...]:
+    """Return the tables on one kind of skill, in reading order."""
     return matrix(skills, entries, kind), winners(skills, kind), frequency(skills, kind)
 
 
 def frequency(skills: Sequence[Skill], kind: SkillKind) -> Table:
-    """How many problems have each skill (figures 1 and 2)."""
+    """Return the number of problems with each skill (figures 1 and 2)."""
     notes = ("A problem may have several sub-skills.",) if kind == "sub" else ()
     columns = _skill(KINDS[kind].capitalize()), Column("n", "Problems", "count", of=_n)
     title = f"Occurrence of each {KINDS[kind]}"
@@ -76,7 +79,7 @@ def frequency(skills: Sequence[Skill], kind: SkillKind) -> Table:
 
 
 def long_table(skills: Sequence[Skill]) -> Table:
-    """One row for each skill and entry (skills.csv)."""
+    """Return one row for each skill and entry (skills.csv)."""
     columns = (
         Column("kind", "Kind", of=lambda of: of[0].kind),
         Column("skill", "Skill", of=lambda of: of[0].name),
@@ -94,7 +97,7 @@ def long_table(skills: Sequence[Skill]) -> Table:
 
 
 def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> Table:
-    """Mean score by skill and entry (figures 7 to 10)."""
+    """Return the mean score by skill and entry (figures 7 to 10)."""
     one_format = len({entry.format for entry in entries}) == 1
     columns = (
         _skill(KINDS[kind].capitalize()),
@@ -104,27 +107,31 @@ def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -
             for entry in entries
         ),
     )
-    note = "Only models with all samples of a skill's problems; few problems mean wide intervals."
+    note = (
+        "A model has a value if it has all samples of the skill's problems. With few problems the means are"
+        " imprecise; skills.csv has their 95 % intervals."
+    )
     title = f"Mean score % by {KINDS[kind]}"
     return Table.of(f"{kind}_skills", title, columns, skills, within="skills", notes=(note,))
 
 
 def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
-    """The highest mean of each skill with at least three problems (table 4), by format; ties together.
+    """Return the highest mean of each skill with at least three problems (table 4), by format, with ties.
 
-    The last column names the entries whose paired difference to it is not significant after Holm over all
-    pairs of entries in all skills of the table, so that at most 5 % of such tables hold a false difference.
+    The last column names the entries whose paired difference from the highest mean is not significant. Holm's
+    adjustment covers all pairs of entries in all skills of the table, so at most 5 % of tables of equal
+    models show a difference.
     """
-    separable = "Holm p >= 0.05, over all pairs in all skills of this table"
+    separable = "p >= 0.05 after Holm's adjustment over all pairs in all skills of this table"
     columns = (
         Column("skill", KINDS[kind].capitalize(), of=lambda contest: contest.skill.name),
         Column("n", "n", "count", of=lambda contest: _n(contest.skill)),
         Column("format", "Format", of=lambda contest: contest.winners[0].entry.format),
-        Column("winners", "Highest mean", help="ties within 0.05 points are named together", of=_winning),
+        Column("winners", "Highest mean", help="all models within 0.05 points of it", of=_winning),
         Column("mean_score", "Mean score %", "percent", of=lambda contest: contest.winners[0].mean),
         Column("not_separable", "Not separable from it", help=separable, of=_not_separable),
     )
-    note = f"Skills with at least {FEWEST} problems, models with all their samples."
+    note = f"Skills with at least {FEWEST} problems; models with all samples of these problems."
     title = f"Highest mean score by {KINDS[kind]}"
     return Table.of(f"{kind}_skill_winners", title, columns, _contests(skills), notes=(note,))
 
@@ -149,7 +156,7 @@ class _Contest(NamedTuple):
 
 
 def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
-    """The skills of a table; whatever is separable is so after an adjustment over all of them."""
+    """Yield the rows of a table, with p-values adjusted over all of its skills."""
     found: list[tuple[Skill, Sequence[SkillScore]]] = []
     for skill in skills:
         for answer_format in dict.fromkeys(score.entry.format for score in skill.scores):
@@ -175,7 +182,10 @@ def _not_separable(contest: _Contest) -> str:
 
 
 def _p_values(skill: Skill, scores: Sequence[SkillScore]) -> dict[tuple[str, str], float]:
-    """The p of each pair, the one with the higher mean first."""
+    """Return the p-value of each pair of entry names, the higher mean first.
+
+    A pair with a problem that changed between its runs has p = 1.
+    """
     means = {score.entry.name: score.entry.means[places_of(score.entry, skill.problems)] for score in scores}
     return {
         (a.name, b.name): 1.0
@@ -186,13 +196,16 @@ def _p_values(skill: Skill, scores: Sequence[SkillScore]) -> dict[tuple[str, str
 
 
 def _p_value(a: Floats, b: Floats, families: NDArray[np.str_] | None) -> float:
-    """The larger p of t-test and sign flips, over families where there are any, of which 5 % takes six."""
+    """Return the larger p of the paired t-test and the sign-flip test, over families if any are recorded.
+
+    Return 1.0 if there are too few families for a test. The sign-flip test needs six to reach 5 %.
+    """
     a, b = by_family(a, families), by_family(b, families)
     test = paired_t(a, b)
     if test is None:
         return 1.0
-    p_t = 0.0 if test.p is None else test.p  # all differ by the same amount: the flips alone decide
-    # from ALPHA on, no adjustment brings p below it: the slower test is spared
+    p_t = 0.0 if test.p is None else test.p  # without spread there is no t-test: the sign flips decide
+    # An adjustment never lowers p, so the slower test is not needed if p_t is not below ALPHA.
     return p_t if p_t >= ALPHA else max(p_t, sign_flips(a, b) or 0.0)
 
 
@@ -216,5 +229,5 @@ def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
 
 
 def places_of(entry: Entry, problems: Sequence[str]) -> list[int]:
-    """Where those problems stand in an entry's arrays that are planned for it."""
+    """Return the indexes of problems in an entry's arrays, without problems not planned for the entry."""
     return [entry.places[problem] for problem in problems if problem in entry.places]

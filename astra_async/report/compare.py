@@ -1,7 +1,8 @@
-"""`astra compare A B`: two runs, or two models of one run, paired: what is better, and which of it is real.
+"""`astra compare A B`: compare two runs, or two models of one run.
 
-Two units, never mixed: over problems (paired tests of the means) and within one problem (an exact
-permutation test of its two sets of samples, Benjamini-Hochberg over the problems).
+There are two separate analyses. Paired tests over problems compare the means. Within each problem, an exact
+permutation test compares the two sets of samples; its p-values are adjusted by Benjamini-Hochberg over
+problems.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from astra_async.errors import UsageError
 from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.paired_table import for_people, paired_table, seen_from_b
+from astra_async.report.paired_table import display_tables, paired_table, swap_sides
 from astra_async.report.pairwise import Pair, changed_problems, concluded_pairs, left_out
-from astra_async.report.table import WHO, Column, Findings, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ _NOT_SHOWN = "not shown to differ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """All of a run, or one model (or `model (format)`) of it, or one under one format or agent."""
+    """One side of a comparison: a whole run, or the entries of one model, one format or agent, or both.
+
+    `model` may also be the name of an entry: `model (format)`.
+    """
 
     directory: Path
     model: str | None = None
@@ -50,13 +54,14 @@ class Side:
 
 
 def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
-    """Compare B against A, in tables over problems, problem by problem, and of verdicts that changed.
+    """Compare B with A: over problems, problem by problem, and equal solutions with different verdicts.
 
-    A difference is B - A. The last table has rows only when both sides graded the same solutions (a regrade):
-    there every difference is the harness's.
+    A difference is B - A. The table of verdicts has rows only if both sides graded the same solutions (a
+    regrade); each such difference is due to the harness.
 
-    Models of the same name and format are paired; where none is, and each side has one of a format, or
-    one at all, those two are. Raises UsageError when nothing can be paired, else as `load_run`.
+    Entries of the same model and format are paired. Without such entries, two entries are paired if each is
+    the only one of its format on its side, or otherwise if each is the only entry of its side. Raises
+    UsageError if no entries can be paired, and the errors of `load_run`.
     """
     sides = [Side(directory=side) if isinstance(side, Path) else side for side in (a, b)]
     runs = {side.directory: load_run(side.directory) for side in sides}
@@ -65,16 +70,16 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
     if not pairs:
         names = [", ".join(entry.name for entry in each) for each in entries]
         raise UsageError(
-            f"{sides[0]} ({names[0]}) and {sides[1]} ({names[1]}) have no model and format in common, or no "
-            "problem; give two runs of the same problems, or two models of one run"
+            f"{sides[0]} ({names[0]}) and {sides[1]} ({names[1]}) cannot be paired: no common model and "
+            "format, or no common problem; name two runs of the same problems, or two models of one run"
         )
     concluded = concluded_pairs(pairs)
     problems = _problems(pairs)
     wide = paired_table("compare", "B against A, paired over problems", concluded)
     return Findings(
         conclusions=(*starmap(paired_sentence, concluded), *problems.notes),
-        tables=(*map(seen_from_b, for_people(wide)), problems, _changed(pairs)),
-        data=(seen_from_b(wide).only(*_COLUMNS),),
+        tables=(*map(swap_sides, display_tables(wide)), problems, _changed(pairs)),
+        data=(swap_sides(wide).only(*_COLUMNS),),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
     )
 
@@ -87,12 +92,15 @@ def _chosen(side: Side, entries: Sequence[Entry]) -> list[Entry]:
     ]
     if not found:
         known = ", ".join(entry.name for entry in entries)
-        raise UsageError(f"{side}: no such model there; the run has {known}")
+        raise UsageError(f"{side}: the run has no such model; use one of {known}")
     return found
 
 
 def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequence[str]) -> list[Pair]:
-    """What is paired; as A of a pair stands the later side, for differences are B - A (see `seen_from_b`)."""
+    """Return the pairs to compare.
+
+    Side B of the command is A of each pair, because a pair's difference is A - B (see `swap_sides`).
+    """
     found: list[tuple[Entry, Entry]] = []
     for about in (attrgetter("label", "format"), attrgetter("format"), lambda _: None):
         theirs = _alone(after, about)
@@ -101,7 +109,7 @@ def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequenc
 
 
 def _alone(entries: Sequence[Entry], about: Callable[[Entry], Any]) -> dict[Any, Entry]:
-    """The entries of whose kind there is no other, by that."""
+    """Return the entries with a unique value of `about`, by that value."""
     often = Counter(map(about, entries))
     return {about(entry): entry for entry in entries if often[about(entry)] == 1}
 
@@ -122,27 +130,27 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         row |= {"p_bh": adjusted, "verdict": better if adjusted < ALPHA else _NOT_SHOWN}
     rows.sort(key=lambda row: (row["verdict"] == _NOT_SHOWN, row["p_bh"], row["problem_id"]))
     counts = [sum(row["verdict"] == each for row in rows) for each in ("better", "worse")]
-    later = pairs[0].a_name if len(pairs) == 1 else "the later side"
+    later = pairs[0].a_name if len(pairs) == 1 else "B"
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("a_value", "A's score %", "percent"),
         Column("b_value", "B's score %", "percent"),
         Column("difference", "B - A", "points", minus=("b_value", "a_value")),
         Column("p", "p", "p", help="exact permutation test of the samples"),
         Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
-        Column("verdict", "Conclusion", help="of B, with new samples of this very problem"),
+        Column("verdict", "Conclusion", help="on B, for new samples of this problem"),
     )
     note = (
-        f"Problem by problem, with new samples of these very ones: {later} is better on {counts[0]}"
-        f" and worse on {counts[1]} of {len(rows)}; the others are not shown to differ."
+        f"With new samples of these {len(rows)} problems, {later} is better on {counts[0]} and worse on"
+        f" {counts[1]}. No difference is shown on {len(rows) - sum(counts)}."
     )
     notes = (note, *left_out((pair.a, pair.b) for pair in pairs))
     return Table.of("compare_problems", "Problem by problem", columns, rows, notes=notes)
 
 
 def _of_problems(pair: Pair) -> Iterator[dict[str, Any]]:
-    """A's and B's mean, and p (1 while a planned sample is missing), of each problem with samples of both."""
+    """Yield both means and p of each problem with samples on both sides; p is 1 while samples are missing."""
     before, after = pair.b, pair.a
     ones, others, changed = _passed(before), _passed(after), changed_problems(before, after)
     for problem, place in before.places.items():
@@ -164,7 +172,7 @@ def _of_problems(pair: Pair) -> Iterator[dict[str, Any]]:
 
 
 def _passed(entry: Entry) -> dict[str, list[int]]:
-    """Tests passed in each sample, by problem."""
+    """Return the number of tests passed in each sample, by problem."""
     passed: dict[str, list[int]] = {problem: [] for problem in entry.problem_ids}
     for run, rows in entry.rows_by_run():
         for problem, tests in zip(rows["problem"].tolist(), rows["passed"].tolist(), strict=True):
@@ -174,15 +182,18 @@ def _passed(entry: Entry) -> dict[str, list[int]]:
 
 def _changed(pairs: Sequence[Pair]) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("sample", "Sample", "count"),
         Column("a_passed", "A passed", "count"),
         Column("b_passed", "B passed", "count"),
     )
-    note = "The same files for the same sample, graded differently: the harness or its limits."
+    note = (
+        "Both runs have the same files for these samples but different test results. The difference is due"
+        " to the harness, the machine or the limits."
+    )
     items = (item for pair in pairs for item in _graded_otherwise(pair))
-    return Table.of("changed_verdicts", "Equal solutions, other verdict", columns, items, notes=(note,))
+    return Table.of("changed_verdicts", "Equal solutions, different verdicts", columns, items, notes=(note,))
 
 
 def _graded_otherwise(pair: Pair) -> Iterator[dict[str, Any]]:

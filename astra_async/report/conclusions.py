@@ -1,7 +1,7 @@
-"""What a report says in sentences: which model is better, how sure that is, at what cost, how consistently.
+"""Sentences of a report: which model is better, with interval, cost and consistency.
 
-A sentence never says more than the tables: a difference is one only where `pairwise` says so, and what
-keeps it from being one is named.
+A sentence claims a difference or an equivalence only if `pairwise` concludes it. Otherwise the sentence gives
+the reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
 from astra_async.report.entries import ranked
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, by_format, changed_problems, common_places
+from astra_async.report.pairwise import (
+    EQUIVALENCE_MARGIN,
+    RARE_DIFFERENCES,
+    by_format,
+    changed_problems,
+    common_places,
+)
 from astra_async.report.table import shown, visible
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
@@ -24,41 +30,45 @@ if TYPE_CHECKING:
     from astra_async.report.pairwise import Concluded, Found, Metric, Pair, Standing
 
 _MOST_NAMED = 4
-_EQUAL = 1e-12  # apart by no more than rounding
-_ALIKE = 0.05  # costs this close are called the same
+_EQUAL = 1e-12  # a smaller difference is a rounding error
+_ALIKE = 0.05  # on the log scale: an interval of the cost ratio within this distance of 1 means equal cost
 SO_FAR = "So far, with samples missing: "
-_STANDINGS: dict[Standing, str] = {  # of the best against the rest
+_EXCLUDED = (
+    f"a difference of {100 * EQUIVALENCE_MARGIN:g} points or more in mean score can be excluded at 95 %"
+)
+_STANDINGS: dict[Standing, str] = {  # conclusion on the best model against each of the named models
     "worse": "{rest} {are} better than {best} on the problems that both have.",
     "better": "{best} is better than {rest}.",
-    "equivalent": (
-        f"Equivalent to {{best}}, within {100 * EQUIVALENCE_MARGIN:g} points of mean score: {{rest}}."
-    ),
-    "inconclusive": "Not separable from {best} by mean score: {rest}.",
-    "incomparable": "Not compared with {best}, for want of a problem that is the same for both: {rest}.",
+    "equivalent": f"{{rest}} {{are}} equivalent to {{best}}: {_EXCLUDED}.",
+    "inconclusive": "{rest} {are} not separable from {best} by mean score.",
+    "incomparable": "{rest} {are} not compared with {best}, because no problem is the same for both.",
 }
 
 
 def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found, agents: Found) -> tuple[str, ...]:
-    """The report in a few sentences for each answer format; the others are all comparisons of their kind."""
+    """Return the conclusions of a report, a few for each answer format.
+
+    `pairs`, `formats` and `agents` are the concluded pairs of models, of answer formats and with agents.
+    """
     begun = [entry for entry in entries if entry.summary.valid]
     silent = [entry.name for entry in entries if not entry.summary.valid]
-    about = [f"No sample has a result yet, so nothing can be said: {_named(silent)}."] if silent else []
+    about = [f"No sample has a result yet for {_named(silent)}."] if silent else []
     return tuple(map(visible, (*_conclusions(begun, pairs, formats), *_agents(agents), *about)))
 
 
 def paired_sentence(pair: Pair, concluded: Mapping[Metric, Concluded]) -> str:
-    """What is known of A against B, in one sentence: correctness, cost, consistency."""
+    """Return the conclusion on a pair: one sentence each on mean score, cost and consistency."""
     score = concluded["mean_score"]
-    turned = (score.comparison.difference or 0.0) < 0  # the one that scores more is named first
+    turned = (score.comparison.difference or 0.0) < 0  # the model with the higher mean score is named first
     names = (pair.b_name, pair.a_name) if turned else (pair.a_name, pair.b_name)
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
-    parts = [
+    sentences = [
         _correctness(score, names, turned=turned),
-        _cost(*entries),
-        _consistency(concluded["sd"], turned),
+        _cost(entries, names),
+        _consistency(concluded["sd"], names, turned=turned),
     ]
-    sentence = _where(pair) + "; ".join(filter(None, parts)) + "."
-    return visible(sentence if pair.complete else SO_FAR + sentence)
+    where, text = _where(pair), " ".join(filter(None, sentences))
+    return visible(where.capitalize() + text if pair.complete else SO_FAR + where + text)
 
 
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
@@ -78,7 +88,11 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
 
 
 def _agents(agents: Found) -> Iterator[str]:
-    """Each model's best agent against its best single answer, and the best of all with another model's."""
+    """Yield the conclusions on agents.
+
+    Each model's best agent is compared with its best single-answer entry, and the best agent of all with
+    agents of other models.
+    """
     stated = set()
     for pair, concluded in by_format(agents):
         agent, single = (pair.a, pair.b) if is_agent(pair.a.format) else (pair.b, pair.a)
@@ -91,19 +105,19 @@ def _agents(agents: Found) -> Iterator[str]:
 def _alone(entry: Entry) -> str:
     begun = entry.valid > 0
     score, found = entry.summary.mean_score, total_interval(entry.means[begun], entry.families_of(begun))
-    sure = f" {shown(found, 'percent')} on problems like these, at 95 %" if found else ""
+    bounds = f" (95 % interval {shown(found, 'percent')} for new problems like these)" if found else ""
     cost = mean_cost_usd(entry)
-    price = f"; {_price(entry, cost)} a sample" if cost else ""
+    price = f" A sample costs {_price(entry, cost)}." if cost else ""
     state = "" if entry.complete else SO_FAR
     passed = shown(entry.summary.pass_at_1, "percent")
     return (
-        f"{state}{entry.label} has a mean score of {shown(score, 'percent')} %{sure}, and {passed} % of its"
-        f" samples pass all tests{price}."
+        f"{state}{entry.label} has a mean score of {shown(score, 'percent')} %{bounds}."
+        f" Its pass@1 is {passed} %.{price}"
     )
 
 
 def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
-    """What became of the third and later models against the best."""
+    """Yield the conclusions on the third and later models, compared with the best."""
     rest = [(pair, concluded["mean_score"].standing) for pair, concluded in found]
     for standing, sentence in _STANDINGS.items():
         for complete in (True, False):
@@ -119,68 +133,93 @@ def _formats(formats: Found) -> str:
     models = "1 model" if len(conclusions) == 1 else f"{len(conclusions)} models"
     better, worse = conclusions.count("better"), conclusions.count("worse")
     if not better and not worse:
-        return f"Asked for XML or for JSON: no difference in mean score is shown for any of {models}."
-    return f"Asked for XML instead of JSON, {better} of {models} score better and {worse} worse."
+        return f"No difference in mean score between XML and JSON is shown ({models})."
+    return f"The mean score is higher with XML than with JSON for {better} of {models} and lower for {worse}."
 
 
 def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> str:
     c, (winner, other) = score.comparison, names
     if c.difference is None or c.difference_interval is None or c.a_value is None or c.b_value is None:
-        return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}"
+        return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}."
     low, high = (-c.difference_interval[1], -c.difference_interval[0]) if turned else c.difference_interval
-    # the difference of what the tables show, so that nobody finds another one there
+    # The difference of the rounded values, so that the sentence agrees with the table.
     points = abs(Decimal(shown(c.a_value, "percent")) - Decimal(shown(c.b_value, "percent")))
-    by = f"{points} points of mean score {shown((low, high), 'points')}"
+    bounds = f"95 % interval {shown((low, high), 'points')} for new problems like these"
     if score.conclusion == "equivalent":
-        margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"
-        return f"{winner} and {other} are equivalent: a difference of {margin} of mean score can be excluded"
+        return f"{winner} and {other} are equivalent: {_EXCLUDED}."
     if score.conclusion != "inconclusive":
-        text = f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
-        return text if low > 0 else f"{text} unless there are rare large losses that no problem has shown"
-    why = f": {score.why}" if score.why else " on other problems like these"
+        text = f"{winner} is better than {other}: its mean score is {points} points higher ({bounds})."
+        return text if low > 0 else f"{text} {RARE_DIFFERENCES}"
     if points == 0:
         near = "the same mean score" if abs(c.difference) < _EQUAL else "mean scores within 0.1 points"
-        return f"{winner} and {other} have {near}, which does not show that they are alike{why}"
-    above = f"{winner}'s mean score is {points} points above {other}'s {shown((low, high), 'points')}"
-    return f"{above}, which does not show that it is better{why}"
+        why = score.why or "a larger difference cannot be excluded"
+        return (
+            f"{winner} and {other} have {near} ({bounds})."
+            f" This does not show that they are equivalent: {why}."
+        )
+    why = score.why or "the difference is not significant at 5 %"
+    return (
+        f"{winner}'s mean score is {points} points above {other}'s ({bounds})."
+        f" This does not show that {winner} is better: {why}."
+    )
 
 
 def _where(pair: Pair) -> str:
-    """On which problems, if one of the two has others as well: its mean in other tables is another one."""
+    """Return a prefix with the number of common problems; "" if both models have the same problems.
+
+    On a part of its problems, a model's mean score differs from the one in the leaderboard.
+    """
     ours, theirs = set(pair.a.problem_ids), set(pair.b.problem_ids)
     common = len((ours & theirs) - changed_problems(pair.a, pair.b).keys())
     if common in (0, len(ours | theirs)):
         return ""
-    return f"On the {common} {'problem' if common == 1 else 'problems'} that both have, "
+    return f"on the {common} {'problem' if common == 1 else 'problems'} that both have, "
 
 
-def _cost(first: Entry, second: Entry) -> str:
-    """The ratio of the costs on common problems, with its interval; nothing without one."""
+def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
+    """Return the sentence on the ratio of costs on common problems; "" if the ratio has no interval."""
+    (first, second), (name, other) = entries, names
     found = cost_ratio(first, second, *common_places(first, second))
     if found is None:
         return ""
     low, high = found.interval
-    of = ", of the samples whose cost is known" if found.is_partial else ""
-    prices = f"({_price(first, found.ours)} a sample against {_price(second, found.theirs)}{of})"
+    of = ", over the samples with a known cost" if found.is_partial else ""
+    prices = f"{_price(first, found.ours)} a sample against {_price(second, found.theirs)}{of}"
+    ratio = f"ratio {found.ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}]"
     if math.exp(-_ALIKE) < low and high < math.exp(_ALIKE):
-        return f"it costs the same {prices}"
-    if low <= 1 <= high:
-        return f"no difference in cost is shown {prices}"
-    return f"it costs {found.ratio:.2g} times as much [{low:.2g}, {high:.2g}] {prices}"
+        claim = f"{name} and {other} cost the same within 5 %"
+    elif low <= 1 <= high:
+        claim = "No difference in cost is shown"
+    else:
+        claim = f"{name} costs {'more' if found.ratio > 1 else 'less'} than {other}"
+    return f"{claim}: {prices} ({ratio})."
 
 
 def _price(entry: Entry, cost: float) -> str:
     return f"{'about ' if cost_is_estimated(entry) else ''}${shown(cost, 'usd')}"
 
 
-def _consistency(sd: Concluded, turned: bool) -> str:  # noqa: FBT001 - one of two directions, within this file
-    if sd.comparison.n == 0:
-        return "consistency takes the same number of samples, at least two of each problem"
-    if sd.conclusion == "inconclusive":
-        return "no difference in consistency is shown"
+def _consistency(sd: Concluded, names: tuple[str, str], *, turned: bool) -> str:
+    """Return the sentence on the difference in SD, as told for the names in their order."""
+    c, (name, other) = sd.comparison, names
+    if c.n == 0:
+        return (
+            "Consistency is not compared: both need the same number of samples, at least two of each problem."
+        )
+    if sd.conclusion == "inconclusive" or c.difference is None or c.difference_interval is None:
+        return "No difference in consistency is shown."
     if sd.conclusion == "equivalent":
-        return "they are equally consistent"
-    return f"it is {'less' if (sd.conclusion == 'better') != turned else 'more'} consistent"
+        return (
+            f"{name} and {other} are equally consistent: a difference of {EQUIVALENCE_MARGIN:g} or more in SD"
+            " can be excluded at 95 %."
+        )
+    low, high = c.difference_interval
+    difference, bounds = (-c.difference, (-high, -low)) if turned else (c.difference, (low, high))
+    text = (
+        f"{name} is {'less' if difference > 0 else 'more'} consistent than {other}: its mean SD differs by"
+        f" {shown(difference, 'signed')} (95 % interval {shown(bounds, 'signed')})."
+    )
+    return text if low > 0 or high < 0 else f"{text} {RARE_DIFFERENCES}"
 
 
 def _named(labels: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What it took: calls, tokens, money and time of each entry."""
+"""Tables on requests, tokens, cost and time of each entry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.differences import ratio_of_means
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def costs(entries: Sequence[Entry]) -> Table:
-    """Totals and medians over valid samples; None where nothing was recorded."""
+    """Return totals of tokens and cost over valid samples; a value is None if nothing was recorded."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Answers", "count", of=lambda entry: len(entry.rows())),
-        Column("attempts", "Attempts", "count", help="calls, repeats included", of=_count("attempts")),
+        Column("attempts", "Attempts", "count", help="requests, retries included", of=_count("attempts")),
         Column("input_tokens", "Input tokens", "count", of=_total("input_tokens")),
         Column(
             "cached_share",
             "Cached %",
             "percent",
-            help="of the input tokens",
+            help="share of the input tokens",
             of=_ratio("cached_tokens", "input_tokens"),
         ),
         Column("output_tokens", "Output tokens", "count", of=_total("output_tokens")),
@@ -36,7 +36,7 @@ def costs(entries: Sequence[Entry]) -> Table:
             "reasoning_share",
             "Reasoning %",
             "percent",
-            help="of the output tokens",
+            help="share of the output tokens",
             of=_ratio("reasoning_tokens", "output_tokens"),
         ),
         Column("cost_usd", "Cost $", "usd", of=_total("cost_usd")),
@@ -47,47 +47,52 @@ def costs(entries: Sequence[Entry]) -> Table:
 
 
 def times(entries: Sequence[Entry]) -> Table:
-    """Latency of the final attempt, time to the first token and time in the container."""
+    """Return latency of the final attempt, time to the first token, and test time in the container."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("ttft_s", "First token s, median", "seconds", of=quantile_of("ttft_s", 0.5)),
         Column("latency_s", "Answer s, median", "seconds", of=quantile_of("latency_s", 0.5)),
         Column("latency_p90", "Answer s, 90 %", "seconds", of=quantile_of("latency_s", 0.9)),
         Column("latency_p99", "Answer s, 99 %", "seconds", of=quantile_of("latency_s", 0.99)),
-        Column("tokens_per_s", "Tokens/s, median", "number", help="after the first", of=_tokens_per_s),
+        Column("tokens_per_s", "Tokens/s, median", "number", help="after the first token", of=_tokens_per_s),
         Column("test_s", "Tests s, median", "seconds", help="in the container", of=_tested(0.5)),
         Column("test_p90", "Tests s, 90 %", "seconds", of=_tested(0.9)),
-        Column("timed_out", "Time-outs", "count", help="of the tests", of=_count("timed_out")),
+        Column("timed_out", "Time-outs", "count", help="test runs that timed out", of=_count("timed_out")),
     )
     return Table.of("times", "Time", columns, entries)
 
 
 def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Whose costs are guesses, in part: no tokens were reported for those answers."""
-    notes = ["Of samples with a result; sums of tokens leave out what a provider did not report."]
+    """Return notes on the basis of the figures, and on entries with unknown or estimated costs."""
+    notes = [
+        "Only samples with a result are counted. Sums of tokens leave out what a provider did not report."
+    ]
     notes += filter(None, map(partly_known, entries))
     for entry in entries:
         rows = entry.rows()
         guessed = int(rows["cost_estimated"].sum())
         if guessed:
             notes.append(
-                f"{entry.name}: the cost of {guessed} of {len(rows)} samples is an estimate"
-                " from characters, for the provider did not report all tokens."
+                f"{entry.name}: the cost of {guessed} of {len(rows)} samples is estimated from the number of"
+                " characters, because the provider did not report all tokens."
             )
     return tuple(notes)
 
 
 def mean_cost_usd(entry: Entry) -> float | None:
-    """US dollars for a sample, all attempts, over the samples whose cost is known; None if there is none."""
+    """Return the mean cost of a sample in US dollars, all attempts included.
+
+    The mean is over samples with a known cost. Return None if no cost is known or all costs are 0.
+    """
     known = known_of(entry, "cost_usd")
     return float(known.mean()) if len(known) and known.sum() > 0 else None
 
 
 class CostRatio(NamedTuple):
-    """How much more one entry costs than another on the problems that both have.
+    """Ratio of the costs of two entries on their common problems.
 
-    `ours` and `theirs` are US dollars for a sample: means over these problems of their samples' mean cost.
-    `is_partial`: the cost of some of these samples is not known.
+    `ours` and `theirs` are US dollars per sample: the mean over problems of the samples' mean cost.
+    `is_partial` is true if the cost of some of these samples is not known.
     """
 
     ours: float
@@ -98,7 +103,10 @@ class CostRatio(NamedTuple):
 
 
 def cost_ratio(a: Entry, b: Entry, here: NDArray[np.int64], there: NDArray[np.int64]) -> CostRatio | None:
-    """Compare the costs at the places of common problems; None where no interval is known."""
+    """Return the cost ratio of two entries over common problems; None if the ratio has no interval.
+
+    `here` and `there` are the indexes of the common problems in the arrays of `a` and `b`.
+    """
     known = [entry.per_problem(lambda rows: ~np.isnan(rows["cost_usd"])) for entry in (a, b)]
     sums = [entry.per_problem(lambda rows: np.nan_to_num(rows["cost_usd"])) for entry in (a, b)]
     both = (known[0][here] > 0) & (known[1][there] > 0)
@@ -112,30 +120,30 @@ def cost_ratio(a: Entry, b: Entry, here: NDArray[np.int64], there: NDArray[np.in
 
 
 def partly_known(entry: Entry) -> str:
-    """A note on an entry of whose samples only some have a known cost; empty for any other."""
+    """Return a note if only a part of an entry's samples have a known cost; otherwise ""."""
     known, valid = len(known_of(entry, "cost_usd")), entry.summary.valid
     if known in (0, valid):
         return ""
     return (
-        f"{entry.name}: cost known of {known} of {valid} samples; what a sample costs is their mean, and a"
-        " sum is theirs alone."
+        f"{entry.name}: the cost of {known} of {valid} samples is known. The mean and the sum are over these"
+        " samples only."
     )
 
 
 def cost_is_estimated(entry: Entry) -> bool:
-    """Whether any sample's cost was worked out from an estimate of its tokens."""
+    """Return True if any sample's cost is based on an estimated number of tokens."""
     return any(bool(rows["cost_estimated"].any()) for _, rows in entry.rows_by_run())
 
 
 def known_of(entry: Entry, name: str) -> NDArray[np.float64]:
-    """A field of an entry's samples, of those that it is known of."""
+    """Return a field's values for an entry's samples, without NaN."""
     values = np.concatenate([rows[name] for _, rows in entry.rows_by_run()])
     known: NDArray[np.float64] = values[~np.isnan(values)]
     return known
 
 
 def _total(name: str) -> Callable[[Entry], float | None]:
-    """The sum of a field over the samples of which it is known."""
+    """Return a function that sums the known values of a field; it returns None if no value is known."""
 
     def of(entry: Entry) -> float | None:
         known = known_of(entry, name)
@@ -177,7 +185,7 @@ def _tested(q: float) -> Callable[[Entry], float | None]:
 
 
 def quantile_of(name: str, q: float) -> Callable[[Entry], float | None]:
-    """A quantile of a field of an entry's samples, of those that it is known of."""
+    """Return a function that computes a quantile of the known values of a field."""
     return lambda entry: quantile(known_of(entry, name), q)
 
 
@@ -186,6 +194,6 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def quantile(values: NDArray[np.float64], q: float) -> float | None:
-    """A quantile of the values that are known; None without any."""
+    """Return a quantile of the values that are not NaN; None if all values are NaN."""
     known = values[~np.isnan(values)]
     return float(np.quantile(known, q)) if len(known) else None

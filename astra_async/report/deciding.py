@@ -1,7 +1,7 @@
-"""Which pairs of models are decided: the looks of `astra run --until decided`, and what it would have spent.
+"""Interim analyses ("looks") of `astra run --until decided` and `--until precise`.
 
-All of it follows from the scores of complete rounds and the schedule, so that a run which is resumed, a
-report of it and another report years later say the same to the digit.
+Every figure is a function of the scores of complete rounds and the recorded schedule. A resumed run and any
+later report therefore give identical figures.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.run_settings import families_of
-from astra_async.report.table import WHO, Column, Table, shown, visible
-from astra_async.stats.sequential import RULE, Schedule, SequentialOutcome, Series, can_tell, decide, precise
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table, shown, visible
+from astra_async.stats.sequential import RULE, Schedule, SequentialOutcome, Series, can_find, decide, precise
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from astra_async.stats.sequential import State
     from astra_async.types import Format
 
-    Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN where missing
+    Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN if missing
 
-_MOST_PROBLEMS = 100  # looked at for how many could tell models apart; the flips do not grow from 14 on
+_MOST_PROBLEMS = 100  # upper end of the search for a sufficient number; from 14 on the flips do not increase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The looks at two models under one format; for `--until precise` those at one, and `b` is empty."""
+    """The looks at two models under one format; with `--until precise` at one model, and `b` is empty."""
 
     a: str
     b: str
@@ -44,7 +45,7 @@ class Compared:
 
     @property
     def state(self) -> State:
-        """How it stands after the last look."""
+        """State after the last look."""
         return self.looks[-1].state if self.looks else "open"
 
     @property
@@ -54,20 +55,17 @@ class Compared:
 
 
 def scores_of(run: Run) -> dict[tuple[str, str], Floats]:
-    """The score of every planned sample of a run."""
+    """Return the scores of a run by model and format, as arrays of problems x samples; NaN if missing."""
     found: dict[tuple[str, str], Floats] = {}
     for number, pair in enumerate(run.pairs):
         rows, grid = run.pair_rows(number), np.full((len(run.problems), run.settings.samples), np.nan)
-        grid[rows["problem"], rows["sample"]] = rows["passed"] / rows["total"]
+        grid[rows["problem"], rows["sample"]] = rows["score"]
         found[pair] = grid
     return found
 
 
 def compared(run: Run, record: Mapping[str, Any]) -> list[Compared]:
-    """How every pair of `record` (run.json's `deciding`) stands, or every model for `--until precise`.
-
-    Looks that another version of the rule has made are not made again, but taken as they are recorded.
-    """
+    """Return the looks at every pair or model of `record`, as recorded if made by another version of RULE."""
     if record.get("rule", 1) != RULE:
         return as_recorded(record, run.settings.formats)
     schedule, scores = schedule_in(record), scores_of(run)
@@ -90,14 +88,14 @@ def compared(run: Run, record: Mapping[str, Any]) -> list[Compared]:
 
 
 def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Compared]:
-    """What the looks in run.json say, without a look at the results."""
+    """Return the looks as recorded in run.json, without reading results."""
     looks: dict[tuple[str, str, str], list[SequentialOutcome]] = {}
     for look in record.get("looks", ()):
         values = {name: look[name] for name in ("state", "k", "difference")}
         interval = None if look["interval"] is None else (look["interval"][0], look["interval"][1])
         could = look["problems"]
         if could is None and look["state"] in ("open", "not separable"):
-            could = math.inf  # which JSON does not have
+            could = math.inf  # recorded as null, because JSON has no infinity
         found = SequentialOutcome(**values, interval=interval, problems=could)
         looks.setdefault((look["a"], look["b"], look["format"]), []).append(found)
     return [
@@ -108,28 +106,28 @@ def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Co
     ]
 
 
-def goes_on(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
-    """Whether a run that asks in rounds has rounds left, as recorded; not for a record that was edited."""
+def has_open_pairs(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
+    """Return True if a run with `--until` has open pairs in run.json; False for a malformed record."""
     with suppress(LookupError, TypeError, ValueError, AttributeError):
         return "planned" in record and any(each.state == "open" for each in as_recorded(record, formats))
     return False
 
 
 def _sides(group: Mapping[str, Any], until: str) -> Iterator[tuple[str, str]]:
-    """The pairs of models that began together, and with whom was there; for `--until precise` each alone."""
+    """Yield the pairs of a group; with `--until precise` each model and an empty name."""
     pairs = group["pairs"] if until == "decided" else ((name, "") for name in group["models"])
     yield from ((a, b) for a, b in pairs)
 
 
 def schedule_in(record: Mapping[str, Any]) -> Schedule:
-    """The schedule that run.json holds."""
+    """Return the schedule recorded in run.json."""
     known = {name: record[name] for name in ("alpha", "margin", "flips", "seed")}
     return Schedule(rounds=tuple(record["rounds"]), spent=tuple(record["spent"]), **known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
-    """The next round: up to `end` samples of each problem, of `models`; no cost where no price is known."""
+class NextRound:
+    """The next round, up to `end` samples of each problem; `cost_usd` is None if no price is known."""
 
     end: int
     models: tuple[str, ...]
@@ -138,11 +136,8 @@ class Ahead:
 
 def ahead(
     record: Mapping[str, Any], found: Sequence[Compared], cost_usd: Mapping[tuple[str, Format], float | None]
-) -> Ahead | None:
-    """What the next round asks and costs, at `cost_usd` a sample by model and format; None if all is known.
-
-    A model has its samples up to the largest k that it was looked at with.
-    """
+) -> NextRound | None:
+    """Return the next round; None if no round is left or no pair is open. `cost_usd` is for one sample."""
     still = [each for each in found if each.state == "open"]
     begun = min((each.k for each in still), default=record["rounds"][-1])
     if begun >= record["rounds"][-1]:
@@ -155,35 +150,37 @@ def ahead(
         if name in going and price
     ]
     whole = len(record["problems"]) * math.fsum(costs)
-    return Ahead(end=end, models=tuple(going), cost_usd=whole or None)
+    return NextRound(end=end, models=tuple(going), cost_usd=whole or None)
 
 
-def in_words(record: Mapping[str, Any], found: Sequence[Compared], next_round: Ahead | None) -> str:
-    """What is decided, what is open, and what the next round costs, in a line."""
+def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round: NextRound | None) -> str:
+    """Return a line with the numbers of decided and open pairs, and the next round with its cost."""
     states = [each.state for each in found]
     last = max((each.k for each in found), default=0)
     what = "models" if record["until"] == "precise" else "pairs"
     counts = {name: states.count(name) for name in ("not separable", "open")}
-    decided = len(states) - sum(counts.values())
     rest = "".join(f", {count} {name}" for name, count in counts.items() if count)
-    known = f"{decided} of {len(states)} {what} decided{rest} after {last} samples of each problem"
+    decided = f"{len(states) - sum(counts.values())} of {len(states)} {what} decided"
+    known = f"{decided}{rest} after {last} samples of each problem"
     if next_round is None:
         return known
     money = f", about ${next_round.cost_usd:,.2f}" if next_round.cost_usd else ""
-    return f"{known}; next up to {next_round.end}: {', '.join(next_round.models)}{money}"
+    names = ", ".join(next_round.models)
+    return f"{known}; next round: up to {next_round.end} samples of each problem from {names}{money}"
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:
-    """What was decided after how many samples."""
+    """Yield a sentence for each pair or model of runs with `--until`."""
     for run in runs:
         if record := run.settings.deciding:
             yield from (visible(sentence(each, record)) for each in compared(run, record))
 
 
-def looked_at(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standing]]:
-    """How the pairs stand at which `--until decided` looked, by the names of the two entries.
+def interim_conclusions(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standing]]:
+    """Return the conclusion on each pair with looks of `--until decided`.
 
-    Ordinary tests do not hold after interim looks: nothing but this is said of these pairs.
+    The result maps the names of the two entries to the conclusion on each entry. Fixed-sample tests are not
+    valid after interim looks, so the report uses only these conclusions for these pairs.
     """
     turned: dict[str, Standing] = {"better": "worse", "worse": "better", "equivalent": "equivalent"}
     found: dict[frozenset[str], dict[str, Standing]] = {}
@@ -199,17 +196,17 @@ def looked_at(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standi
 
 
 def table(runs: Sequence[Run]) -> Table:
-    """Every look at every pair."""
-    repeated, could = "95 % over all looks together", "80 % power if the difference is as seen"
+    """Return a row for every look at every pair."""
+    repeated, could = "95 % over all looks together", "80 % power if the difference is as observed"
     columns = (
         Column("a", "A"),
         Column("b", "B"),
         Column("format", "Format"),
         Column("k", "k", "count", help="samples of each problem that both have"),
-        Column("difference", "A - B", "points", help="mean score; of --until precise the mean itself"),
+        Column("difference", "A - B", "points", help="mean score; with --until precise the mean itself"),
         Column("interval", "Repeated interval", "points", interval=True, help=repeated),
         Column("state", "State"),
-        Column("problems", "Problems that could", "number", help=could),
+        Column("problems", "Problems needed", "number", help=could),
     )
     items = (
         {"a": each.a, "b": each.b, "format": each.format, **asdict(look)}
@@ -219,20 +216,20 @@ def table(runs: Sequence[Run]) -> Table:
         for look in each.looks
     )
     note = (
-        "Repeated intervals hold whatever made the run stop. Stopping as soon as a difference shows"
-        " makes it look larger, on average by less than a point; differences that are hard to find"
-        " are found where they came out large."
+        "Repeated intervals are valid whatever the reason to stop the run. Stopping at a significant"
+        " difference makes the difference look larger, on average by less than a point. The bias is largest"
+        " if a difference is hard to detect."
     )
     return Table.of("looks", "Looks after whole rounds", columns, items, notes=(note,))
 
 
 def spread_table(runs: Sequence[Run]) -> Table:
-    """Consistency where models have stopped after unlike numbers of samples."""
+    """Return the consistency of models that stopped after different numbers of samples."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("k", "k", "count", help="complete samples of each problem"),
-        Column("common_k", "Common k", "count", help="the smallest of all models"),
-        Column("median_sd", "Median SD", "score", help="over the first samples, as many as the common k"),
+        Column("common_k", "Common k", "count", help="smallest k of all models"),
+        Column("median_sd", "Median SD", "score", help="over the first common-k samples of each problem"),
         Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1, all samples; independent of k"),
     )
     items = (item for run in runs if run.settings.deciding for item in _spreads(scores_of(run)))
@@ -255,24 +252,24 @@ def _spreads(scores: Scores) -> Iterator[dict[str, Any]]:
 
 
 def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
-    """New models, and the pairs that they bring: among themselves and with those known before."""
+    """Return the new models, and their pairs among themselves and with the known models, for run.json."""
     new = [name for name in models if name not in known]
     return {"models": new, "pairs": [*combinations(new, 2), *((a, b) for a in new for b in known)]}
 
 
-def too_few(schedule: Schedule, problems: Mapping[str, Mapping[str, Any]], pairs: int) -> str:
-    """That no look can tell models apart with these problems of run.json, with a remedy; else empty."""
+def too_few_problems(schedule: Schedule, problems: Mapping[str, Mapping[str, Any]], pairs: int) -> str:
+    """Return a warning if no look can find a difference with these problems of run.json; otherwise ""."""
     families = len({info.get("family") or ("problem", name) for name, info in problems.items()})
-    if not pairs or can_tell(schedule, families, pairs):
+    if not pairs or can_find(schedule, families, pairs):
         return ""
-    enough = next((n for n in range(families, _MOST_PROBLEMS) if can_tell(schedule, n, pairs)), None)
+    enough = next((n for n in range(families, _MOST_PROBLEMS) if can_find(schedule, n, pairs)), None)
     kind = "families of problems" if families < len(problems) else "problems"
-    remedy = f"from {enough} {kind} on one can" if enough else "compare fewer at once"
-    return f"warning: with {families} {kind} no look can call models different, whatever they score: {remedy}"
+    remedy = f"use at least {enough} {kind}" if enough else "compare fewer models at once"
+    return f"warning: with {families} {kind} no look can find a difference between models; {remedy}"
 
 
 def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[str, Any]:
-    """A schedule as run.json holds it."""
+    """Return the record of a schedule for run.json."""
     return {
         "until": until,
         "rule": RULE,
@@ -287,44 +284,49 @@ def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[st
 
 
 def sentence(each: Compared, record: Mapping[str, Any]) -> str:
-    """How a pair stands; for `--until precise` a model."""
+    """Return the conclusion on a pair, or with `--until precise` on a model."""
+    both = f"{each.a} and {each.b}" if each.b else each.a
     if not each.looks:
-        return f"{' and '.join(filter(None, (each.a, each.b)))}: no look yet, for no round is complete."
+        return f"{both}: no look yet, because no round is complete."
     look, problems = each.looks[-1], len(record["problems"])
-    known = look.problems is not None and math.isfinite(look.problems)
-    could = f"about {look.problems:,.0f}" if known else "no number up to 10,000"
+    needed = f"about {look.problems:,.0f}" if (look.problems or math.inf) < math.inf else "more than 10,000"
     worse = look.state == "worse"
     first, second = (each.b, each.a) if worse else (each.a, each.b)
     points = f"{100 * abs(look.difference):.1f} points"
     turned = (-look.interval[1], -look.interval[0]) if worse and look.interval else look.interval
-    ends = shown(turned, "points")
-    margin = 100 * record["margin"]
-    reckoned = look.interval is None or look.interval[0] <= 0 <= look.interval[1]
-    unless = " unless there are rare large losses that no problem has shown" if reckoned else ""
+    bounds = f"repeated 95 % interval {shown(turned, 'points')}, " if turned else ""
     decided = f"decided after {look.k} samples of each problem"
+    is_sure = turned is not None and turned[0] > 0
+    better = f"{first} is better than {second}: its mean score is {points} higher ({bounds}{decided})."
+    better += "" if is_sure else f" {RARE_DIFFERENCES}"
+    target = f"{record['target_se']} points"
     return {
-        "better": f"{first} is better than {second} by {points} {ends}, {decided}{unless}.",
-        "worse": f"{first} is better than {second} by {points} {ends}, {decided}{unless}.",
-        "equivalent": f"{first} and {second} are equivalent within {margin:g} points, {decided}.",
-        "open": f"{first}{' and ' if second else ''}{second}: open after {look.k} samples of each problem.",
-        "precise": f"{first}: a standard error of {record['target_se']} points, {decided}.",
+        "better": better,
+        "worse": better,
+        "equivalent": (
+            f"{both} are equivalent: a difference of {100 * record['margin']:g} points or more in"
+            f" mean score can be excluded at 95 % ({decided})."
+        ),
+        "open": f"{both}: no decision after {look.k} samples of each problem.",
+        "precise": f"{each.a} has reached the target standard error of {target} ({decided}).",
         "not separable": (
-            f"{first} and {second} are {points} apart: {problems} problems cannot separate them; {could}"
-            f" could ({decided})."
-            if second
-            else f"{first}: {problems} problems cannot be that precise; {could} could ({decided})."
+            f"{both} are not separable with {problems} problems: their mean scores differ by {points}"
+            f" ({bounds}{decided}). If the difference is as observed, {needed} problems are needed."
+            if each.b
+            else f"{each.a} cannot reach the target standard error of {target} with {problems} problems"
+            f" ({decided}). It needs {needed} problems."
         ),
     }[look.state]
 
 
 def _complete(scores: Floats) -> int:
-    """So many first samples there are of every problem."""
+    """Return the number of complete rounds of samples: each problem has at least this many first samples."""
     gaps = np.flatnonzero(np.isnan(scores).any(axis=0))
     return int(gaps[0]) if len(gaps) else scores.shape[1]
 
 
 def _series(schedule: Schedule, a: Floats, b: Floats, families: Any) -> Series:
-    """The first k samples of both, for each round that both have completed."""
+    """Return the means over the first k samples of both models, for each round that both have completed."""
     common = min(_complete(a), _complete(b))
     rounds = [k for k in schedule.rounds if k <= common]
     return Series(

@@ -1,4 +1,4 @@
-"""The rows of every comparison: one entry for each model under one format, as arrays over problems."""
+"""Entries: the results of one model under one format, as arrays over problems."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ if TYPE_CHECKING:
 class Entry:
     """One model under one format.
 
-    `parts` are the runs it comes from, with its number among each run's pairs; their problems are
-    disjoint. The arrays run over `problem_ids` (all planned ones); a value that does not exist is NaN.
+    `parts` holds the runs with results of the entry, each with the number of the entry's pair in that run;
+    the runs have no problem in common. The arrays have one element for each planned problem, in the order of
+    `problem_ids`; an unknown value is NaN.
 
     Attributes:
-        label: what tables call it: the model, or `model @ directory`.
-        places: where each problem stands in the arrays.
-        valid, planned: samples of each problem.
-        totals: T of each problem.
-        perfect: samples that passed all tests.
-        means, passes, sds: m_i, pass@1 and SD_i (ddof = 0, of at least two samples) of each problem.
-        families: the family of each problem; one without a family is its own. None where all are.
+        label: name in tables: the model, or `model @ directory`.
+        places: index of each problem in the arrays.
+        valid, planned: number of samples of each problem.
+        totals: number of tests T of each problem.
+        perfect: number of samples that passed all tests.
+        means, passes, sds: mean score, pass@1 and SD (ddof = 0, at least two samples) of each problem.
+        families: family of each problem; a problem without a recorded family is a family by itself. None if
+            no two problems share a family.
     """
 
     label: str
@@ -63,78 +65,81 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Label and format: unique in a report."""
+        """Label and format; unique in a report."""
         return f"{self.label} ({self.format})"
 
     @property
-    def who(self) -> dict[str, Any]:
-        """What records of it begin with, as rows of tables take them."""
+    def cells(self) -> dict[str, Any]:
+        """First cells of every table row about this entry."""
         return {"label": self.label, "format": self.format, "complete": self.complete}
 
     @property
     def complete(self) -> bool:
-        """Whether every planned sample has a result."""
+        """True if every planned sample has a result."""
         return self.summary.complete
 
     @property
     def rank(self) -> tuple[bool, float, str, str]:
-        """The order of a leaderboard: complete ones first, the best mean score first."""
+        """Sort key of the leaderboard: complete entries first, then the highest mean score."""
         score = self.summary.mean_score
         return not self.complete, -score if score is not None else 1.0, self.label, self.format
 
     @property
     def done(self) -> NDArray[np.bool_]:
-        """Problems with all their planned samples."""
+        """Mask of the problems with results for all planned samples."""
         done: NDArray[np.bool_] = self.valid == self.planned
         return done
 
     @property
     def score_variances(self) -> Floats:
-        """s_i^2 of the scores, ddof = 1; NaN for a problem with fewer than two samples."""
+        """Variance of each problem's scores, ddof = 1; NaN for a problem with fewer than two samples."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.valid > 1, self.sds**2 * self.valid / (self.valid - 1), np.nan)
 
     @property
     def split(self) -> VarianceSplit | None:
-        """The variance of scores within and between the problems with at least two samples."""
+        """Variance of scores within and between problems, over problems with at least two samples."""
         several = self.valid > 1
         return variance_split(self.means[several], self.score_variances[several], self.valid[several])
 
     def begun(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The values of the problems with a valid sample."""
+        """Return the values of the problems with at least one valid sample."""
         return values[self.valid > 0]
 
     def families_of(self, chosen: Any) -> NDArray[np.str_] | None:
-        """The families of chosen problems (a mask or places); None where no problem shares one."""
+        """Return the families of chosen problems (a mask or indexes); None if no problems share a family."""
         return None if self.families is None else self.families[chosen]
 
     def extremes(self, values: Floats) -> tuple[Floats, Floats]:
-        """Means or pass@1 of all planned samples, if every missing one failed all tests, or passed all."""
+        """Return the lowest and the highest possible values of means or pass@1 over all planned samples.
+
+        The lowest assumes that every missing sample fails all tests, the highest that it passes all tests.
+        """
         share = self.valid / self.planned
         low = np.where(self.valid > 0, values, 0.0) * share
         return low, low + (1 - share)
 
     def sampled(self) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int64]]:
-        """Of every valid sample: score, whether all tests passed, and the place among the begun problems."""
+        """Return arrays over valid samples: score, all tests passed, and index among the begun problems."""
         places = np.cumsum(self.valid > 0) - 1
         first = np.cumsum([0, *(len(run.problems) for run, _ in self.parts)])
         parts = zip(first[:-1].tolist(), self.rows_by_run(), strict=True)
         found = [places[start + rows["problem"]] for start, (_, rows) in parts]
         rows = self.rows()
-        return rows["passed"] / rows["total"], rows["passed"] == rows["total"], np.concatenate(found)
+        return rows["score"], rows["passed"] == rows["total"], np.concatenate(found)
 
     def rows(self) -> NDArray[np.void]:
-        """The result rows of all parts (numbers of problems and texts are those of each run)."""
+        """Return the result rows of all parts; numbers of problems and texts are those of each run."""
         parts = [part for _, part in self.rows_by_run()]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def rows_by_run(self) -> Iterator[tuple[Run, NDArray[np.void]]]:
-        """The result rows of each part, as views: rows are sorted by pair."""
+        """Yield each run with the entry's result rows, as views."""
         for run, pair in self.parts:
             yield run, run.pair_rows(pair)
 
     def per_problem(self, of: Callable[[NDArray[np.void]], NDArray[Any]]) -> Floats:
-        """The sums over each problem's samples of what is taken `of` their rows."""
+        """Return for each problem the sum of `of(rows)` over its samples."""
         sums = (
             np.bincount(rows["problem"], weights=of(rows), minlength=len(run.problems))
             for run, rows in self.rows_by_run()
@@ -142,14 +147,15 @@ class Entry:
         return np.concatenate(list(sums))
 
     def failed(self, failure: Failure) -> Floats:
-        """How many samples of each problem failed in this way."""
+        """Return the number of samples of each problem with this failure."""
         return self.per_problem(lambda rows: rows["failure"] == FAILURES.index(failure))
 
 
 def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
-    """All entries of several runs, in the order of the runs' plans.
+    """Return the entries of several runs, in the order of the runs' plans.
 
-    Runs that share keys give entries of their own, `model @ directory`, else a model's runs give one.
+    A model's runs are merged into one entry if no problem occurs in two of them. Otherwise each run gives an
+    entry with the label `model @ directory`.
     """
     names = dict(zip(map(id, runs), directory_names([run.directory for run in runs]), strict=True))
     by_pair: defaultdict[tuple[str, Format], list[tuple[Run, int]]] = defaultdict(list)
@@ -167,7 +173,7 @@ def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
 
 
 def ranked(entries: Sequence[Entry], answer_format: Format | None = None) -> list[Entry]:
-    """In the order of the leaderboard; those of one format if it is given."""
+    """Return the entries in leaderboard order; only those of `answer_format` unless it is None."""
     wanted = (entry for entry in entries if answer_format in (None, entry.format))
     return sorted(wanted, key=attrgetter("rank"))
 
@@ -209,6 +215,6 @@ def _floats(values: Any) -> Floats:
 
 
 def directory_names(directories: Sequence[Path]) -> list[str]:
-    """The last part of each path, or the whole path where those are not unique."""
+    """Return the last component of each path, or the whole path if the last component is not unique."""
     often = Counter(each.name for each in directories)
     return [each.name if often[each.name] == 1 else str(each) for each in directories]

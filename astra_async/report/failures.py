@@ -1,4 +1,4 @@
-"""Why samples failed: what the program saw, and apart from it what people judged (paper, section 4.6)."""
+"""Tables on failures: recorded outcomes, and classes of errors judged by people or models (paper, 4.6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.report.labels import CLASSES, JUDGE, read_judged
 from astra_async.report.packed_row import FAILURES
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.association import agreement, corrected_share
 
 if TYPE_CHECKING:
@@ -36,38 +36,47 @@ _KINDS: dict[Failure, str] = {
 
 
 def automatic_kinds(entries: Sequence[Entry]) -> Table:
-    """Samples of each entry by what the program recorded; kinds that never occurred are left out."""
+    """Return the numbers of samples by recorded outcome; a failure that never occurred has no column."""
     seen = [kind for kind in _KINDS if any(entry.summary.failures.get(kind) for entry in entries)]
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", help="samples", of=lambda entry: entry.summary.valid),
         Column(
             "perfect", "All tests passed", "count", help="samples", of=lambda entry: int(entry.perfect.sum())
         ),
         Column("partial", "Some", "count", help="samples that passed some tests", of=_partial),
-        Column("none_passed", "None", "count", help="tests ran and all of them failed", of=_none_passed),
+        Column("none_passed", "None", "count", help="samples that failed all tests", of=_none_passed),
         *(Column(kind, _KINDS[kind], "count", of=_failed(kind)) for kind in seen),
     )
-    note = "Each sample is counted once; only the first two kinds score above 0."
+    note = 'Each sample is counted once. Only "All tests passed" and "Some" have scores above 0.'
     return Table.of("failures", "Outcome of samples, as recorded", columns, entries, notes=(note,))
 
 
 def judged_classes(entries: Sequence[Entry]) -> Table:
-    """The paper's four classes (section 4.6) by model and source; an entry without any label says so."""
+    """Return the numbers of samples in the paper's four classes (section 4.6), by entry and source of labels.
+
+    An entry without labels has a row with the source "not labelled".
+    """
     columns = (
-        *WHO,
-        Column("source", "Judged by", help="hand, or judge: and the model"),
+        *ENTRY_COLUMNS,
+        Column("source", "Judged by", help="hand, or judge: with the model's name"),
         Column("failed", "Not all passed", "count", help="samples"),
         Column("labelled", "Labelled", "count", help="samples"),
         *(Column(name, title, "count") for name, title in CLASSES.items()),
     )
     items = (item for entry in entries for item in _by_class(entry))
-    note = "The four classes of the paper, section 4.6: by hand (labels.csv), by a judge (judgements.jsonl)"
+    note = (
+        "The four classes are those of the paper, section 4.6. Labels by hand come from labels.csv,"
+        " labels by a judge from judgements.jsonl."
+    )
     return Table.of("error_classes", "Classes of errors, as judged", columns, items, notes=(note,))
 
 
 def judge_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
-    """How far judges agree with people, and shares of classes corrected by that; nothing without a judge."""
+    """Return the tables on agreement of judges with people and on corrected shares of classes.
+
+    Return () if there are no judgements.
+    """
     directories = {run.directory: None for entry in entries for run, _ in entry.parts}
     found = [read_judged(directory) for directory in directories]
     judges = sorted({name for labels in found for name in labels.judges})
@@ -82,7 +91,7 @@ def _failed(kind: Failure) -> Callable[[Entry], int]:
 
 def _partial(entry: Entry) -> int:
     tests_failed = FAILURES.index("tests_failed")
-    some = entry.per_problem(lambda rows: (rows["failure"] == tests_failed) & (rows["passed"] > 0))
+    some = entry.per_problem(lambda rows: (rows["failure"] == tests_failed) & (rows["score"] > 0))
     return int(some.sum())
 
 
@@ -91,7 +100,7 @@ def _none_passed(entry: Entry) -> int:
 
 
 def _by_class(entry: Entry) -> Iterator[dict[str, Cell]]:
-    known = entry.who | {"failed": entry.summary.valid - int(entry.perfect.sum())}
+    known = entry.cells | {"failed": entry.summary.valid - int(entry.perfect.sum())}
     by_source: dict[str, Counter[str | None]] = {}
     for run, _ in entry.parts:
         for source, given in read_judged(run.directory).sources.items():
@@ -108,10 +117,10 @@ def _agreement_table(found: Sequence[Labels], judges: Sequence[str]) -> Table:
     columns = (
         Column("source", "Judged by"),
         Column("judged", "Judged", "count", help="samples"),
-        Column("rejected", "Not counted", "count", help="answers without a true quotation"),
-        Column("both", "By hand, too", "count", help="samples"),
+        Column("rejected", "Rejected", "count", help="judgements without a valid quotation"),
+        Column("both", "Also by hand", "count", help="samples"),
         Column("agreement", "Equal %", "percent"),
-        Column("kappa", "Cohen's kappa", "number", help="1: always equal, 0: as by chance"),
+        Column("kappa", "Cohen's kappa", "number", help="1: always equal, 0: as expected by chance"),
     )
     items = (_agreeing(found, judge) for judge in judges)
     return Table.of("judge_agreement", "Judges against people", columns, items)
@@ -134,18 +143,18 @@ def _agreeing(found: Sequence[Labels], judge: str) -> dict[str, Cell]:
 
 def _shares_table(entries: Sequence[Entry], judges: Sequence[str]) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("source", "Judged by"),
         Column("class", "Class"),
         Column("judged", "Judged", "count", help="samples", of=itemgetter("total")),
-        Column("checked", "By hand, too", "count", help="samples"),
+        Column("checked", "Also by hand", "count", help="samples"),
         Column("share", "Judge says %", "percent", of=itemgetter("judged")),
         Column("corrected", "Corrected %", "percent", help="prediction-powered inference"),
         Column("corrected_interval", "95 %", "percent", interval=True, of=itemgetter("interval")),
     )
     notes = (
-        "Shares of a model's judged samples, corrected by those that people labelled as well.",
-        "Those must be a random draw (astra label --draw N), which is what the interval is about.",
+        "Shares of a model's judged samples, corrected with the samples that people also labelled.",
+        "The interval is valid only if these samples are a random draw (astra label --draw N).",
     )
     items = (item for judge in judges for entry in entries for item in _shares(entry, judge))
     return Table.of("class_shares", "Shares of classes, corrected", columns, items, notes=notes)
@@ -163,7 +172,7 @@ def _shares(entry: Entry, judge: str) -> Iterator[dict[str, Cell]]:
         share = corrected_share(
             [label == name for label in judged], [(mine == name, hand == name) for mine, hand in checked]
         )
-        yield entry.who | asdict(share) | {"source": JUDGE + judge, "class": title}
+        yield entry.cells | asdict(share) | {"source": JUDGE + judge, "class": title}
 
 
 def _is_of(key: Key, entry: Entry) -> bool:

@@ -1,4 +1,4 @@
-"""XML against JSON (paper, section 4.4, tables 5 and 6), and answers that could not be used (4.5)."""
+"""Tables on answer formats: XML against JSON (paper, section 4.4), unusable answers (4.5), and lengths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.pairwise import Pair
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.association import correlation
 from astra_async.stats.intervals import total_interval
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Mean characters of the answers and of the prompt, and the mean score, of each begun problem."""
+    """Mean characters of answers and prompts, and mean score, of each problem with a valid sample."""
 
     label: str
     format: str
@@ -36,30 +36,35 @@ class Lengths:
 
 
 def lengths_of(entries: Sequence[Entry]) -> list[Lengths]:
-    """One for each entry, and one for the mean over all entries where there are several."""
+    """Return the mean lengths of each entry, preceded by the mean over all entries if there are several."""
     each = [_of_entry(entry) for entry in entries]
     return [*_mean_of(each), *each] if len(each) > 1 else each
 
 
 def correlations(lengths: Sequence[Lengths]) -> Table:
-    """Correlation over problems: Pearson's as in the paper, Spearman's with its interval."""
+    """Return correlations over problems: Pearson's as in the paper, Spearman's with its interval."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("length", "Length of"),
         Column("n", "n", "count", help="problems"),
         Column("mean", "Mean characters", "count"),
         Column("r", "Pearson r", "signed"),
-        Column("p", "p", "p", help="of all orders, as far from 0"),
+        Column("p", "p", "p", help="permutation test of r, two-sided"),
         Column("rho", "Spearman rho", "signed"),
         Column(
-            "rho_interval", "95 % interval", "signed", interval=True, help="of rho", of=itemgetter("interval")
+            "rho_interval",
+            "95 % interval",
+            "signed",
+            interval=True,
+            help="of Spearman's rho",
+            of=itemgetter("interval"),
         ),
-        Column("rho_p", "p", "p", help="of all orders, as far from 0"),
+        Column("rho_p", "p", "p", help="permutation test of rho, two-sided"),
     )
     note = (
-        "The unit is the problem: mean characters of its answers (or prompt) against its mean score."
-        " The paper found -0.560 for answers and -0.164 for inputs. A correlation is no cause: harder"
-        " problems may simply need longer answers."
+        "Each problem is one observation: mean characters of its answers (or prompt), and its mean score."
+        " The paper reports r = -0.560 for answers and -0.164 for inputs. A correlation does not"
+        " show a cause: harder problems may need longer answers."
     )
     items = (item for one in lengths for item in _correlated(one))
     title = "Length and mean score: correlation over problems"
@@ -88,7 +93,7 @@ def _of_entry(entry: Entry) -> Lengths:
 
 
 def _mean_of(each: Sequence[Lengths]) -> Iterator[Lengths]:
-    """The mean over entries, for the problems that all of them have begun."""
+    """Yield the mean over entries, for the problems with a valid sample in every entry."""
     where = [{problem: place for place, problem in enumerate(one.problem_ids)} for one in each]
     common = [problem for problem in each[0].problem_ids if all(problem in one for one in where)]
     if not common:
@@ -111,7 +116,7 @@ _RATES: tuple[tuple[Failure, str], ...] = (
 
 
 def format_scores(entries: Sequence[Entry]) -> Table:
-    """The same model on XML and on JSON side by side (tables 5 and 6)."""
+    """Return each model's scores with XML and with JSON (paper, tables 5 and 6)."""
     columns = (
         Column("model", "Model", of=lambda pair: pair.a.label),
         Column("xml_mean_score", "XML mean score %", "percent", of=lambda pair: pair.a.summary.mean_score),
@@ -124,7 +129,7 @@ def format_scores(entries: Sequence[Entry]) -> Table:
 
 
 def both_formats(entries: Sequence[Entry]) -> list[Pair]:
-    """Each model that was asked for both formats: XML as A, JSON as B."""
+    """Return a pair for each model with entries in both formats: XML as A, JSON as B."""
     by_key = {(entry.label, entry.format): entry for entry in entries}
     return [
         Pair.of(by_key[label, "xml"], by_key[label, "json"])
@@ -134,23 +139,23 @@ def both_formats(entries: Sequence[Entry]) -> list[Pair]:
 
 
 def answer_rates(entries: Sequence[Entry]) -> Table:
-    """How often an answer could not be used, with intervals (section 4.5)."""
+    """Return the rates of unusable answers, with intervals (paper, section 4.5)."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", help="samples", of=lambda entry: entry.summary.valid),
         *(column for failure, title in _RATES for column in _rate(failure, title)),
     )
     note = (
-        "Share of a problem's valid samples, averaged over the problems begun; the interval is for"
-        " new problems like these."
+        "A rate is the mean over problems of the share of valid samples. The interval is for new"
+        " problems like these."
     )
     begun = (entry for entry in entries if entry.summary.valid)
-    title = "Answers that could not be used"
+    title = "Unusable answers"
     return Table.of("answer_rates", title, columns, begun, notes=(note,), provisional=True)
 
 
 def _rate(failure: Failure, title: str) -> Iterator[Column]:
-    """How often, the share of the samples, and its interval."""
+    """Yield the columns of one failure: number of samples, rate and interval."""
 
     def shares(entry: Entry) -> Floats:
         found: Floats = entry.begun(entry.failed(failure)) / entry.begun(entry.valid)

@@ -1,4 +1,4 @@
-"""What the harness did, apart from what the models did: missing samples, flakiness, repairs, waits."""
+"""Tables on the harness: missing samples, flaky tests, repaired answers, cluster nodes and events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from astra_async.report.packing import lines_of
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.types.records import Flaw, read_line
 
 if TYPE_CHECKING:
@@ -25,20 +25,26 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
     from astra_async.report.table import Cell
 
-Key = tuple[Any, ...]  # model, format, problem, sample; None stands for all
+Key = tuple[Any, ...]  # (model, format, problem, sample); None means any
 
 _DETAIL_CHARACTERS = 300
-_UNRECOGNIZED = ": unrecognized:"  # in the message of such an error (`asking.providers.error_meaning`)
-_MISSING = ("_error", "budget", "pool_failed")  # ends of the kinds that leave samples missing
-_MOST_NAMED = 200  # missing samples named one by one; all of them are in runs.csv
-_NOT_TRIED = ("not tried", "the run has not come to it yet")
+_UNRECOGNIZED = (
+    ": unrecognized:"  # part of the message of an unknown error (`asking.providers.error_meaning`)
+)
+_MISSING = ("_error", "budget", "pool_failed")  # suffixes of event kinds that leave samples missing
+_MOST_NAMED = 200  # rows of the table of missing samples; runs.csv has all
+_NOT_TRIED = ("not tried", "not started yet")
 
 
 @dataclass(slots=True)
 class Events:
-    """Counts and US dollars by (kind, model), the last reason and when (ISO 8601) by key; None there: all.
+    """Counts of events, and reasons of missing samples.
 
-    The money was spent on calls that left their sample missing: no result line counts it.
+    Attributes:
+        counts: number of events by (kind, model). costs: US dollars by (kind, model), spent on requests of
+        missing samples. No result line has this cost. reasons: last (kind, detail) by key; None in a key
+        means any. lost: time (ISO 8601) of the last event by key. unrecognized: number of provider errors
+        that were not recognized. last: last detail by (kind, model).
     """
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -58,12 +64,15 @@ class Events:
         self.unrecognized += _UNRECOGNIZED in detail
         if kind.endswith(_MISSING):
             key = tuple(map(record.get, ("model", "format", "problem_id", "sample")))
-            with suppress(TypeError):  # a list or an object names no sample
+            with suppress(TypeError):  # an unhashable key (a list or an object) identifies no sample
                 self.reasons[key] = (kind, detail)
                 self.lost[key] = str(record.get("at"))
 
     def reason(self, model: str, answer_format: str, problem_id: str, sample: int) -> tuple[str, str] | None:
-        """(kind, detail) of the last event of a key, else of its problem, else of its model."""
+        """Return (kind, detail) of the last event of a key, otherwise of its problem, otherwise of its model.
+
+        Return None if there is no such event.
+        """
         return (
             self.reasons.get((model, answer_format, problem_id, sample))
             or self.reasons.get((None, None, problem_id, None))
@@ -72,7 +81,7 @@ class Events:
 
 
 def read_events(path: Path) -> Events:
-    """Read the log; unreadable lines and a torn tail are ignored: nothing is scored by events."""
+    """Read an event log. Unreadable lines are ignored, because events do not affect scores."""
     events = Events()
     for _, _, line in lines_of(path):
         with suppress(Flaw):
@@ -81,13 +90,13 @@ def read_events(path: Path) -> Events:
 
 
 def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Table:
-    """Every missing sample with the last recorded reason, the first 200 of them."""
+    """Return the first 200 missing samples, each with the last recorded reason."""
     items = [item for entry in entries for item in _missing(entry, events)]
-    notes = [f"{len(items)} samples are missing; the same command tries them again."] if items else []
+    notes = [f"{len(items)} samples are missing. To retry them, run the same command again."] if items else []
     if len(items) > _MOST_NAMED:
-        notes.append(f"The first {_MOST_NAMED} are shown; runs.csv has all of them.")
+        notes.append(f"The first {_MOST_NAMED} missing samples are shown; runs.csv has all of them.")
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("sample", "Sample", "count"),
         Column("kind", "Kind"),
@@ -97,48 +106,58 @@ def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Tabl
 
 
 def event_counts(events: dict[str, Events]) -> Table:
-    """How often anything waited, was repeated or went wrong."""
+    """Return the number of events and their cost, by kind and model."""
     counts: Counter[tuple[str, str]] = Counter()
     costs: defaultdict[tuple[str, str], float] = defaultdict(float)
     for each in events.values():
         counts.update(each.counts)
         for which, cost in each.costs.items():
             costs[which] += cost
-    spent = "in no result: spent without one"
+    spent = "spent on requests without a result"
     columns = (
         Column("kind", "Kind", of=lambda which: which[0]),
         Column("model", "Model", of=lambda which: which[1]),
         Column("count", "Times", "count", of=counts.get),
         Column("cost_usd", "Cost $", "usd", help=spent, of=lambda which: costs[which] or None),
     )
-    notes = ["From events.jsonl: repeats and waits cost time, never score."] if counts else []
+    notes = ["Source: events.jsonl. Retries and waits take time but do not change scores."] if counts else []
     if unrecognized := sum(each.unrecognized for each in events.values()):
         notes.append(
-            f"{unrecognized} errors of providers were not recognized; events.jsonl has their text after the"
-            f" word{_UNRECOGNIZED.strip(':')}. Please report it, without names and keys."
+            f"{unrecognized} errors of providers were not recognized. events.jsonl has their text after the"
+            f" word{_UNRECOGNIZED.strip(':')}. Please report the text, without names and keys."
         )
     return Table.of("events", "Events", columns, sorted(counts), notes=notes)
 
 
 def handling(entries: Sequence[Entry]) -> Table:
-    """Answers that were repaired, changes that were dropped, samples that looked suspicious."""
-    strict = "mean score if every repaired answer counted 0: what the repairs are worth"
+    """Return the numbers of repaired answers, dropped changes and suspicious samples."""
+    strict = "mean score if every repaired answer had score 0"
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("valid", "Valid", "count", of=lambda entry: entry.summary.valid),
-        Column("repaired", "Repaired answers", "count", of=_marked("repairs")),
-        Column("repairs", "Repairs", of=_listed("repairs")),
+        Column("repaired", "Repaired answers", "count", of=_count_nonzero("repairs")),
+        Column("repairs", "Repairs", of=_text_counts("repairs")),
         Column("strict_score", "Strict score %", "percent", help=strict, of=_strict_score),
-        Column("dropped", "With dropped changes", "count", help="protected files", of=_marked("dropped")),
-        Column("suspected", "Suspicious", "count", of=_marked("suspicions")),
-        Column("suspicions", "Suspicions", of=_listed("suspicions")),
+        Column(
+            "dropped",
+            "With dropped changes",
+            "count",
+            help="to protected files",
+            of=_count_nonzero("dropped"),
+        ),
+        Column("suspected", "Suspicious", "count", of=_count_nonzero("suspicions")),
+        Column("suspicions", "Suspicions", of=_text_counts("suspicions")),
     )
     begun = (entry for entry in entries if entry.summary.valid)
-    return Table.of("handling", "What was repaired, dropped and suspected", columns, begun, provisional=True)
+    title = "Repaired answers, dropped changes and suspicious samples"
+    return Table.of("handling", title, columns, begun, provisional=True)
 
 
 class _OnNode(NamedTuple):
-    """Of each verdict that a node gave: score, whether time was out, seconds, and these by the usual ones."""
+    """Verdicts of one node as arrays: score, time-out (0 or 1), seconds, and pace.
+
+    The pace is the seconds divided by the median seconds of the problem.
+    """
 
     node: str
     score: NDArray[np.float64]
@@ -148,7 +167,7 @@ class _OnNode(NamedTuple):
 
 
 def nodes(runs: Sequence[Run]) -> Table:
-    """Verdicts, durations and time-outs by the machine of a cluster that ran the tests; empty without one."""
+    """Return verdicts, durations and time-outs by cluster node; the table is empty without a cluster."""
     measured: dict[str, list[NDArray[np.float64]]] = {}
     for run in runs:
         for problem in range(len(run.problems)):
@@ -158,10 +177,10 @@ def nodes(runs: Sequence[Run]) -> Table:
             for number in np.unique(rows["node"]).tolist():
                 mine = rows[rows["node"] == number]
                 pace = mine["test_s"] / usual_s if usual_s else np.ones(len(mine))
-                score = mine["passed"] / mine["total"]
+                score = mine["score"]
                 found = np.stack([score, mine["timed_out"].astype(float), mine["test_s"], pace])
                 measured.setdefault(run.texts[number], []).append(found)
-    pace_help = "median of seconds by the usual of the problem"
+    pace_help = "median of a test run's seconds / the problem's median seconds"
     columns = (
         Column("node", "Node"),
         Column("graded", "Graded", "count", of=lambda on: len(on.score)),
@@ -178,10 +197,12 @@ def nodes(runs: Sequence[Run]) -> Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeats:
-    """Equal solutions of one problem graded more than once in the same image.
+    """Groups of equal solutions of one problem that were graded more than once in the same image.
 
-    `unlike` of the `groups` did not always have the same outcome; `variance` is that of scores within groups,
-    pooled (ddof = 1): the harness's own noise.
+    Attributes:
+        groups, samples: number of groups, and number of samples in them.
+        unlike: number of groups with different outcomes.
+        variance: pooled variance of scores within groups (ddof = 1), the noise of the harness.
     """
 
     problem_id: str = ""
@@ -192,7 +213,7 @@ class Repeats:
 
 
 def flakiness(runs: Sequence[Run]) -> Table:
-    """Equal files that got unequal outcomes, by problem: the tests' variability or the machine's."""
+    """Return the problems whose equal solutions had different outcomes, because of tests or machine."""
     found = [
         replace(repeats(run.problem_rows(problem)), problem_id=name)
         for run in runs
@@ -202,23 +223,23 @@ def flakiness(runs: Sequence[Run]) -> Table:
     everything = [_pooled(found)] if any(each.groups for each in found) else []
     columns = (
         Column("problem_id", "Problem"),
-        Column("groups", "Solutions seen twice", "count", help="equal files, equal image"),
-        Column("samples", "Samples", "count", help="with such a solution"),
-        Column("unlike", "Unlike outcomes", "count", help="graded differently"),
-        Column("noise_sd", "SD by harness", "score", help="within equal solutions, ddof 1", of=_noise),
+        Column("groups", "Repeated solutions", "count", help="equal files graded twice in the same image"),
+        Column("samples", "Samples", "count", help="with a repeated solution"),
+        Column("unlike", "Different outcomes", "count", help="repeated solutions graded differently"),
+        Column("noise_sd", "SD by harness", "score", help="within equal solutions, ddof = 1", of=_noise),
     )
     note = "No equal solutions were graded differently."
     if total:
         note = (
-            f"{total} solutions were graded differently for no reason: those tests are flaky."
-            " astra validate --repeat finds out which."
+            f"{total} solutions had different outcomes in equal conditions: their tests are flaky. To find"
+            " these tests, run: astra validate --repeat"
         )
     items = [*everything, *(each for each in found if each.unlike)]
     return Table.of("flakiness", "Flakiness of the harness", columns, items, notes=(note,))
 
 
 def repeats(rows: NDArray[np.void]) -> Repeats:
-    """Group one problem's graded rows by solution and image; a verdict used again repeats nothing."""
+    """Group one problem's graded rows by solution and image. Rows with a reused verdict are ignored."""
     rows = rows[(rows["solution"] != 0) & (rows["reused"] == 0)]
     if len(rows) == 0:
         return Repeats()
@@ -231,7 +252,7 @@ def repeats(rows: NDArray[np.void]) -> Repeats:
     outcomes = rows["outcomes"][order].astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     unlike = np.maximum.reduceat(outcomes, starts) != np.minimum.reduceat(outcomes, starts)
-    scores = rows["passed"] / rows["total"]
+    scores = rows["score"]
     means = np.bincount(numbers, weights=scores) / sizes
     squares = np.bincount(numbers, weights=(scores - means[numbers]) ** 2)
     freedom = int((sizes[several] - 1).sum())
@@ -248,7 +269,7 @@ def _noise(found: Repeats) -> float | None:
 
 
 def _pooled(each: Sequence[Repeats]) -> Repeats:
-    """Several problems as one; variances are weighted by their degrees of freedom."""
+    """Return the total over problems; variances are weighted by their degrees of freedom."""
     freedom = sum(one.samples - one.groups for one in each)
     squares = math.fsum((one.samples - one.groups) * (one.variance or 0.0) for one in each)
     return Repeats(
@@ -261,7 +282,7 @@ def _pooled(each: Sequence[Repeats]) -> Repeats:
 
 
 def _usd(value: object) -> float:
-    """A recorded cost; 0 for what is no amount."""
+    """Return a recorded cost in US dollars; 0 for an invalid value."""
     return value if isinstance(value, int | float) and 0 <= value <= sys.float_info.max else 0.0
 
 
@@ -271,16 +292,16 @@ def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[dict[str, Cell
         for _, problem, sample in run.missing[run.missing[:, 0] == pair].tolist():
             name = run.problems[problem]
             kind, detail = known.reason(entry.model, entry.format, name, sample) or _NOT_TRIED
-            yield entry.who | {"problem_id": name, "sample": sample, "kind": kind, "detail": detail}
+            yield entry.cells | {"problem_id": name, "sample": sample, "kind": kind, "detail": detail}
 
 
-def _marked(name: str) -> Callable[[Entry], int]:
-    """How many of an entry's samples have something there."""
+def _count_nonzero(name: str) -> Callable[[Entry], int]:
+    """Return a function that counts the samples with a nonzero value of a field."""
     return lambda entry: int(np.count_nonzero(entry.rows()[name]))
 
 
-def _listed(name: str) -> Callable[[Entry], str]:
-    """What an entry's samples have there, and how often each, the most frequent first."""
+def _text_counts(name: str) -> Callable[[Entry], str]:
+    """Return a function that lists a field's texts with their counts, the most frequent first."""
 
     def of(entry: Entry) -> str:
         counts: Counter[str] = Counter()
@@ -295,7 +316,7 @@ def _listed(name: str) -> Callable[[Entry], str]:
 
 
 def _strict_score(entry: Entry) -> float:
-    """The mean over the begun problems of p / T, repaired answers as 0."""
-    scores = entry.per_problem(lambda rows: (rows["repairs"] == 0) * rows["passed"] / rows["total"])
+    """Return the mean score over begun problems, with score 0 for repaired answers."""
+    scores = entry.per_problem(lambda rows: (rows["repairs"] == 0) * rows["score"])
     means = entry.begun(scores) / entry.begun(entry.valid)
     return math.fsum(means) / len(means)

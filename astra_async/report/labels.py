@@ -1,4 +1,4 @@
-"""Classes of errors (paper, section 4.6): labels.csv, by people, and judgements.jsonl, by judges."""
+"""Labels of error classes (paper, section 4.6): labels.csv by people, judgements.jsonl by judges."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ COLUMNS = (*_KEY, "label")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """What a run directory holds of classes of errors.
+    """Error classes of a run directory's samples.
 
     Attributes:
-        hand: by people; a label without a source is one.
-        judges: by model, for each sample that it judged: its class, or None where its answer did not count.
+        hand: labels by people; a label without a source counts as one by hand.
+        judges: labels by judge model; None if the judge's answer was rejected.
     """
 
     hand: Mapping[Key, str]
@@ -49,13 +49,13 @@ class Labels:
 
     @property
     def sources(self) -> dict[str, Mapping[Key, str | None]]:
-        """All labels by `hand` and by each judge."""
+        """All labels by source: `hand`, or `judge:` and the model."""
         by_hand: dict[str, Mapping[Key, str | None]] = {HAND: self.hand} if self.hand else {}
         return by_hand | {JUDGE + name: given for name, given in self.judges.items()}
 
 
 def read_judged(directory: Path) -> Labels:
-    """The labels of a run directory by their source. Raises UsageError for a labels.csv with a mistake."""
+    """Return the labels of a run directory. Raises UsageError for an invalid labels.csv."""
     judges: dict[str, dict[Key, str | None]] = {}
     for record in judgements(directory):
         judges.setdefault(record["judge"], {})[read_key(record)] = record["label"]
@@ -65,10 +65,10 @@ def read_judged(directory: Path) -> Labels:
 
 
 def read_labels(path: Path) -> dict[Key, tuple[str, str]]:
-    """Label and its source, HAND or JUDGE and a model, by key; empty if there is no such file.
+    """Return (label, source) by key; empty if the file does not exist.
 
-    Columns: `model, format, problem_id, sample, label`; a label is one of CLASSES' names or titles.
-    Raises UsageError with the line.
+    A source is HAND, or JUDGE and a model. Columns: `model, format, problem_id, sample, label` and optionally
+    `source`; a label is a name or a title of CLASSES. Raises UsageError with the line number.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -78,14 +78,16 @@ def read_labels(path: Path) -> dict[Key, tuple[str, str]]:
         raise UsageError(f"{path}: cannot be read: {error}; save it as CSV in UTF-8") from error
     rows = csv.DictReader(io.StringIO(text, newline=""))
     if absent := [name for name in COLUMNS if name not in (rows.fieldnames or ())]:
-        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join(COLUMNS)}")
+        raise UsageError(
+            f"{path}: the column {', '.join(absent)} is missing; the first line must be {','.join(COLUMNS)}"
+        )
     found = {}
     for row in rows:
         label, sample = _SPELLINGS.get((row["label"] or "").strip().casefold()), row["sample"] or ""
         if label is None or not sample.isdecimal():
             raise UsageError(
-                f"{path} line {rows.line_num}: label {row['label']!r} or sample {sample!r} is not known; "
-                f"labels are {', '.join(CLASSES)}"
+                f"{path} line {rows.line_num}: label {row['label']!r} or sample {sample!r} is invalid; "
+                f"a label is one of {', '.join(CLASSES)}, a sample is a number"
             )
         source = (row.get("source") or "").strip() or HAND
         found[row["model"], row["format"], row["problem_id"], int(sample)] = label, source
@@ -93,7 +95,7 @@ def read_labels(path: Path) -> dict[Key, tuple[str, str]]:
 
 
 def judgements(directory: Path) -> Iterator[dict[str, Any]]:
-    """The lines of judgements.jsonl that hold a judgement; what is no such line is left out."""
+    """Yield the judgements in judgements.jsonl; malformed lines are skipped."""
     try:
         lines = (directory / JUDGEMENTS).read_bytes().splitlines()
     except FileNotFoundError:
@@ -107,19 +109,21 @@ def judgements(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_judges(source: str) -> bool:
-    """Whether a label's source is a judge."""
+    """Return True if a label's source is a judge."""
     return source.strip().casefold().startswith(JUDGE)
 
 
 def relabelled(text: str, key: Key, label: str | None) -> str:
-    """The text of a labels.csv with another label by hand for one sample; all else stays, more columns too.
+    """Return the text of a labels.csv in which one sample's label by hand is replaced.
 
-    None takes away what was given by hand, and no judge's label. An empty text becomes a new table. Raises
-    UsageError for a text that is no such table.
+    With None the label by hand is removed; a judge's label stays. Other rows and extra columns are kept. An
+    empty text becomes a new table. Raises UsageError if a column is missing.
     """
     rows, columns = _table(text)
     if absent := [name for name in COLUMNS if name not in columns]:
-        raise UsageError(f"labels.csv: no column {', '.join(absent)}; correct its header or remove the file")
+        raise UsageError(
+            f"labels.csv: the column {', '.join(absent)} is missing; correct line 1 or remove the file"
+        )
     kept = [row for row in rows if _row_key(row) != key]
     if label is None:
         judged = [row for row in rows if is_judges(row.get("source") or "")]
@@ -128,7 +132,7 @@ def relabelled(text: str, key: Key, label: str | None) -> str:
 
 
 def with_judgements(text: str, judged: Mapping[Key, str], source: str) -> str:
-    """The text of a labels.csv with a judge's labels in it; those by hand, and more columns, stay."""
+    """Return the text of a labels.csv with a judge's labels; labels by hand and extra columns are kept."""
     rows, columns = _table(text)
     columns += [] if "source" in columns else ["source"]
     kept = [row for row in rows if not is_judges(row.get("source") or "") or _row_key(row) not in judged]
@@ -142,13 +146,13 @@ def with_judgements(text: str, judged: Mapping[Key, str], source: str) -> str:
 
 
 def _table(text: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows and the columns of a labels.csv, those of a new one if it is empty."""
+    """Return the rows and the column names of a labels.csv; the default columns if the text is empty."""
     rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
     return list(rows), list(rows.fieldnames or COLUMNS)
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """The text of a labels.csv with these rows; what they have under no column is left out."""
+    """Return the text of a labels.csv with these rows; values without a column are left out."""
     written = io.StringIO()
     writer = csv.DictWriter(written, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""The leaderboard (Table 3 of the paper) with its uncertainty, consistency and reliability."""
+"""Leaderboard (paper, table 3), with tables on uncertainty, consistency and reliability."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.entries import ranked
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import provisional_tests
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import median_interval, run_only_interval, total_interval
 from astra_async.stats.spread import g_pass_at, mg_pass_at, pass_at, pass_hat, rms_within_sd
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.pairwise import Found, Standing
 
-_M = (2, 4, 8)  # the m of pass@m and pass^m
-_MG = 8  # the m of mG-Pass@m
-
+_M = (2, 4, 8)  # values of m for pass@m and pass^m
+_MG = 8  # value of m for G-Pass@m and mG-Pass@m
 _INTERVALS = {
-    "total": ("new problems", "over problems, recorded families drawn together: a new set like these"),
-    "run_only": ("new samples", "for these very problems with new samples"),
+    "total": ("new problems", "for a new set of problems like these; recorded families are drawn together"),
+    "run_only": ("new samples", "for new samples of the same problems"),
 }
 
 
@@ -41,12 +40,12 @@ def _interval(name: str, title: str, kind: str) -> Column:
 
 
 def _half_pass(m: int, k: int, c: int) -> float:
-    """G-Pass@m at a threshold of one half."""
+    """Return G-Pass@m with a threshold of one half."""
     return g_pass_at(m, k, c, (m + 1) // 2)
 
 
 class _Estimate(NamedTuple):
-    """A chance over m of k samples: a column, how it is estimated for a problem, and m."""
+    """A probability over m of k samples: title and help of its column, m, and the estimator for a problem."""
 
     title: str
     help: str
@@ -68,14 +67,14 @@ _PASS_INTERVALS = tuple(
     for name, each in _ESTIMATES.items()
 )
 _COLUMNS = (
-    *WHO,
+    *ENTRY_COLUMNS,
     Column("complete", "Complete", help="every planned sample of every problem is valid"),
     Column("n", "n", "count", help="problems"),
     Column("k", "k", "count", help="samples of each problem"),
     Column("planned", "Planned", "count", help="samples planned, n x k"),
     Column("valid", "Valid", "count", help="samples scored or without a solution"),
     Column("missing", "Missing", "count", help="planned samples without a result"),
-    Column("no_solution", "No solution", "count", help="valid samples, 0 of T"),
+    Column("no_solution", "No solution", "count", help="valid samples without a usable answer, score 0"),
     Column("mean_score", "Mean score %", "percent", help="equation 1 of the paper"),
     Column("pass_at_1", "Pass@1 %", "percent", help="equation 2 of the paper"),
     Column("median_sd", "Median SD", "score", help="equation 5 of the paper, ddof = 0"),
@@ -86,21 +85,21 @@ _COLUMNS = (
         "Median SD, new problems",
         "score",
         interval=True,
-        help="95 % interval with this k, between two of the problems' SDs; from six problems on",
+        help="95 % interval for new problems with this k, from order statistics; needs six problems",
     ),
     Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1; independent of k"),
-    Column("between_sd", "Between-SD", "score", help="spread of problem means, ANOVA"),
+    Column("between_sd", "Between-SD", "score", help="SD of problem means without sampling noise, by ANOVA"),
     Column("icc", "ICC(1)", "score", help="share of the variance between problems"),
     *_PASSES,
     *_PASS_INTERVALS,
-    Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
+    Column("against_best", "Against the best", help="by mean score, within the format; see pairwise.csv"),
     Column("flagged", "Flagged %", "percent", help="audited samples that pass a test and its mutated form"),
     Column("flagged_interval", "Flagged, 95 %", "percent", interval=True, help="for a new set of problems"),
     Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
-    Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
-    Column("problems_done", "Problems done", "count", help="with all k samples valid"),
+    Column("problems_begun", "Problems begun", "count", help="problems with a valid sample"),
+    Column("problems_done", "Problems done", "count", help="problems with all samples valid"),
 )
-_AGAINST_BEST: dict[Standing, str] = {  # what the best is against an entry, told of the entry
+_AGAINST_BEST: dict[Standing, str] = {  # from the conclusion on the best entry to the cell of the other entry
     "better": "behind",
     "worse": "ahead",
     "equivalent": "equivalent",
@@ -108,30 +107,28 @@ _AGAINST_BEST: dict[Standing, str] = {  # what the best is against an entry, tol
     "incomparable": "no common problem",
 }
 _OTHER_PROBLEMS = (
-    "The rows are not all of the same problems, so that their means cannot be compared: pairs of models are,"
-    " on the problems that both have."
+    "The rows cover different problems, so their means are not comparable. Pairs of models are"
+    " compared on the problems that both have."
 )
 _MIXED_K = (
-    "No k: the problems of that row have different k. A median SD over them depends on the mixture: compare"
-    " it only with one of the same."
+    "A row without k has problems with different numbers of samples. Its median SD is comparable only with a"
+    " row that has the same numbers."
 )
 _PROVISIONAL = (
-    "~ is provisional: samples are missing, and the problems begun may be the easier or the harder ones;"
-    " `astra status` names the command that fills them in."
+    "A number with ~ is provisional: samples are missing, and the problems begun may be easier or harder than"
+    " average. `astra status` shows the command that completes the run."
 )
 
 
 def leaderboard(
     entries: Sequence[Entry], compared: Found, looks: Mapping[frozenset[str], Mapping[str, Standing]]
 ) -> Table:
-    """Everything known of each entry, best mean score first, incomplete entries last.
+    """Return the wide table of leaderboard.csv: highest mean score first, incomplete entries last.
 
-    `compared` are the concluded pairs of the same entries, `looks` those of `deciding.looked_at`; without
-    them nothing is said against the best.
-
-    One wide table (leaderboard.csv); the functions below cut the tables for people out of it. The numbers
-    of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
-    `complete` is false, and people see them with a tilde.
+    `compared` has the concluded pairs of these entries, and `looks` the result of `interim_conclusions`; the
+    column `against_best` is filled from both. The functions below select columns for the tables that people
+    read. An incomplete entry has the numbers of its valid samples over the problems begun; its `complete` is
+    false, and the numbers are shown with a tilde.
     """
     in_order = ranked(entries)
     items = (
@@ -142,7 +139,7 @@ def leaderboard(
 
 
 def headline(wide: Table) -> Table:
-    """The paper's Table 3 with interval, cost and counts; narrow enough for a terminal of 80 columns."""
+    """Return the paper's table 3 with interval, cost and counts; it fits a terminal of 80 columns."""
     several = len(set(wide.column("format"))) > 1
     table = wide.only(
         *(("model", "format") if several else ("model",)),
@@ -158,51 +155,55 @@ def headline(wide: Table) -> Table:
 
 
 def uncertainty(wide: Table) -> Table:
-    """What the headline numbers would do with new problems, and with new samples."""
+    """Return the intervals of mean score and pass@1 for new problems and for new samples."""
     table = wide.only(
         *("model", "format", "mean_score", "mean_score_total", "mean_score_run_only"),
         *("pass_at_1", "pass_at_1_total", "pass_at_1_run_only"),
     )
     note = (
-        "New problems: for statements about problems like these. New samples: these very problems, only the"
-        " model's own variability. Samples are never treated as n x k independent trials. Intervals are not"
-        " symmetric near 0 and 100, and have a width even where all problems came out alike."
+        '"New problems" is the interval for another set of problems like these. "New samples" is the interval'
+        " for the same problems; it covers only the variation between samples. The n x k samples are not"
+        " treated as independent trials. Intervals are asymmetric near 0 and 100 %, and their width"
+        " is above 0 even if all problems have the same result."
     )
     return _part(table, "uncertainty", "Uncertainty", [note])
 
 
 def consistency(wide: Table) -> Table:
-    """How much repeated samples of the same problem differ."""
+    """Return the spread of repeated samples of the same problem."""
     spread = ("median_sd", "median_sd_interval", "rms_within_sd", "between_sd", "icc")
     table = wide.only("model", "format", "k", *spread)
     notes = [
         (
-            "Median SD follows the paper (population SD, ddof = 0) and depends on k: compare it between equal"
-            " k only. RMS within-SD (ddof = 1) does not depend on k. SDs are on the scale from 0 to 1."
+            "Median SD is defined as in the paper (population SD, ddof = 0). It depends on k, so compare it"
+            " only between rows with equal k. RMS within-SD (ddof = 1) does not depend on k. SDs are on the"
+            " scale from 0 to 1."
         ),
     ]
     if any(isinstance(cell, tuple) and cell[0] == cell[1] for cell in table.column("median_sd_interval")):
-        notes.append("[0.000, 0.000]: so many problems never vary that the median would be 0 again.")
+        notes.append(
+            "An interval [0.000, 0.000] means that most problems have the same score in every sample."
+        )
     if any(k == 1 for k in table.column("k")):
-        notes.append("One sample of a problem has no SD: consistency takes k of at least 2.")
+        notes.append("One sample of a problem has no SD. Consistency needs k of at least 2.")
     if _MIXED_K in wide.notes:
         notes.append(_MIXED_K)
     return _part(table, "consistency", "Consistency", notes)
 
 
 def reliability(wide: Table) -> Table:
-    """What one gets from several samples: at least one right, or all of them."""
+    """Return the probabilities that at least one, at least half, or all of m samples pass all tests."""
     note = (
-        "Estimated without bias from k samples, averaged over problems. Pass@m: at least one of m samples"
-        " passes all tests. Pass^m: all m do. G-Pass@m: at least half of m do. mG-Pass@m: averaged over"
-        " thresholds from half of m to m."
+        "Unbiased estimates from k samples, averaged over problems. Pass@m is the probability that at least"
+        " one of m samples passes all tests, G-Pass@m that at least half of them do, and Pass^m that all of"
+        " them do. mG-Pass@m is the average of G-Pass@m over thresholds from half of m to m."
     )
     table = wide.only("model", "format", "k", "pass_at_1", *_known(wide, _PASSES))
     return _part(table, "reliability", "Reliability", [note])
 
 
 def reliability_intervals(wide: Table) -> Table:
-    """The intervals of what `reliability` shows."""
+    """Return the intervals of the columns of `reliability`."""
     note = "95 % intervals for a new set of problems like these; recorded families are drawn together."
     table = wide.only("model", "format", "k", *_known(wide, _PASS_INTERVALS))
     return _part(table, "reliability_intervals", "Reliability, 95 % intervals", [note])
@@ -214,20 +215,20 @@ def _known(wide: Table, columns: Sequence[Column]) -> list[str]:
 
 
 def _part(table: Table, name: str, title: str, notes: Sequence[str]) -> Table:
-    """Columns of the wide table as a table of their own."""
+    """Return columns of the wide table as a separate table."""
     return replace(table, name=name, within="leaderboard", title=title, notes=tuple(notes))
 
 
 def curves(entries: Sequence[Entry]) -> Table:
-    """Pass@m and pass^m for m from 1 to the fewest samples that a begun problem of the entry has."""
+    """Return pass@m and pass^m for m from 1 to the smallest number of samples of a begun problem."""
     columns = (
-        *WHO,
-        Column("m", "m", "count", help="samples that are looked at"),
-        Column("pass_at", "Pass@m %", "percent", help="at least one passes all tests"),
-        Column("pass_hat", "Pass^m %", "percent", help="all m do"),
+        *ENTRY_COLUMNS,
+        Column("m", "m", "count", help="number of samples drawn"),
+        Column("pass_at", "Pass@m %", "percent", help="at least one of m samples passes all tests"),
+        Column("pass_hat", "Pass^m %", "percent", help="all m samples pass all tests"),
     )
     items = (
-        entry.who
+        entry.cells
         | {
             "m": m,
             "pass_at": _over_problems(entry, m, pass_at),
@@ -245,7 +246,7 @@ def _against_best(
     compared: Found,
     looks: Mapping[frozenset[str], Mapping[str, Standing]],
 ) -> str:
-    """What the comparison with the first entry of the same format has shown."""
+    """Return the conclusion from comparing an entry with the first entry of the same format."""
     best = next(each for each in in_order if each.format == entry.format)
     standings = {
         pair.b.name: concluded["mean_score"].standing for pair, concluded in compared if pair.a is best
@@ -255,7 +256,7 @@ def _against_best(
     if entry is not best:
         return _AGAINST_BEST[standings[entry.name]] if entry.name in standings else ""
     rivals = [each for each in in_order if each.format == entry.format and each.summary.valid]
-    if len(rivals) < 2:  # noqa: PLR2004 - no other to be better than
+    if len(rivals) < 2:  # noqa: PLR2004 - there is nothing to compare with
         return ""
     if not entry.complete:
         return "highest so far"
@@ -292,7 +293,7 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 
 def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:
-    """Mean over the begun problems of pass@m or its relatives; None where one has fewer than m samples."""
+    """Return the mean of an estimator over begun problems; None if a problem has fewer than m samples."""
     values = _by_problem(entry, m, function)
     return math.fsum(values) / len(values) if values else None
 
@@ -305,7 +306,7 @@ def _interval_over_problems(
 
 
 def _by_problem(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> list[float]:
-    """The estimate of each begun problem; none where one has fewer than m samples."""
+    """Return the estimate of each begun problem; [] if a problem has fewer than m samples."""
     valid, perfect = entry.begun(entry.valid).tolist(), entry.begun(entry.perfect).tolist()
     if min(valid, default=0) < m:
         return []
@@ -313,7 +314,7 @@ def _by_problem(entry: Entry, m: int, function: Callable[[int, int, int], float]
 
 
 def _provisional(entries: Sequence[Entry]) -> str:
-    """Return the note on problems whose number of tests no complete run confirms."""
+    """Return the note on problems whose number of tests is not confirmed by a complete test run."""
     directories = {run.directory for entry in entries for run, _ in entry.parts}
     found = {name: why for each in sorted(directories) for name, why in provisional_tests(each).items()}
     if not found:
@@ -328,8 +329,8 @@ def _provisional(entries: Sequence[Entry]) -> str:
 def _notes(entries: Sequence[Entry]) -> list[str]:
     notes = [
         (
-            "Mean score and pass@1 in %, median SD (0 to 1) with ddof = 0. The 95 % interval is"
-            " for the mean score on a new set of problems like these."
+            "Mean score and pass@1 are in %; median SD is on the scale from 0 to 1 (ddof = 0). The 95 %"
+            " interval is for the mean score on a new set of problems like these."
         )
     ]
     if not all(entry.complete for entry in entries):
@@ -342,7 +343,7 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     if any(entry.summary.k is None and entry.summary.median_sd is not None for entry in entries):
         notes.append(_MIXED_K)
     elif len({entry.summary.k for entry in entries}) > 1:
-        notes.append("The rows have different k: their median SDs cannot be compared.")
+        notes.append("The rows have different k, so their median SDs are not comparable.")
     notes += filter(None, map(sensitivity, entries))
     notes += filter(None, [_provisional(entries)])
     notes += filter(None, map(partly_known, entries))

@@ -1,4 +1,4 @@
-"""A run directory as it is now: its plan, the packed columns of its results, its metrics."""
+"""Loading of a run directory: plan, packed result columns and metrics."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ class Run:
     """One loaded run.
 
     Attributes:
-        rows: structured array, one element for each valid sample, sorted by pair, problem, sample.
-        pairs, problems: what the numbers in `rows["pair"]` and `rows["problem"]` stand for.
-        texts: interned texts (hashes, image ids, `;`-joined names of repairs).
+        rows: structured array, one element for each valid sample, sorted by pair, problem and sample.
+        bounds: flat array; index pair * number of problems + problem gives the first row of that pair and
+            problem. The last element is the number of rows.
+        pairs, problems: meaning of the numbers in `rows["pair"]` and `rows["problem"]`.
+        texts: interned texts (hashes, image ids, names of repairs joined by `;`).
         metrics: the paper's metrics over these rows.
-        bounds: where the rows of each (pair, problem) begin, as one long list, and where the last end.
-        outcomes: by problem and names of its tests, how often each set of them passed: bit i of a number is
-            the i-th test.
-        missing: planned keys without a final line, as (pair, problem, sample) numbers.
-        started_at, finished_at: first start and last end of the samples, as recorded.
-        warnings: one line for everything that was ignored.
+        outcomes: by (problem, names of its tests), the number of samples for each set of passed tests; bit i
+            of a set is the i-th test.
+        missing: planned samples without a result, as rows of (pair, problem, sample) numbers.
+        started_at, finished_at: earliest start and latest end of the samples, as recorded.
+        warnings: one line for each kind of ignored input.
     """
 
     directory: Path
@@ -56,12 +57,12 @@ class Run:
     warnings: tuple[str, ...]
 
     def pair_rows(self, pair: int) -> NDArray[np.void]:
-        """The rows of one (model, format), as a view."""
+        """Return the rows of one (model, format), as a view."""
         first, last = self.bounds[[pair * len(self.problems), (pair + 1) * len(self.problems)]]
         return self.rows[first:last]
 
     def problem_rows(self, problem: int, answer_format: Format | None = None) -> NDArray[np.void]:
-        """The rows of one problem under all models, in one format or all."""
+        """Return a copy of the rows of one problem under all models, in one format or all formats."""
         cells = np.array(
             [
                 pair * len(self.problems) + problem
@@ -70,25 +71,25 @@ class Run:
             ],
             dtype=np.int64,
         )
-        # gathered by index: concatenating structured arrays costs a hundred times as much for each part
+        # Selected by index: concatenating structured arrays is a hundred times slower.
         places = [np.arange(self.bounds[cell], self.bounds[cell + 1]) for cell in cells]
         gathered: NDArray[np.void] = self.rows[np.concatenate([np.arange(0), *places])]
         return gathered
 
     def line(self, row: np.void) -> dict[str, Any]:
-        """The whole result record of a row, read again from disk."""
+        """Return the whole result record of a row, read from disk."""
         return read_line(read_at(self.directory / "results.jsonl", int(row["offset"]), int(row["length"])))
 
     def lines(self, rows: NDArray[np.void]) -> Iterator[dict[str, Any]]:
-        """The result records of many rows, one in memory at a time."""
+        """Yield the result records of many rows, with one in memory at a time."""
         yield from map(read_line, self.contents(rows))
 
     def tests(self, rows: NDArray[np.void]) -> Iterator[tuple[NamedOutcome, ...]]:
-        """The tests of many rows' samples, those of one in memory at a time."""
+        """Yield the test outcomes of many rows, with those of one sample in memory at a time."""
         yield from map(read_tests, self.contents(rows))
 
     def contents(self, rows: NDArray[np.void]) -> Iterator[bytes]:
-        """The lines of many rows as they stand there, one in memory at a time."""
+        """Yield the lines of results.jsonl for many rows, with one in memory at a time."""
         if len(rows):
             with (self.directory / "results.jsonl").open("rb") as stream:
                 for offset, length in zip(rows["offset"].tolist(), rows["length"].tolist(), strict=True):
@@ -96,21 +97,21 @@ class Run:
 
 
 def load_run(directory: Path) -> Run:
-    """Load a run directory, also one that is still being written.
+    """Load a run directory; the run may still be in progress.
 
-    A torn last line is ignored unless it lacks only its newline; an unreadable one and equal duplicates are
-    ignored with a warning.
+    An incomplete last line is ignored. A last line that lacks only its newline is read. Unreadable lines and
+    equal duplicates are ignored with a warning.
 
     Raises:
-        UsageError: it is no run directory.
+        UsageError: the directory has no run.json.
         ConflictError: two lines contradict each other, or a line contradicts the plan.
     """
     settings = read_settings(directory)
-    return run_of(directory, settings, read_columns(directory, settings), at_last=True)
+    return run_of(directory, settings, read_columns(directory, settings), in_place=True)
 
 
-def run_of(directory: Path, settings: RunSettings, columns: Columns, *, at_last: bool = False) -> Run:
-    """The run as it stands in columns that have been read so far; `at_last` they are of no use afterwards."""
+def run_of(directory: Path, settings: RunSettings, columns: Columns, *, in_place: bool = False) -> Run:
+    """Return the run in the columns read so far. With `in_place` the columns must not be used afterwards."""
     present = columns.places["present"] == 1
     return Run(
         directory=directory,
@@ -125,5 +126,5 @@ def run_of(directory: Path, settings: RunSettings, columns: Columns, *, at_last:
         started_at=columns.started_at,
         finished_at=columns.finished_at,
         warnings=tuple(columns.warnings()),
-        rows=columns.rows(at_last=at_last),
+        rows=columns.rows(in_place=in_place),
     )

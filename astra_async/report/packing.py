@@ -1,8 +1,8 @@
-"""Result lines packed into columns, one record of numbers for each sample, as the lines come.
+"""Incremental packing of result lines into arrays, one fixed-size row for each sample.
 
-A million lines take about 150 MB: texts are interned, answers and output tails stay on disk and are found
-again by `offset` and `length`. Every planned sample has its place in one block of memory, in the order
-(model and format, problem, sample), so that nothing computed from it depends on the order of the lines.
+A million lines take about 150 MB. Texts are interned; answers and output stay on disk and are read by
+`offset` and `length`. Every planned sample has a fixed row in one array ordered by (model and format,
+problem, sample), so no computed value depends on the order of the lines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.files import read_at
-from astra_async.metrics import Metrics, Sums, planned_samples
+from astra_async.metrics import REWARD_PARTS, Metrics, Sums, planned_samples
 from astra_async.report.packed_row import FAILURES, PACK, ROW_DTYPE, STATUSES, values
 from astra_async.types import SampleKey
 from astra_async.types.records import Disbelieved, Flaw, counting, read_result, repeated
@@ -39,7 +39,7 @@ Place = tuple[int, int, int]  # numbers of pair, problem and sample
 
 
 class _Numbers(dict[str, int]):
-    """Texts with their numbers; one that is looked up for the first time gets the next."""
+    """Numbers of texts; a new text gets the next number at its first lookup."""
 
     def __missing__(self, text: str) -> int:
         self[text] = number = len(self)
@@ -47,16 +47,17 @@ class _Numbers(dict[str, int]):
 
 
 class Columns:
-    """A run's result lines as columns; lines may be added while others look.
+    """A run's result lines as arrays; lines may be added while other code reads the arrays.
 
     Attributes:
-        places: one packed record for each planned sample, by pair, problem and sample; `present` says
-            whether its line was read.
-        planned: which samples of each pair are planned.
-        pairs, problems, texts: what the numbers in them stand for, by name.
-        verdicts: what the numbers in `verdict` stand for: a problem's number, the names of its tests, and
-            which of them passed (bit i for the i-th). Number 0 is a sample without tests.
-        started_at, finished_at: first start and last end of the samples, as recorded.
+        places: one packed row for each sample, indexed by pair, problem and sample; `present` is 1 if its
+        line
+            was read.
+        planned: mask of planned samples by pair and sample. pairs, problems, texts: numbers used in the rows,
+        by name. verdicts: by number in the field `verdict`: problem number, names of its tests, and passed
+        tests (bit i
+            for the i-th test). Number 0 is a sample without tests.
+        started_at, finished_at: earliest start and latest end of the samples, as recorded.
     """
 
     def __init__(self, settings: RunSettings, path: Path) -> None:
@@ -67,7 +68,7 @@ class Columns:
         self.samples = settings.samples
         self.texts = _Numbers({"": 0})
         self.verdicts: list[tuple[int, tuple[str, ...], int]] = [(-1, (), 0)]
-        self.plan_again(settings)
+        self.update_plan(settings)
         self._metrics = Metrics(self._plan)
         self._totals: dict[int, int] = {}
         self.started_at = ""
@@ -75,9 +76,9 @@ class Columns:
         self._settings_warnings = settings.warnings
         self._warnings: list[str] = []
         self._disbelieved = Disbelieved("results.jsonl")
-        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # kept once, however many verdicts have them
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # interned: many verdicts share their names
         self._numbers: dict[tuple[int, tuple[str, ...], int], int] = {}
-        # zeros cost no memory until they are written: a plan may be far larger than what there is
+        # np.zeros allocates no memory until a row is written; a plan may be much larger than the results.
         shape = len(self.pairs), len(self.problems), settings.samples
         places = np.zeros(math.prod(shape) * PACK.size, dtype=np.uint8)
         self._buffer = memoryview(places)  # type: ignore[arg-type]  # numpy's stubs lack the buffer
@@ -85,17 +86,17 @@ class Columns:
         self._unplanned = 0
         self._first_unplanned = ""
 
-    def plan_again(self, settings: RunSettings) -> None:
-        """Take over how far each model is planned: `--until` says so anew with each round."""
+    def update_plan(self, settings: RunSettings) -> None:
+        """Update the planned samples of each model, which `--until` changes with each round."""
         samples = [planned_samples(settings.deciding, model, settings.samples) for model, _ in self.pairs]
         plan = zip(self.pairs, samples, strict=True)
         self._plan = {pair: dict.fromkeys(self.problems, k) for pair, k in plan}
         self.planned = np.arange(settings.samples) < np.array(samples, dtype=int).reshape(-1, 1)
 
     def read(self, number: int, offset: int, line: bytes) -> None:
-        """Pack one line; what is not believed becomes a warning.
+        """Pack one line; an invalid line becomes a warning.
 
-        Raises ConflictError when it contradicts an earlier line or the plan; it is not counted then.
+        Raises ConflictError if the line contradicts an earlier line or the plan; the line is not packed then.
         """
         try:
             result, tests = read_result(line, self.path, number)
@@ -104,7 +105,7 @@ class Columns:
                 self._note_unplanned(result.key)
                 return
             at = ((place[0] * len(self.problems) + place[1]) * self.samples + place[2]) * PACK.size
-            if self._buffer[at] and not self._takes_place(number, line, place):
+            if self._buffer[at] and not self._replaces_first(number, line, place):
                 return
             verdict = self._verdict(place[1], tests.names, tests.passed) if tests.names else 0
             fields = values(result, tests, verdict, self.texts)
@@ -119,31 +120,32 @@ class Columns:
             self._disbelieved.add(number, Flaw(f"malformed ({error})"), line)
 
     def place(self, key: AnswerKey | Result) -> Place | None:
-        """Where a sample stands in `places`; None if it is not planned."""
+        """Return the index of a sample in `places`; None if the sample is not planned."""
         pair, problem = self.pairs.get((key.model, key.format)), self.problems.get(key.problem_id)
         if pair is not None and problem is not None and key.sample < self.samples:
             return pair, problem, key.sample
         return None
 
     def warnings(self) -> Iterator[str]:
-        """One line for everything that was ignored."""
+        """Yield one line for each kind of ignored input."""
         yield from self._settings_warnings
         yield from self._warnings
-        yield from self._disbelieved.warnings(self._is_there)
+        yield from self._disbelieved.warnings(self._is_present)
         if self._unplanned:
             yield (
-                f"results.jsonl: {self._unplanned} lines are not part of the plan in run.json and are left "
-                f"out (the first: {self._first_unplanned})"
+                f"results.jsonl: {self._unplanned} lines are ignored because run.json does not plan their "
+                f"samples (first: {self._first_unplanned})"
             )
 
-    def rows(self, *, at_last: bool = False) -> NDArray[np.void]:
-        """The records of the lines read, by pair, problem and sample; those of all samples are no copy.
+    def rows(self, *, in_place: bool = False) -> NDArray[np.void]:
+        """Return the rows of the lines read, sorted by pair, problem and sample.
 
-        `at_last` they are moved together in place, and the columns are of no use afterwards.
+        The result is a view if no sample is missing. With `in_place` the rows are compacted in place to save
+        memory, and this object must not be used afterwards.
         """
         rows: NDArray[np.void] = self.places.reshape(-1)
         present = self.places["present"] == 1
-        if not at_last or bool(present.all()):
+        if not in_place or bool(present.all()):
             return rows if bool(present.all()) else self.places[present]
         count = 0
         for pieces in self.rows_by_pair():
@@ -152,16 +154,16 @@ class Columns:
         return rows[:count]
 
     def rows_by_pair(self) -> Iterator[NDArray[np.void]]:
-        """Copies of the same, those of one pair at a time."""
+        """Yield copies of the rows of the lines read, one array for each pair."""
         for places in self.places:
             yield places[places["present"] == 1]
 
     def plan(self) -> list[Any]:
-        """What gives the numbers of pairs, problems and samples their meaning, as JSON has it."""
+        """Return the meaning of the numbers of pairs, problems and samples, as JSON values."""
         return [[list(pair) for pair in self.pairs], list(self.problems), self.samples]
 
     def state(self) -> dict[str, Any]:
-        """Everything beside the rows, as JSON has it; `restore` takes it back."""
+        """Return everything except the rows, as JSON values for `restore`."""
         return {
             "texts": list(self.texts),
             "verdicts": self.verdicts,
@@ -173,16 +175,16 @@ class Columns:
         }
 
     def put(self, rows: NDArray[np.void]) -> None:
-        """Take over rows that another reader of the same lines has packed. ValueError: of another plan."""
+        """Store rows that another reader of the same lines has packed. Raises ValueError for another plan."""
         key = tuple(rows[name].astype(np.int64) for name in ("pair", "problem", "sample"))
         numbers = np.ravel_multi_index(key, self.places.shape)
-        # Records go as one block of bytes each: numpy would copy them field by field.
+        # Copied as blocks of bytes, because numpy copies structured rows field by field.
         self.places.reshape(-1).view(_RECORD)[numbers] = rows.view(_RECORD)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the `state` of another reader of the same lines, before any line is read.
+        """Restore the `state` of another reader of the same lines, before any line is read.
 
-        Raises LookupError, TypeError or ValueError for what is none; the columns are of no use then.
+        Raises LookupError, TypeError or ValueError for an invalid state; this object must not be used then.
         """
         self.texts = _Numbers({str(text): number for number, text in enumerate(state["texts"])})
         for problem, names, passed in state["verdicts"][1:]:
@@ -198,22 +200,26 @@ class Columns:
         self._unplanned, self._first_unplanned = state["unplanned"]
 
     def metrics(self) -> Metrics:
-        """The paper's metrics over the lines read."""
+        """Return the paper's metrics over the lines read."""
         metrics = Metrics(self._plan)
-        present, passed = self.places["present"] == 1, self.places["passed"].astype(np.int64)
+        present, rewarded = self.places["present"] == 1, self.places["rewarded"] == 1
+        millionths = np.rint(self.places["score"] * REWARD_PARTS)
+        passed = np.where(rewarded, millionths, self.places["passed"]).astype(np.int64)
         perfect = present & (self.places["passed"] == self.places["total"])
+        parts = np.where(rewarded.any(axis=2), REWARD_PARTS, 1).tolist()
         sums = [each.sum(axis=2).tolist() for each in (present, passed, passed * passed, perfect)]
         for (pair, number), (problem, place) in product(self.pairs.items(), self.problems.items()):
-            valid, *others = (each[number][place] for each in sums)
-            if valid:
-                metrics.add_sums(pair, problem, self._totals[place], Sums(valid, *others))
+            counted = Sums(*(each[number][place] for each in sums))
+            if counted.valid:
+                counted.parts = parts[number][place]
+                metrics.add_sums(pair, problem, self._totals[place], counted)
         for (pair, number), (name, words) in product(self.pairs.items(), _OUTCOMES.items()):
             counts = np.bincount(self.places[name][number][present[number]], minlength=len(words)).tolist()
             metrics.add_outcomes(pair, dict(zip(words, counts, strict=True)))
         return metrics
 
     def outcomes(self) -> dict[tuple[str, tuple[str, ...]], Counter[int]]:
-        """By problem and names of its tests, how often each set of them passed."""
+        """Return by (problem, names of its tests) the number of samples for each set of passed tests."""
         found: dict[tuple[str, tuple[str, ...]], Counter[int]] = {}
         names = list(self.problems)
         often = np.bincount(self.places["verdict"].reshape(-1), minlength=len(self.verdicts)).tolist()
@@ -225,7 +231,7 @@ class Columns:
         self._unplanned += 1
         self._first_unplanned = self._first_unplanned or str(key)
 
-    def _is_there(self, key: AnswerKey) -> bool:
+    def _is_present(self, key: AnswerKey) -> bool:
         place = self.place(key)
         return place is not None and bool(self.places[place]["present"])
 
@@ -250,10 +256,11 @@ class Columns:
             self.verdicts.append(verdict)
         return number
 
-    def _takes_place(self, number: int, line: bytes, place: Place) -> bool:
-        """Whether a second line of a sample replaces the first; else the same record is ignored.
+    def _replaces_first(self, number: int, line: bytes, place: Place) -> bool:
+        """Return True if a second line of a sample replaces the first.
 
-        Raises ConflictError for anything else.
+        Return False and add a warning if the second line repeats the first. Raises ConflictError if the lines
+        contradict each other.
         """
         row = self.places[place]
         offset = int(row["offset"])
@@ -266,7 +273,10 @@ class Columns:
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Whole lines as (number from 1, offset, content); the last one may lack nothing but its newline."""
+    """Yield complete lines as (number from 1, byte offset, content).
+
+    The last line is included if it lacks only its newline.
+    """
     if not path.exists():
         return
     offset = 0
@@ -280,7 +290,10 @@ def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def is_unended(line: bytes) -> bool:
-    """Whether a last line lacks only its newline, which the next run adds: no part of an object is one."""
+    """Return True if a last line lacks only its newline: no proper prefix of a JSON object is valid JSON.
+
+    The next `astra run` adds the newline.
+    """
     if not line.startswith(b"{") or line.endswith(b"\n"):
         return False
     try:

@@ -1,8 +1,8 @@
-"""The report as one self-contained HTML page: no request to anywhere, works from disk.
+"""Report as one self-contained HTML page that makes no network requests.
 
-Whatever came from a model, a CSV or a container is escaped by the template, embedded as JSON without
-`<`, or compressed and later shown as text only. A content security policy forbids every request and
-every script but the page's own.
+Text from a model, a CSV file or a container is escaped by the template, embedded as JSON without `<`, or
+compressed and shown as text only. A content security policy forbids all requests and all scripts except the
+page's own script.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from astra_async.report.table import Cell, Table
     from astra_async.report.tables import Report
 
-MOST_ROWS = 1_000  # of one table; the CSV files have all
-MOST_COLUMNS = 256  # samples of a problem in the map
-_SHARED = ("dom", "terminal", "sorting", "record")  # modules of the viewer too
+MOST_ROWS = 1_000  # maximum rows of a table; the CSV files have all rows
+MOST_COLUMNS = 256  # maximum samples of a problem in the map
+_SHARED = ("dom", "terminal", "sorting", "record")  # modules shared with the viewer
 _SCRIPTS = ("page", "map", "sample")
 _MODULE_WORDS = re.compile(r"^(?:import .*\n|export )", re.MULTILINE)
 _FOLDED = (
@@ -45,7 +45,7 @@ _FOLDED = (
 
 
 def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_BYTES) -> str:
-    """The whole page, with up to `budget_bytes` of compressed samples."""
+    """Return the whole page, with up to `budget_bytes` of compressed samples."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -63,23 +63,23 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
     return environment.get_template("report.html").render(
         report=report,
         plots={plot.name: (plot, Markup(inline(plot))) for plot in plots},  # noqa: S704 - escaped by chart
-        style=Markup(_text("shared/base.css") + _text("template/style.css")),  # noqa: S704 - files of ours
-        script=Markup(script),  # noqa: S704 - a file of ours
+        style=Markup(_text("shared/base.css") + _text("template/style.css")),  # noqa: S704 - package files
+        script=Markup(script),  # noqa: S704 - a package file
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - cannot end the script that it stands in
+        data=Markup(data.replace("<", "\\u003c")),  # noqa: S704 - cannot end the script element
         embedded=embedded,
         zip=zip,
         sort_value=_sort_value,
         most_rows=MOST_ROWS,
         folded=_FOLDED,
         facts=_facts(report),
-        standing=_standing(report.leaderboard),
+        standing=_leaderboard_rows(report.leaderboard),
         data_files=report.files(),
     )
 
 
 def _isolating(report: Report) -> Callable[[str], Markup]:
-    """A filter for sentences: each name in them is an isolated `<bdi>`, so that it reorders nothing else."""
+    """Return a template filter that wraps each name in `<bdi>`, which isolates the direction of its text."""
     from markupsafe import Markup, escape
 
     names = {visible(name) for entry in report.entries for name in (entry.label, entry.name)}
@@ -93,7 +93,7 @@ def _isolating(report: Report) -> Callable[[str], Markup]:
 
 
 def _script() -> str:
-    """All scripts as one function; modules lose their `import` and `export`, so each name stands once."""
+    """Return all scripts as one function, without `import` and `export`; their names must not clash."""
     shared = (_MODULE_WORDS.sub("", _text(f"shared/{name}.js")) for name in _SHARED)
     own = (_text(f"template/{name}.js") for name in _SCRIPTS)
     return f'(() => {{\n"use strict";\n{"".join(shared)}{"".join(own)}}})();'
@@ -104,7 +104,7 @@ def _text(path: str) -> str:
 
 
 def _facts(report: Report) -> list[str]:
-    """The line under the title: how much was run, where and when."""
+    """Return the parts of the line under the title: size, time and directory of the runs."""
     entries = report.entries
     ks = sorted({run.settings.samples for run in report.runs})
     problems = {problem for entry in entries for problem in entry.problem_ids}
@@ -122,8 +122,8 @@ def _facts(report: Report) -> list[str]:
     ]
 
 
-def _standing(wide: Table) -> list[dict[str, Any]]:
-    """The rows of the first table, with the places of its bars in % of their width."""
+def _leaderboard_rows(wide: Table) -> list[dict[str, Any]]:
+    """Return the rows of the first table, with the positions of their bars in % of the bar's width."""
     several = len(set(wide.column("format"))) > 1
     rows = []
     for place, raw in enumerate(wide.by_name()):
@@ -144,7 +144,7 @@ def _standing(wide: Table) -> list[dict[str, Any]]:
 
 
 def _data(entries: Sequence[Entry], embedded: Embedded) -> dict[str, Any]:
-    """What the page's script needs: the map of samples, and where each carried sample is."""
+    """Return the data for the page's script: the map of samples, and the chunk of each embedded sample."""
     return {
         "failures": [failure or "" for failure in FAILURES],
         "entries": [_entry_data(entry) for entry in entries],
@@ -157,16 +157,18 @@ def _data(entries: Sequence[Entry], embedded: Embedded) -> dict[str, Any]:
 
 
 def _entry_data(entry: Entry) -> dict[str, Any]:
-    """For each problem its T, and for each sample how many tests passed (-1: missing) and why."""
+    """Return an entry's T by problem, and tests passed (-1: missing) and failure by sample."""
     columns = min(int(entry.planned.max(initial=0)), MOST_COLUMNS)
-    passed = [[-1] * min(int(k), columns) for k in entry.planned]
+    passed: list[list[float]] = [[-1] * min(int(k), columns) for k in entry.planned]
     failure = [[0] * min(int(k), columns) for k in entry.planned]
     for run, rows in entry.rows_by_run():
         kept = rows[rows["sample"] < columns]
-        cells = (kept[name].tolist() for name in ("problem", "sample", "passed", "failure"))
-        for problem, sample, tests, kind in zip(*cells, strict=True):
+        names = ("problem", "sample", "passed", "score", "rewarded", "failure")
+        for problem, sample, tests, score, rewarded, kind in zip(
+            *(kept[name].tolist() for name in names), strict=True
+        ):
             place = entry.places[run.problems[problem]]
-            passed[place][sample] = tests
+            passed[place][sample] = score if rewarded else tests
             failure[place][sample] = kind
     return {
         "name": visible(entry.name),
@@ -184,7 +186,7 @@ def _entry_data(entry: Entry) -> dict[str, Any]:
 
 
 def _sort_value(cell: Cell) -> str:
-    """What a column is sorted by: the raw number, an interval's middle, or the text."""
+    """Return the sort key of a cell: the raw number, the middle of an interval, or the text."""
     if cell is None:
         return ""
     if isinstance(cell, tuple):

@@ -1,7 +1,7 @@
-"""The samples that the page carries with it: answers, tests and output, compressed, failures first.
+"""Samples embedded in the HTML page: answers, tests and output, compressed, failures first.
 
-A chunk is the gzipped JSON of some samples of one entry and problem: answers to one problem resemble
-each other, which is what makes them small. What does not fit is left to `astra show`.
+A chunk is the gzipped JSON of some samples of one entry and problem. Answers to one problem resemble each
+other, so they compress well together. `astra show` shows samples that do not fit into the page.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Entry
 
-BUDGET_BYTES = 20_000_000  # of base64 text in the page
-_GUESSED_RATIO = 4  # raw text to base64 of its gzip, to choose before anything is read
+BUDGET_BYTES = 20_000_000  # maximum of base64 text in the page
+_GUESSED_RATIO = 4  # raw characters / base64 characters after gzip; samples are chosen before they are read
 _CHUNK_CHARACTERS = 1_000_000
 _FIELDS = (
     *("status", "failure", "passed", "total", "tests", "extra_tests", "exit_code", "timed_out", "repairs"),
     *("dropped", "changes", "suspicions", "finish_reason", "usage", "cost_usd", "cost_estimated"),
     *("attempts", "ttft_s", "latency_s", "test_s", "files_changed", "lines_written", "returned_model"),
-    *("output_tail", "note"),
+    *("output_tail", "note", "score", "rewards"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Some samples of one entry and problem (numbers in the report's order), as base64 of gzipped JSON."""
+    """Some samples of one entry and problem (indexes in the report), as base64 of gzipped JSON."""
 
     entry: int
     problem: int
@@ -51,7 +51,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """All chunks that fit; `left_out` samples did not."""
+    """Embedded chunks, and the number of samples that did not fit."""
 
     chunks: tuple[Chunk, ...]
     left_out: int
@@ -59,7 +59,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Pick:
-    """One sample to carry; the order is that of chunks: failures first (`perfect` is 0 or 1)."""
+    """One sample to embed. Sorted picks are in the order of chunks: failures first (`perfect` is 0 or 1)."""
 
     perfect: int
     entry: int
@@ -67,11 +67,11 @@ class _Pick:
     sample: int
     part: int
     row: int
-    characters: int  # of its answer and its final line
+    characters: int  # length of the answer and the result line
 
 
 def embed(entries: Sequence[Entry], budget_bytes: int = BUDGET_BYTES) -> Embedded:
-    """Choose, read and compress samples until the budget is used."""
+    """Choose, read and compress samples up to the budget."""
     picks = _chosen(entries, budget_bytes)
     answers = _answers(entries, picks)
     total = sum(entry.summary.valid for entry in entries)
@@ -87,7 +87,10 @@ def embed(entries: Sequence[Entry], budget_bytes: int = BUDGET_BYTES) -> Embedde
 
 
 def _chosen(entries: Sequence[Entry], budget_bytes: int) -> list[_Pick]:
-    """The samples to try, in the order of chunks; early samples of every problem before later ones."""
+    """Return the samples to embed, in the order of chunks.
+
+    Low sample numbers of every problem are chosen before higher ones.
+    """
     parts = list(_parts(entries))
     if not parts:
         return []
@@ -101,7 +104,7 @@ def _chosen(entries: Sequence[Entry], budget_bytes: int) -> list[_Pick]:
 
 
 def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.integer[Any]], ...]]:
-    """The fields of a pick, as columns, for the rows of each part of each entry."""
+    """Yield the fields of `_Pick` as columns, for the rows of each part of each entry."""
     for number, entry in enumerate(entries):
         for part, (run, rows) in enumerate(entry.rows_by_run()):
             here = np.array([entry.places[problem] for problem in run.problems], dtype=np.int64)
@@ -118,7 +121,7 @@ def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.integer[Any]],
 
 
 def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:
-    """Picks of one entry, problem and outcome together, in pieces that a browser unpacks at once."""
+    """Yield groups of picks of one entry, problem and outcome, small enough to unpack in a browser."""
     for _, group in groupby(picks, key=lambda pick: (pick.perfect, pick.entry, pick.problem)):
         piece: list[_Pick] = []
         size = 0
@@ -147,7 +150,7 @@ def _chunk(entries: Sequence[Entry], picks: Sequence[_Pick], answers: Mapping[_P
 
 
 def _answers(entries: Sequence[Entry], picks: Sequence[_Pick]) -> dict[_Pick, str]:
-    """The texts of the chosen answers, from one pass over each run's completions.jsonl."""
+    """Return the texts of the chosen answers, from one pass over each run's completions.jsonl."""
     wanted: defaultdict[Path, dict[tuple[str, str, str, int], _Pick]] = defaultdict(dict)
     for pick in picks:
         entry = entries[pick.entry]

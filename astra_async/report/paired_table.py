@@ -1,4 +1,4 @@
-"""The one layout of all that is compared in pairs: pairwise.csv, formats.csv and `astra compare`."""
+"""Table of paired comparisons, used for pairwise.csv, formats.csv, agents and `astra compare`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ if TYPE_CHECKING:
     from astra_async.report.pairwise import Concluded, Found, Pair
     from astra_async.report.table import Cell, Kind
 
-FOR_PEOPLE = (
+DISPLAYED = (
     *("a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value", "b_value"),
     *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
 )
 _NOTE = (
-    "Paired over problems, families as one; Holm's adjustment covers all rows of one metric and format,"
-    " and all agents and models of one metric where agents are compared."
-    " Better: t-test and sign flips agree after adjustment; the interval reckons, besides, with rare large"
-    f" losses that no problem has shown. Equivalent: a difference of {100 * EQUIVALENCE_MARGIN:g} points or"
-    f" more (for SD: {EQUIVALENCE_MARGIN:g}) can be excluded, which takes some 140 problems. Else"
-    " inconclusive, also where missing samples could turn it."
+    "Comparisons are paired over problems; a family of problems is one unit. Holm's adjustment"
+    " covers all rows"
+    " of one metric and format; in the comparison of agents it covers all rows of one metric. Better: the"
+    " t-test and the sign-flip test are both significant after adjustment. The interval also allows for rare"
+    " large losses that were not observed, so it may include 0. Equivalent: a difference of"
+    f" {100 * EQUIVALENCE_MARGIN:g} points or more ({EQUIVALENCE_MARGIN:g} for SD) can be excluded,"
+    " which needs"
+    " about 140 problems. Inconclusive: all other cases, including those that missing samples could change."
 )
 
 
 def paired_table(name: str, title: str, found: Found) -> Table:
-    """One row for each metric and pair."""
+    """Return the wide table, with one row for each metric and pair."""
     found = by_format(found)
     notes = (_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else ()
     items = (_record(pair, concluded[metric]) for metric in METRICS for pair, concluded in found)
     return Table.of(name, title, _columns("score"), items, notes=notes, provisional=True)
 
 
-def in_words(concluded: Concluded, names: tuple[str, str]) -> str:
-    """The conclusion in words; a lower SD is the better one."""
+def verdict_text(concluded: Concluded, names: tuple[str, str]) -> str:
+    """Return the conclusion in words; the lower SD wins."""
     if concluded.conclusion in ("equivalent", "inconclusive"):
         return concluded.conclusion
     lower_wins = concluded.comparison.metric == "sd"
@@ -45,8 +47,8 @@ def in_words(concluded: Concluded, names: tuple[str, str]) -> str:
     return f"{winner} {'steadier' if lower_wins else 'better'}"
 
 
-def seen_from_b(table: Table) -> Table:
-    """The same comparisons told as B - A: what was compared first stands under B."""
+def swap_sides(table: Table) -> Table:
+    """Return the table with A and B exchanged, for differences B - A."""
     other = {"a": "b", "b": "a", "a_value": "b_value", "b_value": "a_value"}
     columns = [
         replace(column, title="B - A", minus=("b_value", "a_value"))
@@ -58,8 +60,8 @@ def seen_from_b(table: Table) -> Table:
     return replace(turned, columns=tuple(columns))
 
 
-def for_people(wide: Table) -> Iterator[Table]:
-    """One table for each metric, with the columns that matter most, and the reasons as notes."""
+def display_tables(wide: Table) -> Iterator[Table]:
+    """Yield one table for each metric, with the main columns, and the reasons in the notes."""
     metrics = wide.column("metric")
     for metric, title in METRICS.items():
         places = [place for place, named in enumerate(metrics) if named == metric]
@@ -73,7 +75,7 @@ def for_people(wide: Table) -> Iterator[Table]:
             notes=(*_reasons(wide, rows), *(wide.notes if metric == "mean_score" else ())),
             provisional=frozenset(new for new, old in enumerate(places) if old in wide.provisional),
         )
-        yield whole.only(*FOR_PEOPLE)
+        yield whole.only(*DISPLAYED)
 
 
 def _reasons(wide: Table, rows: Sequence[tuple[Cell, ...]]) -> Iterator[str]:
@@ -84,16 +86,16 @@ def _reasons(wide: Table, rows: Sequence[tuple[Cell, ...]]) -> Iterator[str]:
 
 
 def _columns(kind: Kind) -> tuple[Column, ...]:
-    """All columns; values in percent and differences in points, or both on the scale from 0 to 1."""
+    """Return all columns; `kind` is `percent` (with differences in points) or `score` (0 to 1)."""
     signed: Kind = "points" if kind == "percent" else "signed"
     return (
         Column("metric", "Metric"),
         Column("format", "Format"),
         Column("a", "A"),
         Column("b", "B"),
-        Column("n", "n", "count", help="problems complete under both; with ~, those begun"),
-        Column("families", "Families", "count", help="n, or fewer where families are recorded"),
-        Column("differing", "Differing", "count", help="families (else problems) that are not equal"),
+        Column("n", "n", "count", help="problems complete under both; in rows with ~, problems begun"),
+        Column("families", "Families", "count", help="units of the tests: families, or problems without one"),
+        Column("differing", "Differing", "count", help="units with a difference other than 0"),
         Column("a_value", "A's value", kind),
         Column("b_value", "B's value", kind),
         Column(
@@ -104,13 +106,13 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
             "95 % interval",
             signed,
             interval=True,
-            help="of the difference on new problems like these",
+            help="of the difference, for new problems like these",
         ),
         Column("sd_difference", "SD of differences", "score", help="ddof = 1"),
         Column("t", "t", "number", help="families - 1 degrees of freedom"),
         Column("p_t", "p, t-test", "p", help="paired, two-sided"),
-        Column("p_t_holm", "Holm", "p", help="adjusted for all rows of this metric"),
-        Column("p_wilcoxon", "Wilcoxon", "p", help="signed ranks, zeros as Pratt"),
+        Column("p_t_holm", "Holm", "p", help="p of the t-test, adjusted over all rows of this metric"),
+        Column("p_wilcoxon", "Wilcoxon", "p", help="signed-rank test, zeros by Pratt's method"),
         Column("p_wilcoxon_holm", "Wilcoxon, Holm", "p"),
         Column("p_permutation", "Sign flips", "p", help="permutation test"),
         Column("p_permutation_holm", "Sign flips, Holm", "p"),
@@ -118,7 +120,7 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
             "p_equivalence_holm",
             "Equivalence, Holm",
             "p",
-            help="1 less the level at which the interval lies within the margin",
+            help="1 - the highest level at which the interval is within the margin",
         ),
         Column(
             "smallest_effect",
@@ -126,8 +128,8 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
             kind,
             help="smallest difference that the t-test finds with 80 % power at 5 %, unadjusted",
         ),
-        Column("verdict", "Conclusion", help="after Holm, by both tests"),
-        Column("why", "Why", help="what an inconclusive comparison lacks"),
+        Column("verdict", "Conclusion", help="by both tests after Holm's adjustment"),
+        Column("why", "Why", help="reason why a conclusion is impossible"),
     )
 
 
@@ -138,7 +140,7 @@ def _record(pair: Pair, concluded: Concluded) -> dict[str, Any]:
         | {f"{name}_holm": p for name, p in concluded.holm.items()}
         | {"format": pair.format, "a": pair.a_name, "b": pair.b_name, "why": concluded.why}
         | {
-            "verdict": f"{'' if pair.complete else '~'}{in_words(concluded, names)}",
+            "verdict": f"{'' if pair.complete else '~'}{verdict_text(concluded, names)}",
             "complete": pair.complete,
         }
     )

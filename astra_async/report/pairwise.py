@@ -1,12 +1,13 @@
-"""Two entries on the same problems (paper, section 4.1): the tests and the conclusion.
+"""Paired comparison of two entries over their common problems (paper, section 4.1).
 
-Pairs of models, two runs, and two answer formats are all compared here (and shown by `paired_table`). The
-paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which the
-paper itself doubts for SDs. Recorded families are the unit of all tests and intervals. Only problems with
-all their samples under both count; while samples are missing, those begun, and what is said of them is
-provisional: a conclusion must stay the same whether the missing samples failed for the one and passed for
-the other, or the other way round. A problem whose statement, project or tests have changed from one run
-to the other is another problem, whatever its id.
+This module compares pairs of models, runs and answer formats; `paired_table` shows the results. The t-test is
+the paper's. The Wilcoxon and sign-flip tests do not need normality, which the paper doubts for SDs. Recorded
+families are the unit of all tests and intervals.
+
+The problems compared are those with all samples under both entries. While samples are missing, all problems
+begun are compared, and the conclusion is provisional: it must hold in both extreme cases (all missing samples
+fail for A and pass for B, and the reverse). A problem whose statement, project or tests differ between two
+runs is not a common problem, even if its id is the same.
 """
 
 from __future__ import annotations
@@ -48,13 +49,14 @@ Standing = Literal["better", "worse", "equivalent", "inconclusive", "incomparabl
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
 _ARRAYS = {"mean_score": attrgetter("means"), "pass_at_1": attrgetter("passes"), "sd": attrgetter("sds")}
-_MOST_NAMED = 10  # problems that are not compared
+_MOST_NAMED = 10  # maximum number of problems named in a warning
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
-MISSING = "samples are missing that could turn it"
+MISSING = "the missing samples could change it"
+RARE_DIFFERENCES = "Rare large differences that were not observed could reverse this conclusion."
 
 
 class Values(NamedTuple):
-    """Both entries' values of one metric over the same problems; `families` is None where none is shared."""
+    """Both entries' values of one metric over the same problems; `families` as in `Entry`."""
 
     metric: Metric
     a: Floats
@@ -64,14 +66,17 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A against B on one metric over n common problems; None where n is too small for a number.
+    """Tests of A against B on one metric over n common problems.
 
-    Fields have the names of the table's columns.
+    The fields have the names of the table's columns. Values and differences are on the metric's scale from 0
+    to 1. A field is None if n is too small.
 
-    `families` is how many there are to draw (n where none is recorded), `differing` how many of them differ
-    at all; `difference` is A - B, `smallest_effect` the difference that the t-test would have found here with
-    80 % power at alpha = 5 % (1: none that is possible), all on the metric's own scale from 0 to 1. `least_p`
-    is the smallest p that the sign-flip test could give.
+    Attributes:
+        families: number of units of the tests: families, or n if none are recorded.
+        differing: number of these units with a difference other than 0.
+        difference: A - B.
+        smallest_effect: difference that the t-test finds with 80 % power at alpha = 5 %; at most 1.
+        least_p: smallest p that the sign-flip test can reach.
     """
 
     metric: Metric
@@ -94,9 +99,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concluded:
-    """A comparison within its family: p-values after Holm by field name, the conclusion on A, and why.
+    """A comparison with its conclusion on A.
 
-    `why` says what keeps an inconclusive one from being another, where that is not just chance.
+    `holm` has the p-values after Holm's adjustment, by field name. `why` is the reason why no other
+    conclusion than `inconclusive` was possible; otherwise "".
     """
 
     comparison: Comparison
@@ -106,13 +112,13 @@ class Concluded:
 
     @property
     def standing(self) -> Standing:
-        """The conclusion; `incomparable` where there is no problem to compare on."""
+        """The conclusion; `incomparable` if the entries have no common problem."""
         return self.conclusion if self.comparison.n else "incomparable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two entries to compare, with what the table calls them."""
+    """Two entries to compare, with their names in the table."""
 
     a: Entry
     b: Entry
@@ -122,21 +128,21 @@ class Pair:
 
     @classmethod
     def of(cls, a: Entry, b: Entry) -> Pair:
-        """Two entries by their labels; by their whole names where their formats differ."""
+        """Pair two entries under their labels; under label and format if the formats differ."""
         if a.format == b.format:
             return cls(a=a, b=b, a_name=a.label, b_name=b.label, format=a.format)
         return cls(a=a, b=b, a_name=a.name, b_name=b.name, format=f"{a.format}/{b.format}")
 
     @property
     def complete(self) -> bool:
-        """False where samples are missing: other results may change what is said."""
+        """True if no sample of either entry is missing."""
         return self.a.complete and self.b.complete
 
 
 def changed_problems(a: Entry, b: Entry) -> dict[str, str]:
-    """The problems of both that are not the same under both, with what differs: `T 4 and 8`, `statement`.
+    """Return the common problem ids whose content differs, with the difference: `T 4 and 8`, `statement`.
 
-    By their T and by what both runs have recorded of them; one of which a run recorded nothing, by T alone.
+    T and the recorded hashes are compared; only T if one run recorded no hashes of the problem.
     """
     if {id(run) for run, _ in a.parts} == {id(run) for run, _ in b.parts}:
         return {}
@@ -154,7 +160,7 @@ def changed_problems(a: Entry, b: Entry) -> dict[str, str]:
 
 
 def left_out(entries: Iterable[tuple[Entry, Entry]]) -> list[str]:
-    """Which common problems are not the same, hence not compared, and why: a sentence for each two runs."""
+    """Return a sentence for each two runs with changed problems, which are not compared."""
     found: dict[tuple[str, str], str] = {}
     for two in entries:
         a, b = sorted(two, key=_directories)
@@ -165,20 +171,20 @@ def left_out(entries: Iterable[tuple[Entry, Entry]]) -> list[str]:
             if len(named) > _MOST_NAMED:
                 named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more"]
             found[names] = (
-                f"{' and '.join(names)}: {len(changed)} of {common} common problems are not the same in both"
+                f"{' and '.join(names)}: {len(changed)} of {common} common problems differ between the runs"
                 f" and are not compared: {', '.join(named)}."
             )
     return list(found.values())
 
 
 def conclude(family: Sequence[Comparison]) -> list[Concluded]:
-    """The comparisons of one metric, adjusted together by Holm; those without a test take no part."""
+    """Conclude comparisons of one metric, adjusted together by Holm; those without a p-value do not count."""
     p_values = [_adjusted([getattr(each, name) for each in family]) for name in _P_VALUES]
     tests = sum(each.p_permutation is not None for each in family)
     concluded = []
     for place, each in enumerate(family):
         holm_p = {name: values[place] for name, values in zip(_P_VALUES, p_values, strict=True)}
-        # Where all differ by the same amount there is no spread and no t-test: the flips of signs decide.
+        # If all differences are equal, there is no t-test, and the sign-flip test decides.
         both = [p for p in (holm_p["p_t"], holm_p["p_permutation"]) if p is not None]
         found = conclusion(each.difference or 0.0, p_values=both, p_equivalence=holm_p["p_equivalence"])
         why = _obstacle(each, tests)
@@ -191,7 +197,7 @@ def conclude(family: Sequence[Comparison]) -> list[Concluded]:
 
 
 def concluded_pairs(pairs: Sequence[Pair], *, together: bool = False) -> Found:
-    """Every pair, concluded by metric; a Holm family for each metric and format, or for all `together`."""
+    """Conclude every pair by metric. Holm's adjustment is by metric and format; by metric if `together`."""
     found: list[tuple[Pair, dict[Metric, Concluded]]] = [(pair, {}) for pair in pairs]
     families = [None] if together else dict.fromkeys(pair.format for pair in pairs)
     for metric, shared in product(METRICS, families):
@@ -204,20 +210,20 @@ def concluded_pairs(pairs: Sequence[Pair], *, together: bool = False) -> Found:
 
 
 def by_format(found: Found) -> Found:
-    """The same, those of one format together."""
+    """Return the pairs grouped by format."""
     formats = list(dict.fromkeys(pair.format for pair, _ in found))
     return sorted(found, key=lambda each: formats.index(each[0].format))
 
 
-def withheld(concluded: Concluded) -> Concluded:
-    """The same without a conclusion: samples are missing that could turn it."""
+def undecided(concluded: Concluded) -> Concluded:
+    """Return the comparison as inconclusive, because missing samples could change the conclusion."""
     if concluded.conclusion == "inconclusive":
         return concluded
     return replace(concluded, conclusion="inconclusive", why=MISSING)
 
 
 def _concluded(family: Sequence[Pair], metric: Metric) -> list[Concluded]:
-    """One Holm family; a conclusion must hold whichever way the missing samples turn out."""
+    """Conclude the pairs of one Holm adjustment; if samples are missing, for both extremes (see above)."""
     found = conclude([compared(_common_values(metric, pair.a, pair.b)) for pair in family])
     if all(pair.complete for pair in family):
         return found
@@ -231,20 +237,20 @@ def _concluded(family: Sequence[Pair], metric: Metric) -> list[Concluded]:
         worst.append(low)
         best.append(high)
     return [
-        concluded if {low.conclusion, high.conclusion} == {concluded.conclusion} else withheld(concluded)
+        concluded if {low.conclusion, high.conclusion} == {concluded.conclusion} else undecided(concluded)
         for concluded, low, high in zip(found, conclude(worst), conclude(best), strict=True)
     ]
 
 
 def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
-    """All pairs of entries of one format, the better mean score as A."""
+    """Yield all pairs of entries of one format, with the higher mean score as A."""
     for answer_format in dict.fromkeys(entry.format for entry in entries):
         for a, b in combinations(ranked(entries, answer_format), 2):
             yield Pair.of(a, b)
 
 
 def _common_values(metric: Metric, a: Entry, b: Entry) -> Values:
-    """Of both on their common problems; SDs depend on k: only of problems with the same k above 1."""
+    """Return both entries' values on common problems; SDs depend on k, so only with equal k of at least 2."""
     (here, there), of = common_places(a, b), _ARRAYS[metric]
     if metric == "sd":
         same = (a.planned[here] == b.planned[there]) & (a.valid[here] > 1) & (b.valid[there] > 1)
@@ -253,7 +259,7 @@ def _common_values(metric: Metric, a: Entry, b: Entry) -> Values:
 
 
 def _worst_values(metric: Metric, a: Entry, b: Entry) -> Values:
-    """Of all samples planned if the missing ones failed for A, and passed for B; no SD is known then."""
+    """Return the values if all missing samples failed for A and passed for B; empty arrays for SDs."""
     if metric == "sd":
         return Values(metric, a.sds[:0], b.sds[:0])
     (here, there), of = common_places(a, b, planned=True), _ARRAYS[metric]
@@ -262,9 +268,9 @@ def _worst_values(metric: Metric, a: Entry, b: Entry) -> Values:
 
 
 def compared(values: Values) -> Comparison:
-    """Every paired test of aligned arrays over problems."""
+    """Return all paired tests of two entries' values over the same problems."""
     metric, a, b, families = values
-    n, most = len(a), 0.5 if metric == "sd" else 1.0  # no SD of values between 0 and 1 is above 0.5
+    n, most = len(a), 0.5 if metric == "sd" else 1.0  # the SD of values between 0 and 1 is at most 0.5
     ours, theirs = by_family(a, families), by_family(b, families)
     test, effect = paired_t(ours, theirs), minimum_detectable_effect(len(ours))
     mean_a, mean_b = (math.fsum(values) / n if n else None for values in (a, b))
@@ -294,16 +300,16 @@ def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def _obstacle(c: Comparison, tests: int) -> str:
-    """Why no difference could be shown here, whatever it is; empty where one could."""
+    """Return the reason why a comparison cannot show any difference; "" if a difference can be shown."""
     cannot, many = f"cannot show a difference at {100 * ALPHA:g} %", c.families
     one, several = ("problem", "problems") if many == c.n else ("family of problems", "families of problems")
     reasons = (
-        (c.n == 0 and c.metric == "sd", "an SD takes problems with the same k, of at least 2"),
-        (c.n == 0, "no problem that is the same under both has results"),
+        (c.n == 0 and c.metric == "sd", "SDs are comparable only between equal k of at least 2"),
+        (c.n == 0, "no common problem has results under both"),
         (many < FEWEST, f"{many} {one if many == 1 else several} {cannot}"),
-        (c.differing == 0, f"all {many} {several} came out alike, from which nothing can be concluded"),
+        (c.differing == 0, f"all {many} {several} have equal results, which allow no conclusion"),
         (c.differing < FEWEST, f"only {c.differing} of {many} {several} differ, which {cannot}"),
-        (c.difference_interval is None, "one family has most of the problems: nothing can be tested"),
+        (c.difference_interval is None, "one family has most of the problems, so no test is possible"),
         (c.least_p * tests >= ALPHA, f"{c.differing} differing {several} {cannot} among {tests} comparisons"),
     )
     return next((reason for holds, reason in reasons if holds), "")
@@ -312,9 +318,10 @@ def _obstacle(c: Comparison, tests: int) -> str:
 def common_places(
     a: Entry, b: Entry, *, planned: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of the problems that are complete under both, in A's order; while one is incomplete, begun.
+    """Return the indexes of the common problems in the arrays of A and of B, in A's order.
 
-    Or of all that are `planned`. Those that are not the same under both are left out.
+    The problems are those complete under both; those begun under both if an entry is incomplete; or all with
+    `planned`. Problems whose content differs are left out.
     """
     sure, changed = a.complete and b.complete, changed_problems(a, b)
     ours, theirs = (
@@ -331,7 +338,7 @@ def common_places(
 
 
 def _contents(entry: Entry) -> dict[str, tuple[float, Mapping[str, str]]]:
-    """T and what is recorded of each problem."""
+    """Return T and the recorded hashes of each problem."""
     recorded = {
         problem: run.settings.contents.get(problem, {}) for run, _ in entry.parts for problem in run.problems
     }

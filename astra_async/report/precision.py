@@ -1,4 +1,4 @@
-"""`astra plan DIR --target-se POINTS`: from a pilot, what a wanted precision takes in calls and money."""
+"""`astra plan DIR --target-se POINTS`: estimate from a pilot run the size and cost of a precise run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from astra_async.report.conclusions import SO_FAR
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.table import WHO, Column, Findings, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
 from astra_async.stats.intervals import minimum_detectable_effect, problems_needed, samples_needed
-from astra_async.stats.spread import drawn_spreads
+from astra_async.stats.spread import variance_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,32 +30,33 @@ _RANGE = (0.025, 0.975)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pilot:
-    """What one model's pilot says of the spread; variances of scores: the best guess, then draws of it."""
+    """Variances estimated from one model's pilot; each array has the best estimate, then random draws."""
 
     entry: Entry
     between: Floats
     within: Floats
-    k0: float  # samples of a problem, or their effective number
+    k0: float  # samples of each problem, or the effective number if they differ
     problems: int
     cost: float | None  # US dollars for one sample, all attempts
 
 
 def plan_run(directory: Path, target_se_points: float) -> Findings:
-    """What the pilot says, and the sizes that bring its mean score's standard error to `target_se_points`.
+    """Return the sizes for which the standard error of the mean score is `target_se_points`.
 
-    SE^2 = (sigma_b^2 + sigma_w^2 / k) / n for new problems, sigma_w^2 / (k n) for these very problems;
-    the variances and their ranges are `drawn_spreads`: every size has a 95 % range, for a pilot knows the
-    spread no better than its problems do. Of a model that passed all tests or none no spread can be told, and
-    that is all that is said of it. Raises UsageError when the target is not above 0, or no model has two
-    problems with two samples each.
+    SE^2 = (sigma_b^2 + sigma_w^2 / k) / n for new problems, and sigma_w^2 / (k n) for the same problems with
+    new samples. `variance_draws` gives the variances with their uncertainty, from which every size has a 95 %
+    range. A model that passed all tests or no test has a sentence but no rows, because its variances cannot
+    be estimated.
+
+    Raises UsageError if the target is not above 0, or if no model has two problems with two samples each.
     """
     if not target_se_points > 0:
-        raise UsageError(f"--target-se {target_se_points:g}: give points above 0, such as 1.0")
+        raise UsageError(f"--target-se {target_se_points:g}: the value must be above 0, for example 1.0")
     run = load_run(directory)
     pilots = [pilot for entry in entries_of([run]) if (pilot := _pilot(entry))]
     if not pilots:
         raise UsageError(
-            f"{directory}: a pilot takes at least two problems with two samples each; run more samples first"
+            f"{directory}: a pilot needs at least two problems with two samples each; run more samples first"
         )
     flat = tuple(_nothing_to_plan(pilot) for pilot in pilots if not _has_spread(pilot))
     pilots = [pilot for pilot in pilots if _has_spread(pilot)]
@@ -72,7 +73,7 @@ def _pilot(entry: Entry) -> _Pilot | None:
     if split is None:
         return None
     means, families = entry.means[several], entry.families_of(several)
-    between, within = drawn_spreads(means, entry.score_variances[several], split.k0, families)
+    between, within = variance_draws(means, entry.score_variances[several], split.k0, families)
     return _Pilot(
         entry=entry,
         between=between,
@@ -90,41 +91,43 @@ def _has_spread(pilot: _Pilot) -> bool:
 
 def _nothing_to_plan(pilot: _Pilot) -> str:
     return (
-        f"{pilot.entry.name}: all samples of the pilot's {pilot.problems} problems passed all tests, or none"
-        " passed any: how much scores vary cannot be told from them; add problems."
+        f"{pilot.entry.name}: the pilot's {pilot.problems} problems show no variation, because every sample"
+        " passed all tests or every sample failed all tests. Add problems to the pilot."
     )
 
 
 def _sentence(pilot: _Pilot, target: float) -> str:
-    """Problems at the pilot's own k, and what more samples of its own problems would do instead."""
+    """Return the problems needed at the pilot's k, and the samples needed with the pilot's problems."""
     k = max(1, round(pilot.k0))
     needed = problems_needed(pilot.between, pilot.within, k, target)
     n, (low, high) = int(needed[0]), _range(needed)
-    cost = f", about ${pilot.cost * n * k:,.2f}" if pilot.cost else ""
+    cost = f" and costs about ${pilot.cost * n * k:,.2f}" if pilot.cost else ""
     samples = _samples(samples_needed(pilot.between, pilot.within, pilot.problems, target))
     return (
-        f"{'' if pilot.entry.complete else SO_FAR}{pilot.entry.name}: about {n:,}"
-        f" {'problem' if n == 1 else 'problems'} like these with {k} samples each would do for a standard"
-        f" error of {_points(target)}, at 95 % between {low:,.0f} and {high:,.0f} ({n * k:,} calls{cost});"
-        f" with the pilot's {pilot.problems}, {samples}."
+        f"{'' if pilot.entry.complete else SO_FAR}{pilot.entry.name}: a standard error of {_points(target)}"
+        f" needs about {n:,} {'problem' if n == 1 else 'problems'} like these with {k}"
+        f" {'sample' if k == 1 else 'samples'} each (95 % range {low:,.0f} to {high:,.0f} problems)."
+        f" Such a run has {n * k:,} samples{cost}. With the pilot's {pilot.problems} problems, {samples}."
     )
 
 
 def _samples(needed: Floats) -> str:
-    """How many samples of each problem would do, with the range."""
+    """Return a clause on the samples of each problem that are needed, with their 95 % range."""
     about, (low, high) = float(needed[0]), _range(needed)
-    most = "any number" if math.isinf(high) else f"{high:,.0f}"
     if math.isinf(low):
-        return "no number of samples would do"
+        return "no number of samples is sufficient"
     if math.isinf(about):
-        return f"no number of samples may do (at 95 % {low:,.0f} at least)"
-    return (
-        f"about {about:,.0f} {'sample' if about == 1 else 'samples'} of each would do ({low:,.0f} to {most})"
-    )
+        return (
+            f"no number of samples is sufficient by the best estimate; the 95 % range begins at {low:,.0f}"
+            " samples of each problem"
+        )
+    most = "or more" if math.isinf(high) else f"to {high:,.0f}"
+    number = f"about {about:,.0f} {'sample of each is' if about == 1 else 'samples of each are'}"
+    return f"{number} needed (95 % range {low:,.0f} {most})"
 
 
 def _range(draws: Floats) -> tuple[float, float]:
-    """The 95 % range of what follows from the draws; an infinity stays one."""
+    """Return the 95 % range over the draws; an end may be infinite."""
     low, high = np.quantile(draws[1:], _RANGE, method="inverted_cdf").tolist()
     return low, high
 
@@ -135,24 +138,28 @@ def _points(target: float) -> str:
 
 def _now(pilots: Sequence[_Pilot], target: float) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("n", "n", "count", help="problems with at least two samples"),
-        Column("k", "k", "number", help="samples of a problem, effective number"),
-        Column("between_sd", "SD between problems", "score", help="an unseen problem added"),
+        Column("k", "k", "number", help="samples of each problem (effective number if they differ)"),
+        Column("between_sd", "SD between problems", "score", help="allows for one unobserved problem"),
         Column("between_sd_range", "95 % range", "score", interval=True, help="of the SD between problems"),
         Column("within_sd", "SD within problems", "score"),
-        Column("se_total", "SE, new problems", "percent", help="points"),
-        Column("se_run_only", "SE, new samples", "percent", help="points"),
+        Column("se_total", "SE, new problems", "percent", help="standard error in points"),
+        Column("se_run_only", "SE, new samples", "percent", help="standard error in points, same problems"),
         Column("k_total", "k for the target, new problems", "number"),
         Column("k_total_range", "95 % range", "number", interval=True, help="of that k"),
         Column("k_run_only", "k for the target, new samples", "number"),
-        Column("detectable", "Detectable difference", "percent", help="points"),
+        Column("detectable", "Detectable difference", "percent", help="in points, with 80 % power"),
     )
     notes = (
-        f'Target: a standard error of {_points(target)}. "never": no k reaches it, only more problems do.',
         (
-            "Detectable: between two models with such a spread between problems (80 % power), taken as"
-            " uncorrelated; the same problems under both models usually do better."
+            f'Target: a standard error of {_points(target)}. "never" means that no k reaches the target;'
+            " more problems are needed."
+        ),
+        (
+            "The detectable difference is between two models with this spread between problems (80 % power)."
+            " The models' scores are assumed to be uncorrelated. With the same problems under both models the"
+            " detectable difference is usually smaller."
         ),
     )
     items = (_pilot_now(pilot, target) for pilot in pilots)
@@ -164,7 +171,7 @@ def _pilot_now(pilot: _Pilot, target: float) -> dict[str, Any]:
     k_total = samples_needed(pilot.between, pilot.within, n, target)
     total = math.sqrt((between + within / pilot.k0) / n)
     effect = minimum_detectable_effect(n)
-    return pilot.entry.who | {
+    return pilot.entry.cells | {
         "n": n,
         "k": pilot.k0,
         "between_sd": math.sqrt(between),
@@ -181,21 +188,21 @@ def _pilot_now(pilot: _Pilot, target: float) -> dict[str, Any]:
 
 def _options(pilots: Sequence[_Pilot], target: float) -> Table:
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("k", "k", "count", help="samples of each problem"),
-        Column("se_same_n", "SE with this n", "percent", help="points, new problems"),
-        Column("se_run_only", "SE, new samples", "percent", help="these problems"),
-        Column("n_needed", "Problems needed", "count", help="for the target"),
+        Column("se_same_n", "SE with this n", "percent", help="in points, for new problems"),
+        Column("se_run_only", "SE, new samples", "percent", help="in points, for the same problems"),
+        Column("n_needed", "Problems needed", "count", help="for the target standard error"),
         Column("n_range", "95 % range", "count", interval=True, help="of the problems needed"),
-        Column("calls", "Calls", "count", help="problems needed x k"),
-        Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost"),
+        Column("calls", "Samples", "count", help="problems needed x k"),
+        Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost of a sample"),
     )
     note = (
-        "For the same number of calls, more problems beat more samples. Raise k for all problems"
-        " alike: stopping single problems early biases the scores upward by 0.6 to 1.2 points."
+        "With the same total number of samples, more problems give a smaller standard error than a larger k."
+        " Increase k for all problems: stopping single problems early raises the scores by 0.6 to 1.2 points."
     )
     items = (_size(pilot, k, target) for pilot in pilots for k in _KS)
-    title = f"Sizes that reach a standard error of {_points(target)}, and what they cost"
+    title = f"Sizes and costs for a standard error of {_points(target)}"
     return Table.of("plan", title, columns, items, notes=(note,), provisional=True)
 
 
@@ -203,7 +210,7 @@ def _size(pilot: _Pilot, k: int, target: float) -> dict[str, Any]:
     between, within = float(pilot.between[0]), float(pilot.within[0])
     needed = problems_needed(pilot.between, pilot.within, k, target)
     calls = int(needed[0]) * k
-    return pilot.entry.who | {
+    return pilot.entry.cells | {
         "k": k,
         "se_same_n": math.sqrt((between + within / k) / pilot.problems),
         "se_run_only": math.sqrt(within / k / pilot.problems),

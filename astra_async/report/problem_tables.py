@@ -1,7 +1,7 @@
-"""The problems: each under each model, the key statistics of all, and what all models together say of them.
+"""Tables on problems and tests.
 
-A test that no sample passes may be broken, one that every sample passes tells nothing, and two that always
-agree count one thing twice; a person has to look.
+A test that no sample passes may be broken. A test that every sample passes does not distinguish models. Two
+tests with equal outcomes in every sample may test the same thing. The tables list these cases for review.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from astra_async.report.run_settings import ProblemInfo
     from astra_async.report.table import Cell
 
-_FEWEST = 20  # samples before a test's rate says anything about the test
-_AVERAGES = {  # what it is called, and the paper's own
+_FEWEST = 20  # minimum number of samples for a finding on a test
+_AVERAGES = {  # title, and the paper's value
     "tests": ("Average number of test cases", 6.7),
     "input_files": ("Average input files", 12),
     "input_characters": ("Average input characters", 22_863),
@@ -41,7 +41,7 @@ _AVERAGES = {  # what it is called, and the paper's own
 
 
 def problem_infos(entries: Sequence[Entry]) -> dict[str, ProblemInfo]:
-    """The problems of all entries, by id, in the order of the plans."""
+    """Return the problems of all entries by id, in the order of the plans."""
     return {
         problem: info
         for entry in entries
@@ -51,16 +51,16 @@ def problem_infos(entries: Sequence[Entry]) -> dict[str, ProblemInfo]:
 
 
 def problems_table(entries: Sequence[Entry]) -> Table:
-    """One row for each problem of each entry, over its valid samples."""
+    """Return one row for each problem of each entry, over valid samples."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("name", "Name"),
         Column("main_skill", "Main skill"),
         Column("planned", "k", "count", help="samples planned"),
         Column("valid", "Valid", "count", help="samples with a result"),
         Column("perfect", "Perfect", "count", help="samples that passed all tests"),
-        Column("total", "T", "count", help="tests that count"),
+        Column("total", "T", "count", help="expected tests"),
         Column("mean_tests_passed", "Tests passed, mean", "number"),
         Column("mean_score", "Mean score %", "percent"),
         Column("pass_at_1", "Pass@1 %", "percent"),
@@ -72,7 +72,7 @@ def problems_table(entries: Sequence[Entry]) -> Table:
 
 
 def table_1(rows: Sequence[ProblemInfo]) -> Table:
-    """Key statistics of a problem set (table 1), with the paper's own beside them."""
+    """Return key statistics of a problem set and the paper's values (paper, table 1)."""
     known = sum(row.output_characters is not None for row in rows)
     counted = (
         ("Project questions", len(rows), 65),
@@ -89,10 +89,10 @@ def table_1(rows: Sequence[ProblemInfo]) -> Table:
         Column("paper", "Paper (v1)", "number"),
     )
     notes = (
-        "Averages over the problems for which the quantity is known.",
+        "An average is over the problems with a known value.",
         (
-            "Output characters, lines of code and modified files are those of the reference solution,"
-            f" which is known of {known} of {len(rows)} problems."
+            "Output characters, lines of code and modified files are those of the reference solution;"
+            f" {known} of {len(rows)} problems have one."
         ),
     )
     title = "Key statistics of the problems"
@@ -100,7 +100,7 @@ def table_1(rows: Sequence[ProblemInfo]) -> Table:
 
 
 def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
-    """What run.json tells of each problem, with its samples' T; answers are the reference's only."""
+    """Return each problem's description in run.json, with T from the samples."""
     totals = {
         problem: float(total)
         for entry in entries
@@ -111,7 +111,7 @@ def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
 
 
 def difficulty(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
-    """One row for each problem over all entries, the hardest first."""
+    """Return one row for each problem over all entries, the lowest mean score first."""
     solutions = _solutions(runs)
     items: list[dict[str, Any]] = [
         {"problem_id": problem, "models": len(means), "mean_score": math.fsum(means) / len(means)}
@@ -122,23 +122,23 @@ def difficulty(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     items.sort(key=itemgetter("mean_score", "problem_id"))
     columns = (
         Column("problem_id", "Problem"),
-        Column("models", "Models", "count", help="with results, formats apart"),
+        Column("models", "Models", "count", help="with results; each format counts separately"),
         Column("mean_score", "Mean score %", "percent", help="mean over the models"),
         Column("least", "Lowest %", "percent", help="of a model's mean scores"),
         Column("most", "Highest %", "percent", help="of a model's mean scores"),
         Column("samples", "Samples", "count"),
         Column("solutions", "Solutions", "count", help="samples with a usable solution"),
-        Column("distinct", "Distinct", "count", help="different sets of files"),
+        Column("distinct", "Distinct", "count", help="solutions with different files"),
     )
     return Table.of("difficulty", "Difficulty of the problems", columns, items)
 
 
-def telling_tests(runs: Sequence[Run]) -> Table:
-    """The share of all samples that passed each test, and what that reveals, where it reveals something."""
+def test_rates(runs: Sequence[Run]) -> Table:
+    """Return each test's pass rate over all samples of all models, with findings."""
     columns = (
         Column("problem_id", "Problem"),
         Column("test", "Test"),
-        Column("samples", "Samples", "count", help="graded ones, of all models"),
+        Column("samples", "Samples", "count", help="graded samples of all models"),
         Column("passed", "Passed %", "percent"),
         Column("finding", "Finding"),
     )
@@ -150,16 +150,17 @@ def telling_tests(runs: Sequence[Run]) -> Table:
         for item in _of_tests(names, passed, untouched.get(problem, frozenset()))
     )
     note = (
-        f"Findings from {_FEWEST} samples on. No sample passes: look whether the test can be passed."
-        " Every sample passes: it separates no two models. The untouched project passes: it asks for"
-        " nothing new, whatever the number of samples. Agrees with: the two always passed and failed"
-        " together."
+        f'Findings need at least {_FEWEST} samples. "No sample passes": check that the test can pass.'
+        ' "Every sample passes": the test does not distinguish models. "The untouched project'
+        ' passes": the test'
+        ' passes without any solution (found with any number of samples). "Agrees with": both tests have the'
+        " same outcome in every sample."
     )
     return Table.of("tests", "Tests over all models", columns, items, notes=(note,))
 
 
 def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
-    """Names of the tests that the untouched project passes, by problem, as far as they are known."""
+    """Return by problem the names of tests that the untouched project passes, from expected.json."""
     try:
         stored = orjson.loads((directory / "expected.json").read_bytes())
         return {problem: frozenset(of.get("untouched_tests", ())) for problem, of in stored.items()}
@@ -168,7 +169,7 @@ def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
 
 
 def provisional_tests(directory: Path) -> dict[str, str]:
-    """Problems whose expected tests no complete run confirms, with the reason."""
+    """Return the problems whose expected tests are not confirmed by a complete test run, with the reason."""
     try:
         stored = orjson.loads((directory / "expected.json").read_bytes())
         return {problem: of["provisional"] for problem, of in stored.items() if of.get("provisional")}
@@ -181,7 +182,7 @@ def _of_problems(entry: Entry) -> Iterator[dict[str, Cell]]:
     for problem, place in entry.places.items():
         valid, total, mean = int(entry.valid[place]), float(entry.totals[place]), float(entry.means[place])
         yield {
-            **entry.who,
+            **entry.cells,
             "problem_id": problem,
             "name": infos[problem].name,
             "main_skill": infos[problem].main_skill,
@@ -202,7 +203,7 @@ def _average(values: Iterable[float | None]) -> float | None:
 
 
 def _means(entries: Sequence[Entry]) -> dict[str, list[float]]:
-    """The mean scores of each begun problem, one for each entry that has begun it."""
+    """Return by problem the mean scores of the entries with a valid sample of it."""
     found: dict[str, list[float]] = {}
     for entry in entries:
         for problem, valid, mean in zip(entry.problem_ids, entry.valid, entry.means.tolist(), strict=True):
@@ -212,11 +213,11 @@ def _means(entries: Sequence[Entry]) -> dict[str, list[float]]:
 
 
 def _solutions(runs: Sequence[Run]) -> dict[str, dict[str, int]]:
-    """Samples, usable solutions and different ones among these, for each problem."""
+    """Return by problem the numbers of samples, of usable solutions and of distinct solutions."""
     found: dict[str, list[NDArray[np.uint64]]] = {}
     for run in runs:
         for number, problem in enumerate(run.problems):
-            # Copied: a view would keep the rows of all problems in memory at once.
+            # Copied, because a view would keep all rows of the problem in memory.
             found.setdefault(problem, []).append(run.problem_rows(number)["solution"].copy())
     counts = {}
     for problem, parts in found.items():
@@ -230,7 +231,10 @@ def _solutions(runs: Sequence[Run]) -> dict[str, dict[str, int]]:
 def _of_tests(
     names: Sequence[str], passed: Mapping[int, int], untouched: frozenset[str]
 ) -> Iterator[dict[str, Cell]]:
-    """`passed` counts the samples by the tests that they passed, as bits in the order of `names`."""
+    """Yield a row for each test.
+
+    `passed` maps a set of passed tests (bit i is the i-th of `names`) to its number of samples.
+    """
     samples = sum(passed.values())
     known: dict[tuple[bool, ...], str] = {}
     for place, name in enumerate(names):

@@ -1,4 +1,7 @@
-"""What makes a run reproducible: settings (paper, table 2), fingerprints, prompts, images, versions."""
+"""Tables for reproducing a run: settings (paper, table 2), fingerprints, prompts, images, versions.
+
+Also the paper's published results, and the replay of complete runs with `--until decided`.
+"""
 
 from __future__ import annotations
 
@@ -30,27 +33,30 @@ _ROWS = (
 )
 _ERRATA = (
     (
-        "n = 65 problems, k = 32, SD with ddof = 0; tables 3, 5 and 6 of the paper. Your own problems and "
-        "prompts differ: compare orders of magnitude, not digits."
+        "Source: tables 3, 5 and 6 of the paper (n = 65 problems, k = 32, SD with ddof = 0). Your"
+        " problems and prompts are different, so only the order of magnitude is comparable."
     ),
     (
-        "GPT-4o's pass@1 is 58.15 % in the paper's table 3 but 50.91 % in table 5 and on the publisher's "
-        "leaderboard; 58.15 % is Gemini's, repeated. 50.91 % is shown."
-    ),
-    "The publisher's website calls consistency the mean SD; the paper defines the median, which is shown.",
-    (
-        "The paper says that XML beats JSON consistently; by its own tests not for GPT-4o, nor for Gemini's "
-        "mean score."
+        "GPT-4o's pass@1 is 58.15 % in the paper's table 3, which is also Gemini's value. In table"
+        " 5 and on the publisher's leaderboard it is 50.91 %. This table shows 50.91 %."
     ),
     (
-        "The paper gives 718 characters for the mean problem statement; the 58 statements known elsewhere "
-        "average 2,451."
+        "The publisher's website defines consistency as the mean SD, the paper as the median SD."
+        " This table shows the median."
+    ),
+    (
+        "The paper concludes that XML is consistently better than JSON. Its tests do not confirm"
+        " this for GPT-4o and for Gemini's mean score."
+    ),
+    (
+        "The paper reports an average problem statement of 718 characters. The 58 statements"
+        " published elsewhere have 2,451 on average."
     ),
 )
 
 
 def published() -> Table:
-    """The paper's leaderboard with its known errata as notes."""
+    """Return the paper's leaderboard, with known errata as notes."""
     return Table(
         name="published",
         title="Published results (HackerRank-ASTRA v1)",
@@ -67,23 +73,25 @@ def published() -> Table:
     )
 
 
-_MOST_MODELS = 8  # models whose run is replayed: pairs grow with the square
+_MOST_MODELS = 8  # maximum number of models for a replay; the number of pairs grows with the square
 
 
 def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
-    """What `--until decided` would have spent on complete runs, and what it would have decided."""
+    """Return samples, cost and decisions that complete runs would have had with `--until decided`."""
     columns = (
         Column("run", "Run"),
-        Column("asked", "Samples asked %", "percent", help="of those that the run asked"),
-        Column("cost_usd", "Cost $", "usd", help="of the samples asked, at each model's mean"),
-        Column("whole_usd", "Of $", "usd", help="what the run has cost"),
-        Column("decided", "Decided", "count", help="pairs that are better, worse or equivalent"),
+        Column("asked", "Samples used %", "percent", help="of the run's samples"),
+        Column("cost_usd", "Cost $", "usd", help="of the samples used, at each model's mean"),
+        Column("whole_usd", "Whole run $", "usd", help="cost of all samples"),
+        Column("decided", "Decided", "count", help="pairs concluded as better, worse or equivalent"),
         Column("pairs", "Pairs", "count"),
-        Column("same", "Same conclusion", "count", help="pairs, as one look after all samples has it"),
+        Column("same", "Same conclusion", "count", help="pairs; compared with one look after all samples"),
     )
     complete = [run for run in runs if not run.settings.deciding and not len(run.missing)]
     items = [_replayed(run, entries) for run in complete if 1 < len(run.settings.models) <= _MOST_MODELS]
-    notes = ("The run as it would have been, from its own samples (docs/deciding.md).",) if items else ()
+    notes = (
+        ("A replay of the run with --until decided, using its samples (docs/deciding.md).",) if items else ()
+    )
     return Table.of("looks_replayed", "With --until decided", columns, items, notes=notes)
 
 
@@ -117,7 +125,7 @@ _SETTINGS = ("temperature", "max_tokens", "reasoning_effort")
 
 
 def models(runs: Sequence[Run]) -> Table:
-    """Context length and temperature of each model as recorded (table 2), and what else was set."""
+    """Return context length, temperature and other settings of each model as recorded (paper, table 2)."""
     columns = (
         Column("model", "Model"),
         Column("spec", "Spec"),
@@ -128,13 +136,13 @@ def models(runs: Sequence[Run]) -> Table:
         Column("returned_model", "Answered as", help="name in the provider's responses"),
         Column("directory", "Run"),
     )
-    notes = ('"default" means that nothing was sent: the provider\'s own default applied.',)
+    notes = ('"default" means that the request had no such setting, so the provider\'s default applied.',)
     items = (_asked(run, model) for run in runs for model in run.settings.models)
-    return Table.of("models", "Models as asked", columns, items, notes=notes)
+    return Table.of("models", "Settings of the models", columns, items, notes=notes)
 
 
 def run_facts(runs: Sequence[Run]) -> Table:
-    """One row for each run directory."""
+    """Return one row for each run directory."""
     columns = (
         Column("directory", "Directory", of=lambda run: run.directory.name),
         Column("run_id", "Run", of=lambda run: run.settings.run_id),
@@ -150,7 +158,7 @@ def run_facts(runs: Sequence[Run]) -> Table:
 
 
 def fingerprints(runs: Sequence[Run]) -> Table:
-    """The hash of every part that changes results: equal hashes mean equal settings."""
+    """Return the hash of every part that affects results; equal hashes mean equal parts."""
     columns = (
         Column("directory", "Run"),
         Column("part", "Part"),
@@ -167,21 +175,21 @@ def fingerprints(runs: Sequence[Run]) -> Table:
 
 
 def inputs(runs: Sequence[Run]) -> Table:
-    """Prompt and image of each problem as its samples recorded them; more than one is a finding."""
+    """Return the prompt hashes and images recorded by the samples of each problem and format."""
     columns = (
         Column("directory", "Run"),
         Column("problem_id", "Problem"),
         Column("format", "Format"),
-        Column("prompts", "Prompts", "count", help="different ones", of=lambda row: len(row["prompt"])),
+        Column("prompts", "Prompts", "count", help="distinct prompts", of=lambda row: len(row["prompt"])),
         Column("prompt_sha256", "Prompt SHA-256", of=lambda row: ", ".join(row["prompt"])),
-        Column("images", "Images", "count", help="different ones", of=lambda row: len(row["image"])),
+        Column("images", "Images", "count", help="distinct images", of=lambda row: len(row["image"])),
         Column("image_id", "Image", of=lambda row: ", ".join(row["image"])),
     )
     items = [item for run in runs for item in _recorded(run)]
     odd = sum(len(item["prompt"]) != 1 for item in items)
-    note = "Every sample of a problem and format was asked with the same prompt, to the byte."
+    note = "All samples of a problem and format had the same prompt, byte for byte."
     if odd:
-        note = f"{odd} problems were asked with more than one prompt: their samples are not comparable."
+        note = f"{odd} problems had more than one prompt, so their samples are not comparable."
     return Table.of("inputs", "Prompts and images as recorded", columns, items, notes=(note,))
 
 

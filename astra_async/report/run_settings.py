@@ -1,4 +1,4 @@
-"""A run's plan and provenance, as its run.json has them."""
+"""Plan and provenance of a run, read from run.json."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemInfo:
-    """A problem as run.json describes it; None and empty mean: not recorded there."""
+    """A problem's description in run.json; None or an empty value means not recorded."""
 
     id: str
     name: str = ""
@@ -31,20 +31,24 @@ class ProblemInfo:
     statement_characters: int | None = None
     input_files: int | None = None
     input_characters: int | None = None
-    output_characters: int | None = None  # this and the next two are the reference's
+    output_characters: int | None = None  # reference solution; also the next two fields
     lines_written: int | None = None
     files_changed: int | None = None
-    tests: float | None = None  # that count, as far as its samples say
+    tests: float | None = None  # number of expected tests, from the samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """A run's plan and provenance. `models` maps a name to its recorded settings, `samples` is k.
+    """Plan and provenance of a run.
 
-    `deciding` is how `--until` looks at it; its `planned` has k of the models that it has stopped, or not
-    yet let on. `turns` is how often a sample may go on after its first answer. `contents` has, by problem, a
-    hash of all that makes it the problem it is: statement, project, tests; empty for one of which nothing is
-    recorded.
+    Attributes:
+        samples: k, the number of samples of each problem.
+        models: recorded settings by model.
+        turns: maximum number of follow-up turns of a sample.
+        deciding: record of `--until`, or empty; its `planned` has the k so far of each model.
+        contents: by problem, hashes of its recorded parts (statement, project, tests), by part; empty if
+            nothing is recorded.
+        parent: run id of the run that a regrade was made from.
     """
 
     run_id: str
@@ -64,13 +68,13 @@ class RunSettings:
 
 
 def read_settings(directory: Path) -> RunSettings:
-    """Read DIR/run.json; raises UsageError when it is no run directory, ConflictError when broken."""
+    """Read DIR/run.json. Raises UsageError if the file does not exist, ConflictError if it is malformed."""
     path = directory / "run.json"
     try:
         record = read_run(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(
-            f"{directory}: no run.json there; give the directory that `astra run --out` wrote"
+            f"{directory} has no run.json; name the directory given to `astra run --out`"
         ) from error
     try:
         return _settings(record)
@@ -107,13 +111,16 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
 
 
 def families_of(problems: Iterable[ProblemInfo]) -> list[str] | None:
-    """The family of each problem, one without a family being its own; None where none is shared."""
+    """Return the family of each problem; None if no two problems share a family.
+
+    A problem without a recorded family is a family by itself.
+    """
     named = [f"family {each.family}" if each.family else f"problem {each.id}" for each in problems]
     return named if len(set(named)) < len(named) else None
 
 
 def problem_info(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
-    """One problem's description, as run.json has it."""
+    """Return one problem's description from its record in run.json."""
     reference = record.get("reference") or {}
     return ProblemInfo(
         id=problem_id,
@@ -127,9 +134,9 @@ def problem_info(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
 
 
 def _content(record: Mapping[str, Any], problem_id: str) -> dict[str, str]:
-    """Hashes of a problem's recorded parts by name, as far as there are any: versions may record others.
+    """Return the hashes of a problem's recorded parts, by name; older versions recorded other parts or none.
 
-    How long its tests may take is left out: that is of the grading, as all limits are.
+    The time limit is left out, because limits belong to the grading and not to the problem.
     """
     part = record.get("parts", {}).get("problems", {}).get(problem_id)
     if isinstance(part, dict):
@@ -139,5 +146,5 @@ def _content(record: Mapping[str, Any], problem_id: str) -> dict[str, str]:
 
 
 def _parent(parent: object) -> str:
-    """A regrade names its parent by id, or as an object that holds it."""
+    """Return the run id of a regrade's parent, recorded as the id or as an object with `run_id`."""
     return str(parent.get("run_id", parent)) if isinstance(parent, dict) else str(parent)

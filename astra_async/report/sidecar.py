@@ -1,11 +1,11 @@
-"""A run's columns kept beside its result lines, so that they are read a second time in a moment.
+"""Cache file with the packed columns of results.jsonl, for fast loading of a run.
 
-`results.jsonl` stays the truth. The sidecar may be deleted at any time, and counts only for the bytes that it
-was made from: they are there unchanged if the file's stamp is the one of then, or else if they have the same
-SHA-256. Whatever is wrong with it (broken, stale, another directory's, another version's) costs time and
-never a number. It is replaced as a whole: several processes may read and write it while a run appends.
+The cache (called sidecar) may be deleted at any time; results.jsonl is authoritative. The sidecar is used
+only if the bytes of results.jsonl that it was made from are unchanged: the file has the same stamp, or these
+bytes have the same SHA-256. An invalid sidecar is ignored, so it can cost time but cannot change a number.
+The file is replaced atomically; several processes may read and write it while a run appends to results.jsonl.
 
-Layout: a line of JSON (see `_Header`), then its packed rows, then the SHA-256 of both.
+Layout: a line of JSON (see `_Header`), the packed rows, the SHA-256 of both.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from astra_async.report.run_settings import RunSettings
 
 NAME = ".results.columns"
-# Fewer bytes of lines are read again as fast as a sidecar is written.
+# Parsing fewer bytes is as fast as writing a sidecar.
 _WORTH_BYTES = 4 << 20
 _BLOCK_BYTES = 1 << 20
 _ROWS_AT_ONCE = 1 << 14
-# A file can change once more within the same tick of its file system's clock: a stamp as young is no proof.
+# A file can change again within one tick of the file system's clock, without a change of its stamp.
 _TICK_NS = 2_000_000_000
 
 Stamp = tuple[int, int, int, int, int]
 
 
 class _Header(msgspec.Struct, kw_only=True):
-    """What the rows are of: the log's first `lines` lines, under one plan.
+    """Origin of the rows: the first `lines` lines of results.jsonl, under one plan.
 
-    `parts` are (number of bytes, SHA-256) of these lines, one behind the other; `stamp` is the log's at
-    `stamped_ns`, before the last of them was read.
+    `parts` are (number of bytes, SHA-256) of consecutive pieces of these lines. `stamp` is the stamp of
+    results.jsonl at the time `stamped_ns` (nanoseconds since 1970), before the last of these lines was read.
     """
 
     meaning: str
@@ -60,7 +60,7 @@ class _Header(msgspec.Struct, kw_only=True):
 
 
 def read_columns(directory: Path, settings: RunSettings) -> Columns:
-    """The columns of a run directory's result lines, by the help of a sidecar, which is renewed if it pays.
+    """Return the columns of a run directory, using the sidecar, and rewrite the sidecar if that saves time.
 
     Raises ConflictError as `Columns.read`.
     """
@@ -71,14 +71,14 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
         return Columns(settings, path)
     with stream:
         stamp, stamped_ns = _stamp(stream), time.time_ns()
-        kept = _kept(directory, settings, stream)
+        kept = _read_sidecar(directory, settings, stream)
         columns, lines, parts, is_stamped = kept or (Columns(settings, path), 0, [], True)
         offset = before = sum(size for size, _ in parts)
         stream.seek(offset)
         digest, line = hashlib.sha256(), b""
         for line in stream:
             if not line.endswith(b"\n"):
-                break  # the next reader finds it ended, or cut off
+                break  # an incomplete line may still be completed or removed
             digest.update(line)
             lines += 1
             if len(line) > 1:
@@ -86,7 +86,7 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
             offset += len(line)
     if offset > before:
         parts = [*parts, (offset - before, digest.hexdigest())]
-    # Once the log rests, its stamp spares the next reader all of its bytes.
+    # If the file no longer changes, a stamp saves the next reader from hashing the whole file.
     is_due = not is_stamped and _is_proof(stamp, stamped_ns)
     if is_due or offset - before >= max(_WORTH_BYTES, before // 8):
         header = _Header(
@@ -101,26 +101,29 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
         )
         _write(directory, header, columns)
     if is_unended(line):
-        columns.read(lines + 1, offset, line)  # and is not kept: its place may become another's
+        columns.read(lines + 1, offset, line)  # not stored in the sidecar, because the line may be replaced
     return columns
 
 
-def kept_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int, int]:
-    """What is kept beside the result lines, and how many lines and bytes that is; else nothing."""
+def cached_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int, int]:
+    """Return the columns in the sidecar, with the numbers of lines and bytes of results.jsonl they cover.
+
+    Return empty columns and zeros without a valid sidecar.
+    """
     path = directory / "results.jsonl"
     with contextlib.suppress(OSError), path.open("rb") as log:
-        if kept := _kept(directory, settings, log):
+        if kept := _read_sidecar(directory, settings, log):
             columns, lines, parts, _ = kept
             return columns, lines, sum(size for size, _ in parts)
     return Columns(settings, path), 0, 0
 
 
-def _kept(
+def _read_sidecar(
     directory: Path, settings: RunSettings, log: BinaryIO
 ) -> tuple[Columns, int, list[tuple[int, str]], bool] | None:
-    """Columns from the sidecar, with the number and parts of their lines; None where it does not hold.
+    """Return (columns, number of lines, parts, is_stamped) from the sidecar; None if the sidecar is invalid.
 
-    The last says whether the log's stamp was enough to know that.
+    `is_stamped` is true if the stamp proved that results.jsonl is unchanged, without hashing.
     """
     columns = Columns(settings, directory / "results.jsonl")
     try:
@@ -140,7 +143,7 @@ def _kept(
             if sidecar.read() != digest.digest():
                 return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return None  # Invariant: a sidecar holds as a whole, or nothing of it is believed
+        return None  # Invariant: a sidecar is used completely or not at all.
     return columns, header.lines, header.parts, is_stamped
 
 
@@ -148,24 +151,24 @@ def _rows(sidecar: BinaryIO, count: int) -> Iterator[bytes]:
     while count > 0:
         rows = sidecar.read(min(count, _ROWS_AT_ONCE) * ROW_DTYPE.itemsize)
         if not rows:
-            raise ValueError("rows are missing")
+            raise ValueError("the sidecar is truncated: rows are missing")
         yield rows
         count -= _ROWS_AT_ONCE
 
 
 def _is_unchanged(header: _Header, log: BinaryIO) -> bool:
-    """Whether the log still begins with the bytes that the sidecar was made from."""
+    """Return True if results.jsonl still begins with the bytes that the sidecar was made from."""
     log.seek(0)
     return all(_sha256(log, size) == sha256 for size, sha256 in header.parts)
 
 
 def _is_proof(stamp: Stamp, stamped_ns: int) -> bool:
-    """Whether a file that still has this stamp is the file of then."""
+    """Return True if the stamp is old enough for an equal stamp to prove an unchanged file."""
     return stamped_ns - max(stamp[3:]) > _TICK_NS
 
 
 def _sha256(log: BinaryIO, size: int) -> str:
-    """Of the next `size` bytes, or of as many as there are."""
+    """Return the SHA-256 of the next `size` bytes, or of fewer at the end of the file."""
     digest = hashlib.sha256()
     while size > 0 and (block := log.read(min(size, _BLOCK_BYTES))):
         digest.update(block)
@@ -174,7 +177,7 @@ def _sha256(log: BinaryIO, size: int) -> str:
 
 
 def _write(directory: Path, header: _Header, columns: Columns) -> None:
-    """Replace the sidecar; a directory that takes none is as good without."""
+    """Replace the sidecar; errors are ignored, because the sidecar is optional."""
     with contextlib.suppress(StorageError, OSError):
         parts = _parts(header, columns)
         write_atomically(directory / NAME, parts, mode=file_mode(directory), sync=False)

@@ -1,8 +1,8 @@
-"""One table, whatever becomes of it: terminal, Markdown, CSV or HTML all render these values.
+"""Data type of all tables, independent of the output format (terminal, Markdown, CSV, HTML).
 
-A cell holds the raw value (fractions, not percentages; all digits); `Column.kind` says how people see
-it. An interval is one column for people and two (`_low`, `_high`) in CSV. A number that more results will
-change is shown with a tilde (`~71.2`).
+A cell holds the raw value: fractions instead of percentages, with all digits. `Column.kind` determines the
+displayed text. An interval is one column in displayed tables and two (`_low`, `_high`) in CSV. A provisional
+number is displayed with a tilde (`~71.2`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Kind = Literal[
     "usd",
     "seconds",
 ]
-MAIN_TABLES = ("leaderboard", "problems", "pairwise", "skills", "formats")  # their files stand at the top
-# Control characters, and what turns the direction of text round: a name that holds them is shown with them.
+MAIN_TABLES = ("leaderboard", "problems", "pairwise", "skills", "formats")  # CSV files at the top level
+# Control characters and bidirectional formatting characters, which `visible` replaces.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _MOST_DIGITS = 6
 NOTHING = "–"  # noqa: RUF001 - an en dash is the sign for "no value"
@@ -41,11 +41,15 @@ NOTHING = "–"  # noqa: RUF001 - an en dash is the sign for "no value"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; `help` says what it means, with its unit.
+    """One column of a table.
 
-    `minus` names two columns whose difference this one is: people see the difference of what they see
-    there. `of` takes the column's cell from what a row is of (see `Table.of`); without it that has the cell
-    under the column's name, as a mapping or as an object.
+    Attributes:
+        help: meaning of the column, with its unit.
+        interval: True if cells are (low, high).
+        minus: two columns of which this column is the difference; the displayed text is the difference of
+            the displayed numbers.
+        of: function from a row's item to the cell (see `Table.of`); by default the item's key or attribute
+            with the column's name.
     """
 
     name: str
@@ -58,20 +62,21 @@ class Column:
     of: Callable[[Any], Cell] | None = field(default=None, compare=False, repr=False)
 
     def cell(self, item: Any) -> Cell:
-        """What stands under this column in the row of an item."""
+        """Return this column's cell in the row of an item."""
         return self.of(item) if self.of else _under(self.name, item)
 
     @property
     def numeric(self) -> bool:
-        """True when people see numbers: aligned to the right."""
+        """True for numbers, which are aligned to the right."""
         return self.kind != "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under columns, and notes to be read with them; numbers of `provisional` rows get a tilde.
+    """Columns, rows and notes.
 
-    `within` names the table that this one is a part of, and whose CSV file therefore holds it.
+    Numbers of `provisional` rows (indexes) are displayed with a tilde. If the table is a part of another
+    table, `within` is the name of that table, and the CSV file of that table has the values.
     """
 
     name: str
@@ -84,11 +89,11 @@ class Table:
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
-            raise ValueError(f"table {self.name}: a row has not {len(self.columns)} cells")
+            raise ValueError(f"table {self.name}: every row must have {len(self.columns)} cells")
         for column in self.columns:
             if column.kind not in _FORMATS:
                 raise ValueError(
-                    f"table {self.name}, column {column.name}: {column.kind!r} is none of {[*_FORMATS]}"
+                    f"table {self.name}, column {column.name}: kind {column.kind!r} is not in {[*_FORMATS]}"
                 )
 
     @classmethod
@@ -103,7 +108,10 @@ class Table:
         within: str = "",
         provisional: bool = False,
     ) -> Self:
-        """A row for each item, as its columns see it; if `provisional`, unless the item is `complete`."""
+        """Return a table with a row for each item; see `Column.cell`.
+
+        With `provisional`, rows whose item is not `complete` are provisional.
+        """
         columns, items = tuple(columns), tuple(items)
         return cls(
             name=name,
@@ -119,19 +127,19 @@ class Table:
 
     @property
     def file(self) -> str:
-        """The CSV file that holds this table, relative to the report's directory."""
+        """CSV file with this table, relative to the report's directory."""
         name = self.within or self.name
         return f"{name}.csv" if name in MAIN_TABLES else f"tables/{name}.csv"
 
     def column(self, name: str) -> list[Cell]:
-        """All cells of one column; KeyError if there is none of that name."""
+        """Return all cells of one column. Raises KeyError for an unknown name."""
         for place, column in enumerate(self.columns):
             if column.name == name:
                 return [row[place] for row in self.rows]
         raise KeyError(name)
 
     def only(self, *names: str) -> Table:
-        """The same table with these columns only, in this order."""
+        """Return the table with these columns only, in this order."""
         places = [[column.name for column in self.columns].index(name) for name in names]
         return replace(
             self,
@@ -140,12 +148,12 @@ class Table:
         )
 
     def by_name(self) -> list[dict[str, Cell]]:
-        """All rows, the cells of each by the names of their columns."""
+        """Return each row as a dictionary by column name."""
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
     def shown(self, place: int) -> list[str]:
-        """The cells of one row as people read them."""
+        """Return the displayed texts of one row."""
         pairs = zip(self.rows[place], self.columns, strict=True)
         texts = {column.name: shown(cell, column.kind) for cell, column in pairs}
         for column in self.columns:
@@ -161,7 +169,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was found out; `data` are wide tables for programs, of which some `tables` are parts."""
+    """Result of `astra compare` or `astra plan`; `data` are wide tables for programs."""
 
     conclusions: tuple[str, ...]
     tables: tuple[Table, ...]
@@ -169,11 +177,11 @@ class Findings:
     data: tuple[Table, ...] = ()
 
     def table(self, name: str) -> Table:
-        """The table of that name."""
+        """Return the table with this name."""
         return next(table for table in (*self.data, *self.tables) if table.name == name)
 
     def record(self) -> dict[str, object]:
-        """Conclusions, warnings, and each table by its name with title, notes and rows, fit for JSON."""
+        """Return conclusions, warnings, and each table by name with title, notes and rows, as JSON values."""
         return {
             "conclusions": self.conclusions,
             "warnings": self.warnings,
@@ -185,17 +193,17 @@ class Findings:
         }
 
 
-# Of an entry, or of what has its label and format.
-WHO = (Column("model", "Model", of=lambda item: _under("label", item)), Column("format", "Format"))
+# First columns of tables whose items have a label and a format.
+ENTRY_COLUMNS = (Column("model", "Model", of=lambda item: _under("label", item)), Column("format", "Format"))
 
 
 def visible(text: str) -> str:
-    """Text with every character that nobody would see, or that reorders others, as `<U+202E>`."""
+    """Return the text with invisible and bidirectional control characters as code points: `<U+202E>`."""
     return _UNSEEN.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
 
 
 def shown(cell: Cell, kind: Kind) -> str:
-    """A cell as people read it."""
+    """Return the displayed text of a cell."""
     if isinstance(cell, tuple):
         low, high = cell
         return (
@@ -211,7 +219,7 @@ def shown(cell: Cell, kind: Kind) -> str:
 
 
 def csv_header(columns: Sequence[Column]) -> list[str]:
-    """Column names for CSV: an interval gives two."""
+    """Return the column names for CSV; an interval has two."""
     return [
         name
         for column in columns
@@ -220,7 +228,7 @@ def csv_header(columns: Sequence[Column]) -> list[str]:
 
 
 def csv_row(row: tuple[Cell, ...], columns: Sequence[Column]) -> list[str | int | float | None]:
-    """Raw values for CSV: all digits, None (an empty field) for nothing and for NaN."""
+    """Return raw values for CSV, with all digits; None (an empty field) for None and NaN."""
     values: list[str | int | float | None] = []
     for cell, column in zip(row, columns, strict=True):
         if column.interval:
@@ -234,7 +242,7 @@ def csv_row(row: tuple[Cell, ...], columns: Sequence[Column]) -> list[str | int 
 
 
 def records(table: Table) -> list[dict[str, str | int | float | None]]:
-    """Rows as objects for JSON: the raw values of `csv_row`, and `never` for what JSON has no number for."""
+    """Return rows as JSON objects with the raw values of `csv_row`, and `"never"` for an infinity."""
     names = csv_header(table.columns)
     return [
         {
@@ -246,7 +254,7 @@ def records(table: Table) -> list[dict[str, str | int | float | None]]:
 
 
 def described(table: Table) -> dict[str, object]:
-    """A whole table for JSON: title, notes, the CSV file, what each column means, and its rows as objects."""
+    """Return a table as a JSON object: title, notes, CSV file, columns with their meaning, and rows."""
     return {
         "title": table.title,
         "file": table.file,
@@ -262,7 +270,7 @@ def described(table: Table) -> dict[str, object]:
 
 
 def _difference(texts: dict[str, str], column: Column) -> str:
-    """The difference of two numbers as they are shown: 75.0 - 70.1 is 4.9, whatever the digits behind."""
+    """Return the difference of two displayed numbers: 75.0 - 70.1 is 4.9, whatever the hidden digits."""
     first, second = (texts[name] for name in column.minus or ())
     return NOTHING if NOTHING in (first, second) else f"{Decimal(first) - Decimal(second):+}"
 
@@ -282,7 +290,7 @@ def _number(value: float) -> str:
 
 
 def _in_percent(value: float, sign: str = "") -> str:
-    """A fraction with one digit, or as many as it takes not to be called 0 or 100 if it is neither."""
+    """Format a fraction in percent with one decimal, or more if needed to differ from 0 and 100."""
     percent = 100 * value
     for digits in range(1, _MOST_DIGITS):
         text = f"{percent:{sign}.{digits}f}"

@@ -1,4 +1,4 @@
-"""Everything a report says, as data: sections of tables, in the order of reading."""
+"""Report data: conclusions, and sections of tables in reading order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from astra_async.report.entries import entries_of
 from astra_async.report.failures import automatic_kinds, judge_tables, judged_classes
 from astra_async.report.formats import correlations, lengths_of
 from astra_async.report.load import load_run
-from astra_async.report.paired_table import for_people, paired_table
+from astra_async.report.paired_table import display_tables, paired_table
 from astra_async.report.pairwise import concluded_pairs, left_out, pairs_of
-from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
+from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, test_rates
 from astra_async.report.provenance import published
 from astra_async.report.turn_states import courses_of
 from astra_async.report.turn_tables import TEXT, turn_tables
@@ -38,7 +38,7 @@ _MOST_PLAIN = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Tables with figures above them, by name; `data` are wide tables for CSV files only."""
+    """Section of a report: tables, names of figures, and `data`, wide tables written only as CSV."""
 
     name: str
     title: str
@@ -52,10 +52,12 @@ class Section:
 class Report:
     """A whole report.
 
-    `conclusions` are its sentences, the most important first; `simulated` is true when any run's models
-    are simulated; `leaderboard` is the wide table from which the first section's tables are cut;
-    `skills` are what the tables and figures of skills are made of;
-    `warnings` say what the loaders ignored.
+    Attributes:
+        conclusions: sentences, the most important first.
+        leaderboard: wide table; the first section's tables have parts of its columns.
+        skills: source of the tables and figures on skills.
+        simulated: True if the models of any run are simulated.
+        warnings: one line for each kind of ignored input, suspicious answers or changed problems.
     """
 
     runs: tuple[Run, ...]
@@ -71,21 +73,21 @@ class Report:
         names = Counter(table.name for table in self._own_files())
         if twice := [name for name, times in names.items() if times > 1]:
             raise ValueError(
-                f"two tables have one name, so that one's file would be lost: {', '.join(twice)}"
+                f"several tables have the same name and would overwrite each other's file: {', '.join(twice)}"
             )
 
     @property
     def complete(self) -> bool:
-        """True when every planned sample of every entry has a result."""
+        """True if every planned sample of every entry has a result."""
         return all(entry.complete for entry in self.entries)
 
     def tables(self) -> Iterator[Table]:
-        """All tables that people see."""
+        """Yield all displayed tables."""
         for section in self.sections:
             yield from section.tables
 
     def data(self) -> dict[str, Table]:
-        """Every table that has a CSV file of its own, by its name: nothing that people see is elsewhere."""
+        """Return by name every table with a CSV file; together the files have all displayed values."""
         return {table.name: table for table in self._own_files()}
 
     def _own_files(self) -> Iterator[Table]:
@@ -95,30 +97,30 @@ class Report:
 
     @property
     def runs_file(self) -> str:
-        """runs.csv, or runs.csv.gz where it would have more than 100,000 rows (some 30 MB)."""
+        """`runs.csv`, or `runs.csv.gz` for more than 100,000 samples (about 30 MB)."""
         planned = sum(entry.summary.planned for entry in self.entries)
         return "runs.csv" if planned <= _MOST_PLAIN else "runs.csv.gz"
 
     def files(self) -> list[str]:
-        """The report's data, relative to its directory: every table, all of them in one, every sample."""
+        """Return the names of the data files, relative to the report's directory."""
         tables = [table.file for table in self.data().values()]
         return ["report.json", *sorted(tables, key=lambda name: ("/" in name, name)), self.runs_file]
 
     def table(self, name: str) -> Table:
-        """The table of that name, wide ones included; KeyError if there is none."""
+        """Return the table with this name, also a wide one. Raises KeyError for an unknown name."""
         found = (each for section in self.sections for each in (*section.data, *section.tables))
         return {each.name: each for each in found}[name]
 
 
 def build_report(directories: Sequence[Path]) -> Report:
-    """Every table of run directories. Raises UsageError or ConflictError as `load_run` does."""
+    """Build the report of run directories. Raises UsageError or ConflictError as `load_run` does."""
     return report_of(tuple(load_run(directory) for directory in directories))
 
 
 def report_of(runs: tuple[Run, ...]) -> Report:
-    """Every table of loaded runs; raises ConflictError where they contradict each other."""
+    """Build the report of loaded runs. Raises ConflictError if the runs contradict each other."""
     entries = entries_of(runs)
-    looks = deciding.looked_at(entries)
+    looks = deciding.interim_conclusions(entries)
     pairs = [pair for pair in pairs_of(entries) if frozenset((pair.a.name, pair.b.name)) not in looks]
     compared = concluded_pairs(pairs)
     by_format = concluded_pairs(formats.both_formats(entries))
@@ -174,10 +176,12 @@ def _models(runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared
         name="pairs",
         title="Pairs of models",
         text=(
-            "Is one model really better than the other? Paired over the problems both have completed. Pairs"
-            " at which --until decided looked stand among the looks: ordinary tests do not hold after these."
+            "Tests of each pair of models, paired over the problems that both have completed. Pairs"
+            " compared by"
+            " --until decided are in the table of looks instead, because these tests are not valid"
+            " after looks."
         ),
-        tables=tuple(for_people(pairs)),
+        tables=tuple(display_tables(pairs)),
         plots=("pairs",),
         data=(pairs,),
     )
@@ -191,8 +195,10 @@ def _problems(
     yield Section(
         name="skills",
         title="Skills",
-        text="The best model by skill. One with few problems says little: look at n and the intervals.",
-        tables=tuple(table for kind in found for table in by_skill.for_people(found[kind], entries, kind)),
+        text="The best model by skill. Means over few problems are imprecise: check n and the intervals.",
+        tables=tuple(
+            table for kind in found for table in by_skill.display_tables(found[kind], entries, kind)
+        ),
         plots=tuple(
             name
             for kind in found
@@ -203,12 +209,12 @@ def _problems(
     yield Section(
         name="problems",
         title="Problems and samples",
-        text="Each cell of the map is one sample: the share of its tests that passed.",
+        text="Each cell of the map is one sample. It shows the share of tests that passed.",
         tables=(
             problems_table(entries),
             table_1(problems_of(entries)),
             difficulty(runs, entries),
-            telling_tests(runs),
+            test_rates(runs),
         ),
     )
 
@@ -218,29 +224,29 @@ def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
     yield Section(
         name="formats",
         title="Answer formats",
-        text="The same model asked for XML and for JSON, and answers that could not be used.",
-        tables=(formats.format_scores(entries), *for_people(compared), formats.answer_rates(entries)),
+        text="Comparison of XML and JSON with the same model, and rates of unusable answers.",
+        tables=(formats.format_scores(entries), *display_tables(compared), formats.answer_rates(entries)),
         plots=("formats",),
         data=(compared,),
     )
     yield Section(
         name="failures",
         title="Failures",
-        text="What the program recorded, and apart from it what people, or a judge, said of it.",
+        text="Outcomes as recorded by astra_async, and classes of errors as labelled by people or judges.",
         tables=(automatic_kinds(entries), judged_classes(entries), *judge_tables(entries)),
         plots=("failures",),
     )
     yield Section(
         name="lengths",
         title="Length and score",
-        text="Do longer answers, or longer prompts, go with lower scores?",
+        text="Correlation of the length of answers and prompts with the mean score.",
         tables=(correlations(lengths_of(entries)),),
         plots=("lengths",),
     )
     yield Section(
         name="costs",
         title="Cost and time",
-        text="Of samples with a result, all attempts included in the money.",
+        text="Only samples with a result are counted. The cost includes all attempts.",
         tables=(costs(entries), times(entries)),
         plots=("costs",),
     )
@@ -248,12 +254,12 @@ def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
 
 def _agents(entries: Sequence[Entry], by_agent: Found) -> Iterator[Section]:
     if agent_tables.with_agents(entries):
-        pairs = paired_table("agent_pairs", "What an agent adds", by_agent)
+        pairs = paired_table("agent_pairs", "Effect of agents", by_agent)
         yield Section(
             name="agents",
             title="Agents",
             text=agent_tables.TEXT,
-            tables=(agent_tables.work(entries), *for_people(pairs)),
+            tables=(agent_tables.work(entries), *display_tables(pairs)),
             plots=("costs",),
             data=(pairs,),
         )
@@ -271,7 +277,7 @@ def _harness(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]
     yield Section(
         name="harness",
         title="The harness",
-        text="What was not the models' doing. Missing samples never count as failures.",
+        text="Results of the harness and not of the models. Missing samples never count as failures.",
         tables=(
             harness.missing_samples(entries, events),
             harness.flakiness(runs),
@@ -284,7 +290,7 @@ def _harness(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]
     yield Section(
         name="provenance",
         title="Settings and provenance",
-        text="What it takes to run the same again.",
+        text="Settings and versions needed to repeat the run.",
         tables=(
             provenance.models(runs),
             provenance.run_facts(runs),

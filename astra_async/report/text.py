@@ -1,4 +1,4 @@
-"""Tables as text: for the terminal (rich) and as Markdown."""
+"""Rendering of tables as text: for the terminal (rich) and as Markdown."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
 
 _FOR_LOOKING_UP = ("problems", "tests", "curves", "inputs", "fingerprints", "turn_skills")
 
-# Colours, control characters, and what turns the direction of text round.
+# Color codes, control characters and bidirectional formatting characters.
 _OBEYED = re.compile(
     "\x1b\\[[0-9;:]*m|[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _MOST_ROWS = 40
 _TEXT_FOLDS = 14
-_GAP = 2  # columns between two cells
+_GAP = 2  # spaces between two cells
 
 
 def print_report(report: Report, console: Console, *, everything: bool) -> None:
-    """Print the conclusions and the leaderboard, or all tables but those for looking things up."""
+    """Print the conclusions and the leaderboard, or with `everything` all tables except reference tables."""
     _print_head(report, console, simulated=report.simulated)
     read = [table for table in report.tables() if table.name not in _FOR_LOOKING_UP]
     render_terminal(read if everything else read[:1], console)
 
 
 def print_findings(found: Findings, console: Console) -> None:
-    """Print what got better and what of it is real, or what a wanted precision takes."""
+    """Print the result of `astra compare` or `astra plan`."""
     _print_head(found, console)
     render_terminal(found.tables, console)
 
 
 def render_terminal(tables: Sequence[Table], console: Console) -> None:
-    """Print tables with their notes, at most 40 rows of each; one without rows is left out."""
+    """Print tables with their notes, at most 40 rows each; a table without rows is left out."""
     for table in tables:
         if table.rows:
-            # wider than the terminal rather than cropped: a verdict must not fall off the edge
+            # Not cropped: the last column, often the conclusion, must not be lost in a narrow terminal.
             console.print(_rich_table(table, console.width), crop=False, soft_wrap=True)
             count = len(table.rows)
-            cut = f"The first {_MOST_ROWS} of {count} rows; the page has all of them."
+            cut = f"The first {_MOST_ROWS} of {count} rows are shown; the HTML page has all rows."
             for note in (*([cut] if count > _MOST_ROWS else []), *table.notes):
                 console.print(note, style="dim", markup=False, highlight=False)
             console.print()
 
 
 def markdown(table: Table) -> str:
-    """One table in GitHub's Markdown, under a heading, its notes below."""
+    """Return a table in GitHub's Markdown, with a heading and the notes below."""
     heads = [column.title for column in table.columns]
     signs = ["---:" if column.numeric else ":---" for column in table.columns]
     rows = [[escaped(text) for text in table.shown(place)] for place in range(len(table.rows))]
@@ -63,13 +63,13 @@ def markdown(table: Table) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is, and no terminal obeys; line breaks would end a table's row."""
+    """Return text escaped for Markdown, without terminal codes and line breaks (which end a table row)."""
     flat = _OBEYED.sub("", " ".join(text.split()))
     return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#~" else character for character in flat)
 
 
 def counted(number: int, what: str) -> str:
-    """A number with its noun: 1 problem, 2 problems."""
+    """Return a number with its noun: 1 problem, 2 problems."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
@@ -77,7 +77,7 @@ def _print_head(found: Report | Findings, console: Console, *, simulated: bool =
     for warning in found.warnings:
         console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     if simulated:
-        note = "These models are simulated: the numbers say nothing about any real model."
+        note = "These models are simulated. The numbers do not describe any real model."
         console.print(note, style="bold")
     for sentence in found.conclusions:
         console.print(sentence, markup=False, highlight=False)
@@ -103,7 +103,7 @@ def _rich_table(table: Table, terminal: int) -> RichTable:
         width=needed if needed > terminal else None,
     )
     for column, width in zip(table.columns, least, strict=True):
-        # a cut number would be a wrong one: where the terminal is narrow, texts are folded instead
+        # Numbers are never folded, because a part of a number would be misread; only texts are.
         drawn.add_column(
             Text("\n".join(textwrap.wrap(column.title, width)) if column.numeric else column.title),
             justify="right" if column.numeric else "left",
@@ -112,13 +112,17 @@ def _rich_table(table: Table, terminal: int) -> RichTable:
             min_width=width,
         )
     for row in rows:
-        # Text, not str: a model's name must not be read as console markup
+        # As Text, because rich would interpret brackets in a str as markup.
         drawn.add_row(*map(Text, row))
     return drawn
 
 
 def _least_width(column: Column, texts: Sequence[str]) -> int:
-    """A number needs its longest cell and its title's longest word; a text folds at 14 characters."""
+    """Return the minimum width of a column.
+
+    A numeric column needs its longest cell and its title's longest word. A text column folds at 14
+    characters.
+    """
     cells = max(map(len, texts), default=0)
     title = max(map(len, column.title.split()), default=1)
     return max(cells, title) if column.numeric else max(min(cells, _TEXT_FOLDS), title)

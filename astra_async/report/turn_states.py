@@ -1,9 +1,8 @@
-"""How samples went on after feedback: the lines of turn_results.jsonl beside the first answers.
+"""Results of follow-up turns: the lines of turn_results.jsonl, joined with the first answers.
 
-A sample's *state* after turn r is what the files are worth that stand then. An answer that cannot be used
-changes none of them, and a sample that has ended (all tests passed, or nothing more could be said) stays as
-it is. The state of a turn that is missing is not known, and neither is any after it: nothing is put in its
-place.
+The *state* of a sample after turn r is the graded result of its files after that turn. An unusable answer
+changes no files and therefore keeps the state. A sample that has ended (all tests passed, or the context is
+full) keeps its state in later turns. If a turn has no result yet, its state and all later states are unknown.
 """
 
 from __future__ import annotations
@@ -37,16 +36,21 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, Failure
 
 TURN_RESULTS = "turn_results.jsonl"
-# How a sample comes to its end; see `Course.end`.
+# Reasons for the end of a sample; see `Course.end`.
 End = Literal["first", "later", "stalled", "oscillating", "out_of_turns", "broken_off", "missing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnState:
-    """One graded answer of a sample. `passed` holds the tests that passed, by name and occurrence.
+    """One graded answer of a sample.
 
-    `tokens` are input and output of the final attempt; `cost_usd` is None when no price is known;
-    `seconds` are those of the answer and of its tests.
+    Attributes:
+        usable: True if a solution could be read from the answer.
+        passed: tests that passed, by name and occurrence of that name.
+        total: number of expected tests.
+        tokens: input and output tokens of the final attempt.
+        cost_usd: None if no price is known.
+        seconds: duration of the request and of the tests.
     """
 
     usable: bool
@@ -60,13 +64,13 @@ class TurnState:
 
     @property
     def solved(self) -> bool:
-        """Whether all tests passed."""
+        """True if all tests passed."""
         return self.failure is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """One sample from its first answer on, of at most `most` further turns. `problem` is a place."""
+    """All answers of one sample, with at most `most` follow-up turns; `problem` is an index."""
 
     problem: int
     most: int
@@ -74,26 +78,26 @@ class Course:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it is missing."""
+        """True if no turn of the sample is missing."""
         return is_last(self.answers[-1].failure) or len(self.answers) > self.most
 
     def state(self, turn: int) -> TurnState | None:
-        """The answer whose files stand after a turn; None for none, and where that is not `known`."""
+        """Return the last usable answer up to a turn; None without such an answer or if not `known`."""
         there = self.answers[: turn + 1] if self.known(turn) else ()
         return next((answer for answer in reversed(there) if answer.usable), None)
 
     def known(self, turn: int) -> bool:
-        """Whether the state after a turn is known."""
+        """Return True if the state after a turn is known."""
         return turn < len(self.answers) or self.ended
 
     @property
     def end(self) -> End:
-        """How it ended.
+        """Reason for the end of the sample.
 
-        `first` and `later`: all tests passed; `broken_off`: nothing more could be said (the context was
-        full); `missing`: a turn has no result yet. The rest used all turns:
-        `stalled` when the last one changed no test, `oscillating` when a set of passed tests came back
-        after another one, else `out_of_turns`.
+        `first`, `later`: all tests passed, in the first or a later answer. `broken_off`: no further turn was
+        possible, because the context was full. `missing`: a turn has no result yet. The other values mean
+        that all turns were used: `stalled` if the last turn changed no test outcome, `oscillating` if a set
+        of passed tests occurred again after a different set, `out_of_turns` otherwise.
         """
         if not self.ended:
             return "missing"
@@ -109,26 +113,26 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Courses:
-    """All samples of one entry that have a first result, for `turns` further turns."""
+    """All samples of one entry with a first result, and their follow-up turns (at most `turns`)."""
 
     entry: Entry
     turns: int
     all: tuple[Course, ...]
 
     def complete(self, turn: int) -> bool:
-        """Whether no sample lacks anything up to this turn."""
+        """Return True if no planned sample or turn is missing up to this turn."""
         return self.entry.complete and all(course.known(turn) for course in self.all)
 
     def scores(self, turn: int) -> Floats:
-        """Share of tests that pass after a turn, by problem: mean of its samples; NaN where none is known."""
+        """Return each problem's mean share of passed tests after a turn; NaN if no state is known."""
         return self._means(turn, lambda state: len(state.passed) / state.total)
 
     def solved(self, turn: int) -> Floats:
-        """Share of each problem's samples that pass all tests after a turn; NaN where none is known."""
+        """Return each problem's share of samples solved after a turn; NaN if no state is known."""
         return self._means(turn, lambda state: float(state.solved))
 
     def blind(self, turn: int) -> Floats:
-        """Unbiased pass@(turn + 1) of a problem's first answers alone; NaN where there are fewer of them."""
+        """Return each problem's unbiased pass@(turn + 1) of first answers; NaN with too few answers."""
         pairs = zip(self.entry.valid.tolist(), self.entry.perfect.tolist(), strict=True)
         return np.array([pass_at(turn + 1, k, c) if k > turn else np.nan for k, c in pairs])
 
@@ -144,9 +148,10 @@ class Courses:
 
 
 def courses_of(entries: Sequence[Entry]) -> tuple[tuple[Courses, ...], tuple[str, ...]]:
-    """The entries whose runs had further turns, and a warning for everything that was ignored.
+    """Return the courses of entries with follow-up turns, and a warning for each kind of ignored input.
 
-    Of runs with different numbers of turns the smallest counts. Raises ConflictError as `load_run`.
+    If runs of an entry have different numbers of turns, the smallest is used. Raises ConflictError as
+    `load_run`.
     """
     runs = {id(run): run for entry in entries for run, _ in entry.parts if run.settings.turns}
     lines: dict[int, dict[TurnKey, dict[str, Any]]] = {}
@@ -163,7 +168,10 @@ def courses_of(entries: Sequence[Entry]) -> tuple[tuple[Courses, ...], tuple[str
 
 
 def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
-    """A run's further turns, and what was ignored. Raises ConflictError for lines that contradict."""
+    """Return a run's follow-up turns by key, and warnings on ignored lines.
+
+    Raises ConflictError if two lines contradict each other.
+    """
     path = run.directory / TURN_RESULTS
     found: dict[AnswerKey, tuple[int, bytes]] = {}
     disbelieved, warnings = Disbelieved(TURN_RESULTS, read_turn_key), list[str]()
@@ -222,7 +230,10 @@ def _answer(line: Mapping[str, Any]) -> TurnState:
 
 
 def _answer_of(row: np.void) -> TurnState:
-    """A first answer after which nothing was said, from its columns: which tests passed is not asked."""
+    """Return a first answer without follow-up turns from its packed row.
+
+    The names of passed tests are not needed then, so `passed` has numbered placeholders.
+    """
     tokens = np.nan_to_num([row["input_tokens"], row["output_tokens"]])
     return TurnState(
         usable=STATUSES[row["status"]] == "scored",

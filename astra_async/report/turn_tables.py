@@ -1,8 +1,8 @@
-"""What feedback is worth: score and solved by turn, against as many calls without any.
+"""Tables on the effect of feedback: scores by turn, compared with independent samples without feedback.
 
-It is another quantity than the paper's, which knows first answers only, and no part of any other table. The
-control is pass@(r+1) of those first answers: what r further blind samples would have solved, for as many
-calls. The unit of every interval and test is the problem.
+The paper's metrics use first answers only, so no other table includes follow-up turns. The control is
+pass@(r+1) of first answers: the share solved by r further samples without feedback, with the same number of
+requests. The unit of every interval and test is the problem.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
-from astra_async.report.paired_table import in_words
-from astra_async.report.pairwise import Values, compared, conclude, withheld
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.paired_table import verdict_text
+from astra_async.report.pairwise import Values, compared, conclude, undecided
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -28,69 +28,71 @@ if TYPE_CHECKING:
     from astra_async.report.turn_states import Courses, End, TurnState
 
 TEXT = (
-    "After an answer that did not pass all tests the model was told what failed, and answered again. This is"
-    " another quantity than the paper's scores, and no part of any other table here: those are of first"
-    " answers alone."
+    "After an answer that did not pass all tests, the model received feedback on the failures and"
+    " answered again. The paper's scores and all other tables of this report use first answers only."
 )
-_STANDS = (
-    "What stands after a turn: an answer that cannot be used changes nothing, and a sample that has ended"
-    " stays as it is. Intervals: new problems like these."
+_RESULT_NOTE = (
+    "The result after a turn is the result of the sample's files at that time. An unusable answer changes no"
+    " files. A sample that has ended keeps its result. The intervals are for new problems like these."
 )
-_EQUAL_BUDGET = (
-    "Equal budget in calls: r turns after the first answer, or r more first answers, of which one that"
-    " passes all tests is enough; both stop once they have it. pass@(r+1) is unbiased and takes more than r"
-    " samples of a problem. A turn's prompt is longer: the table of further solves has tokens and dollars."
-    " Holm's adjustment covers all rows of a format."
+_BUDGET_NOTE = (
+    "Both sides have the same number of requests: r turns after the first answer, or r more first"
+    " answers. Both"
+    " stop as soon as an answer passes all tests. pass@(r+1) is an unbiased estimate and needs more than r"
+    " samples of a problem. Prompts of later turns are longer; the table of further solves has tokens and"
+    " dollars. Holm's adjustment covers all rows of a format."
 )
 _TURN = Column("turn", "Turn", "count", help="0: the first answer")
-_FURTHER = (
-    "Further solves come on top of those of the first answers; what was spent on samples that were not"
-    " solved is counted. Blind: what is expected of up to r more samples for each, until one passes all"
-    " tests, at the price of the first answers."
+_COST_NOTE = (
+    "Further solves are samples solved after turn 0. Tokens, cost and time include the samples that were not"
+    " solved. The blind columns are expected values: up to r more first answers for each sample, until one"
+    " passes all tests, at the cost of the first answers."
 )
 _N = Column("n", "n", "count", help="problems")
 _ENDS: dict[End, tuple[str, str]] = {
     "first": ("At once", "the first answer passed all tests"),
     "later": ("Later", "passed all tests after feedback"),
     "stalled": ("Stalled", "the last turn changed no test"),
-    "oscillating": ("Oscillating", "a set of passed tests came back after another one"),
-    "out_of_turns": ("Out of turns", "was still changing"),
+    "oscillating": ("Oscillating", "a set of passed tests occurred again after a different set"),
+    "out_of_turns": ("Out of turns", "the last turn still changed a test"),
     "broken_off": ("Broken off", "the context was full"),
-    "missing": ("Missing", "a turn has no result yet: the same command makes up for it"),
+    "missing": ("Missing", "a turn has no result yet; to continue, run the same command again"),
 }
 _WINNERS = ("feedback", "blind samples")
 
 
 def turn_tables(found: Sequence[Courses]) -> tuple[Table, ...]:
-    """All tables of the section, in the order of reading."""
+    """Return all tables of the section, in reading order."""
     return by_turn(found), gain(found), changes(found), ends(found), prices(found), gain_by_skill(found)
 
 
 def by_turn(found: Sequence[Courses]) -> Table:
-    """One row for each entry and turn: mean score and share solved, with intervals over problems."""
+    """Return mean score and share solved for each entry and turn, with intervals over problems."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
         _N,
-        Column("mean_score", "Mean score %", "percent", help="of what stands by then"),
+        Column("mean_score", "Mean score %", "percent", help="after this turn"),
         Column("mean_score_interval", "95 %", "percent", interval=True),
         Column("solved", "Solved %", "percent", help="samples that pass all tests"),
         Column("solved_interval", "95 %", "percent", interval=True),
-        Column("known", "Samples", "count", help="whose state by then is known"),
+        Column("known", "Samples", "count", help="with a known result after this turn"),
         Column("missing", "Missing", "count", help="a turn up to this one has no result"),
     )
-    items = starmap(_standing, _places(found, 0))
-    return Table.of("turns", "Score and solved by turn", columns, items, notes=(_STANDS,), provisional=True)
+    items = starmap(_turn_row, _places(found, 0))
+    return Table.of(
+        "turns", "Score and solved by turn", columns, items, notes=(_RESULT_NOTE,), provisional=True
+    )
 
 
 def gain(found: Sequence[Courses]) -> Table:
-    """Solved by turn r against pass@(r+1) of the first answers, paired over problems."""
+    """Return solved by turn r against pass@(r+1) of first answers, paired over problems."""
     places = _places(found, 1)
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
         _N,
-        Column("differing", "Differing", "count", help="problems that are not equal"),
+        Column("differing", "Differing", "count", help="problems with a difference other than 0"),
         Column("solved", "Solved %", "percent", help="by this turn"),
         Column("blind", "Blind samples %", "percent", help="pass@(turn + 1) of first answers"),
         Column("gain", "Gain", "points", minus=("solved", "blind")),
@@ -98,7 +100,7 @@ def gain(found: Sequence[Courses]) -> Table:
         Column("p_t_holm", "t-test, Holm", "p", help="paired over problems, two-sided"),
         Column("p_permutation_holm", "Sign flips, Holm", "p"),
         Column("verdict", "Conclusion", help="by both tests and the interval"),
-        Column("why", "Why", help="what an inconclusive comparison lacks"),
+        Column("why", "Why", help="reason why a conclusion is impossible"),
     )
     items = (
         _gained(*each)
@@ -106,30 +108,30 @@ def gain(found: Sequence[Courses]) -> Table:
         for each in _concluded([place for place in places if place[0].entry.format == shared])
     )
     title = "Gain against equal budget"
-    return Table.of("turn_gain", title, columns, items, notes=(_EQUAL_BUDGET,), provisional=True)
+    return Table.of("turn_gain", title, columns, items, notes=(_BUDGET_NOTE,), provisional=True)
 
 
 def changes(found: Sequence[Courses]) -> Table:
-    """What each turn made of the state before: tests won and lost, answers that changed nothing."""
+    """Return the effect of each turn: tests won and lost, and unusable or identical answers."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
         Column("answers", "Answers", "count"),
-        Column("unusable", "Unusable", "count", help="no solution could be read of them"),
-        Column("identical", "Identical", "count", help="all files as they stood before"),
+        Column("unusable", "Unusable", "count", help="answers without a readable solution"),
+        Column("identical", "Identical", "count", help="answers that changed no file"),
         Column("solved", "Solved", "count", help="samples that now pass all tests"),
         Column("won", "Tests won", "count", help="failed before, pass now"),
         Column("lost", "Tests lost", "count", help="passed before, fail now"),
         Column("regressed", "Regressed", "count", help="samples that lost a test"),
     )
     items = starmap(_changed, _places(found, 1))
-    return Table.of("turn_changes", "What each turn changed", columns, items, provisional=True)
+    return Table.of("turn_changes", "Changes in each turn", columns, items, provisional=True)
 
 
 def ends(found: Sequence[Courses]) -> Table:
-    """How the samples of each entry came to their end."""
+    """Return the numbers of samples of each entry by the reason for their end."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         Column("samples", "Samples", "count"),
         *(Column(end, title, "count", help=about) for end, (title, about) in _ENDS.items()),
     )
@@ -143,31 +145,31 @@ def ends(found: Sequence[Courses]) -> Table:
 
 
 def prices(found: Sequence[Courses]) -> Table:
-    """What each further solve took up to a turn, with feedback and by blind samples."""
+    """Return tokens, cost and time for each further solve, with feedback and with blind samples."""
     columns = (
-        *WHO,
+        *ENTRY_COLUMNS,
         _TURN,
-        Column("calls", "Calls", "count", help="of all turns up to this one"),
+        Column("calls", "Requests", "count", help="in all follow-up turns up to this one"),
         Column("further", "Further solves", "count", help="samples solved since turn 0"),
-        Column("tokens", "Tokens", "number", help="a further solve, input and output"),
-        Column("usd", "$", "usd", help="a further solve"),
-        Column("seconds", "Seconds", "number", help="a further solve, tests included"),
-        Column("blind_calls", "Blind calls", "number", help="expected, by pass@m"),
-        Column("blind_further", "Blind solves", "number", help="expected, by pass@m"),
-        Column("blind_tokens", "Blind tokens", "number", help="a further solve"),
-        Column("blind_usd", "Blind $", "usd", help="a further solve"),
+        Column("tokens", "Tokens", "number", help="per further solve, input and output"),
+        Column("usd", "$", "usd", help="per further solve"),
+        Column("seconds", "Seconds", "number", help="per further solve, tests included"),
+        Column("blind_calls", "Blind requests", "number", help="expected number, by pass@m"),
+        Column("blind_further", "Blind solves", "number", help="expected number, by pass@m"),
+        Column("blind_tokens", "Blind tokens", "number", help="per blind solve"),
+        Column("blind_usd", "Blind $", "usd", help="per blind solve"),
     )
     items = starmap(_priced, _places(found, 1))
-    title = "What each further solve costs"
-    return Table.of("turn_costs", title, columns, items, notes=(_FURTHER,), provisional=True)
+    title = "Cost of each further solve"
+    return Table.of("turn_costs", title, columns, items, notes=(_COST_NOTE,), provisional=True)
 
 
 def gain_by_skill(found: Sequence[Courses]) -> Table:
-    """Solved at first, by the last turn, and by as many blind samples, over the problems of each skill."""
+    """Return by skill the shares solved at first, by the last turn, and by as many blind samples."""
     columns = (
         Column("kind", "Kind"),
         Column("skill", "Skill"),
-        *WHO,
+        *ENTRY_COLUMNS,
         _N,
         _TURN,
         Column("first", "Solved at first %", "percent"),
@@ -176,21 +178,21 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
         Column("gain", "Gain", "points", minus=("solved", "blind")),
     )
     items = (item for courses in found for item in _by_skill(courses))
-    notes = ("Without tests: a skill with few problems says little.",)
+    notes = ("No significance test was made. Values of skills with few problems are imprecise.",)
     return Table.of("turn_skills", "Gain by skill", columns, items, notes=notes)
 
 
 def _places(found: Sequence[Courses], first: int) -> list[tuple[Courses, int]]:
-    """Each entry and turn that has a row, from which turn on."""
+    """Return each entry and turn with a row; turns begin with `first`."""
     return [(courses, turn) for courses in found for turn in range(first, courses.turns + 1)]
 
 
 def _at(courses: Courses, turn: int) -> dict[str, Any]:
-    """What the rows of all tables begin with."""
-    return courses.entry.who | {"turn": turn, "complete": courses.complete(turn)}
+    """Return the first cells of a row of any table."""
+    return courses.entry.cells | {"turn": turn, "complete": courses.complete(turn)}
 
 
-def _standing(courses: Courses, turn: int) -> dict[str, Any]:
+def _turn_row(courses: Courses, turn: int) -> dict[str, Any]:
     entry, scores, solved = courses.entry, courses.scores(turn), courses.solved(turn)
     begun = ~np.isnan(scores)
     known = sum(course.known(turn) for course in courses.all)
@@ -218,7 +220,7 @@ def _concluded(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses,
         values.append(Values("pass_at_1", solved[both], blind[both], courses.entry.families_of(both)))
     found = conclude(list(map(compared, values)))
     for (courses, turn), concluded in zip(places, found, strict=True):
-        yield courses, turn, concluded if courses.complete(turn) else withheld(concluded)
+        yield courses, turn, concluded if courses.complete(turn) else undecided(concluded)
 
 
 def _gained(courses: Courses, turn: int, concluded: Concluded) -> dict[str, Any]:
@@ -234,7 +236,7 @@ def _gained(courses: Courses, turn: int, concluded: Concluded) -> dict[str, Any]
         "gain_interval": c.difference_interval,
         "p_t_holm": concluded.holm["p_t"],
         "p_permutation_holm": concluded.holm["p_permutation"],
-        "verdict": f"{'' if courses.complete(turn) else '~'}{in_words(concluded, _WINNERS)}",
+        "verdict": f"{'' if courses.complete(turn) else '~'}{verdict_text(concluded, _WINNERS)}",
         "why": "; ".join(filter(None, (concluded.why, lacking))),
     }
 
@@ -286,9 +288,9 @@ def _priced(courses: Courses, turn: int) -> dict[str, Any]:
 
 
 def _blind(courses: Courses, turn: int) -> tuple[float, float, float, float | None]:
-    """Expected calls, further solves, tokens and dollars of up to `turn` more first answers a sample.
+    """Return the expected requests, further solves, tokens and dollars of up to `turn` more first answers.
 
-    A sample's (j + 1)-th call is made when its first j have failed, which has the chance 1 - pass@j.
+    A sample's (j + 1)-th request is made if the first j answers fail, which has probability 1 - pass@j.
     """
     by_m = [courses.blind(m) for m in range(turn + 1)]
     samples = np.where(np.isnan(by_m[turn]), 0, courses.entry.valid)
@@ -301,7 +303,7 @@ def _blind(courses: Courses, turn: int) -> tuple[float, float, float, float | No
 
 
 def _sum_usd(answers: Sequence[tuple[TurnState, float]]) -> float | None:
-    """Of answers and how often each was given; None where a price is not known."""
+    """Return the total cost of (answer, number of times) pairs; None if any price is unknown."""
     known = [answer.cost_usd * times for answer, times in answers if answer.cost_usd is not None]
     return math.fsum(known) if len(known) == len(answers) else None
 

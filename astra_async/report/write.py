@@ -1,6 +1,6 @@
-"""All files of a report: the page, Markdown, figures, and its data.
+"""Writing of all files of a report: HTML page, Markdown, figures and data.
 
-Tables and samples as CSV have raw values, all digits, UTF-8, line feeds only.
+CSV files have raw values with all digits, in UTF-8 with line feeds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from astra_async.errors import StorageError
-from astra_async.metrics import harmless
+from astra_async.metrics import escape_formula
 from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all, png
@@ -46,12 +46,15 @@ RUN_COLUMNS = (
     *("files_changed", "lines_written", "extra_tests", "dropped"),
     *_TEXTS,
 )
-_GZIP_LEVEL = 1  # a sixth of the size; more would take longer than everything else here
-_CHUNK = 20_000  # rows turned into Python objects at a time
+_GZIP_LEVEL = 1  # reduces the size to a sixth; higher levels take longer than the whole report
+_CHUNK = 20_000  # rows converted to Python objects at a time
 
 
 def write_built(report: Report, out: Path, *, pictures: bool = False) -> Path:
-    """Write all files, with `pictures` PNGs too; the page to open. Raises StorageError, UsageError."""
+    """Write all files and return the path of the page; with `pictures` figures are also written as PNG.
+
+    Raises StorageError if a file cannot be written, UsageError as `draw_all` and `png`.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         return _write(report, out, pictures=pictures)
@@ -62,7 +65,7 @@ def write_built(report: Report, out: Path, *, pictures: bool = False) -> Path:
 
 
 def write_tables(out: Path, report: Report) -> None:
-    """Write every table as CSV, and all of them with titles, notes and columns into report.json."""
+    """Write every table as CSV, and all tables with titles, notes and columns into report.json."""
     (out / "tables").mkdir(exist_ok=True)
     for table in report.data().values():
         write_table(out / table.file, table)
@@ -86,12 +89,15 @@ def write_table(path: Path, table: Table) -> None:
     """Write one table; an interval becomes two columns."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([harmless(name) for name in csv_header(table.columns)])
-        writer.writerows([harmless(cell) for cell in csv_row(row, table.columns)] for row in table.rows)
+        writer.writerow([escape_formula(name) for name in csv_header(table.columns)])
+        writer.writerows([escape_formula(cell) for cell in csv_row(row, table.columns)] for row in table.rows)
 
 
 def write_runs(path: Path, entries: Sequence[Entry]) -> None:
-    """Write one row for each sample, `status` is `missing` for those without a result; packed if `.gz`."""
+    """Write one row for each planned sample, compressed if the path ends with `.gz`.
+
+    The `status` of a sample without a result is `missing`.
+    """
     with _text_file(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(RUN_COLUMNS)
@@ -99,7 +105,7 @@ def write_runs(path: Path, entries: Sequence[Entry]) -> None:
             for run, rows in entry.rows_by_run():
                 for start in range(0, len(rows), _CHUNK):
                     columns = _run_columns(entry, run, rows[start : start + _CHUNK])
-                    # At once: many small pieces take longer to pack than the packing.
+                    # One write for a chunk: many small writes to gzip take longer than the compression.
                     stream.write("".join(f"{','.join(row)}\n" for row in zip(*columns, strict=True)))
             writer.writerows(_missing_rows(entry))
 
@@ -111,13 +117,13 @@ def _write(report: Report, out: Path, *, pictures: bool) -> Path:
     figures.mkdir(exist_ok=True)
     for plot in plots:
         (figures / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
-        (figures / f"{plot.name}.png").unlink(missing_ok=True)  # of an earlier report
+        (figures / f"{plot.name}.png").unlink(missing_ok=True)  # from an earlier report
         if pictures:
             (figures / f"{plot.name}.png").write_bytes(png(plot))
     index.write_text(page_html(report, plots), encoding="utf-8")
     (out / "report.md").write_text(_report_markdown(report, plots), encoding="utf-8")
     write_tables(out, report)
-    for name in ("runs.csv", "runs.csv.gz"):  # a longer run may have changed the name
+    for name in ("runs.csv", "runs.csv.gz"):  # the name depends on the number of samples
         (out / name).unlink(missing_ok=True)
     write_runs(out / report.runs_file, report.entries)
     return index
@@ -126,7 +132,7 @@ def _write(report: Report, out: Path, *, pictures: bool) -> Path:
 def _report_markdown(report: Report, plots: Sequence[Plot]) -> str:
     parts = ["# ASTRA report", ""]
     if report.simulated:
-        parts += ["**These models are simulated: the numbers say nothing about any real model.**", ""]
+        parts += ["**These models are simulated. The numbers do not describe any real model.**", ""]
     if not report.complete:
         parts += ["**Incomplete: some planned samples have no result yet.**", ""]
     parts += [line for warning in report.warnings for line in (f"Warning: {escaped(warning)}", "")]
@@ -147,10 +153,10 @@ def _text_file(path: Path) -> TextIO:
 
 
 def _run_columns(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[list[str]]:
-    """The cells of many rows by column, as they stand in CSV."""
+    """Yield the CSV cells of many rows, column by column."""
     made: dict[str, NDArray[Any]] = {
         **dict.fromkeys(("model", "format"), np.zeros(len(rows), int)),
-        "score": rows["passed"] / rows["total"],
+        "score": rows["score"],
         "perfect": (rows["passed"] == rows["total"]).astype(int),
     }
     numbered: dict[str, tuple[str, Sequence[Value]]] = {
@@ -172,21 +178,26 @@ def _missing_rows(entry: Entry) -> Iterator[tuple[object, ...]]:
     for run, pair in entry.parts:
         for number, problem, sample in run.missing.tolist():
             if number == pair:
-                key = (harmless(entry.label), entry.format, harmless(run.problems[problem]), sample)
+                key = (
+                    escape_formula(entry.label),
+                    entry.format,
+                    escape_formula(run.problems[problem]),
+                    sample,
+                )
                 yield (*key, "missing", *(None,) * rest)
 
 
 def _cells(values: NDArray[Any], names: Sequence[Value] | None) -> list[str]:
-    """The values, or what they are the numbers of; each that differs is written out once."""
+    """Return the CSV cells of values, or of `names` at these indexes; each distinct cell is built once."""
     distinct, places = np.unique(values, return_inverse=True)
     found = [_cell(value if names is None else names[value]) for value in distinct.tolist()]
     return list(np.array(found, dtype=object)[places].tolist())
 
 
 def _cell(value: Value) -> str:
-    """As CSV has it: nothing for None and NaN, quotes where they are needed."""
+    """Return a value as a CSV cell: empty for None and NaN, quoted if needed."""
     if isinstance(value, str):
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow([harmless(value), None])
+        csv.writer(text, lineterminator="\n").writerow([escape_formula(value), None])
         return text.getvalue().removesuffix(",\n")
     return "" if value is None or value != value else str(value)  # noqa: PLR0124 - NaN

@@ -1,4 +1,4 @@
-"""A whole run: one sample's way (`sample`), all of them (`runner`), what is recorded (`directory`, `log`).
+"""Run a benchmark: one sample (`sample`), all samples (`runner`), the run directory (`directory`).
 
-The package is not called `run`, since that is the public function of the package.
+The package is not named `run` because `astra_async.run` is a public function.
 """

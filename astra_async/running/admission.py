@@ -1,7 +1,7 @@
-"""Who may begin what: the limits of a run, none of which one model can exhaust for another.
+"""Concurrency limits of a run, designed so that one model's backlog cannot delay another model.
 
-Each model has its own places for calls and its own room for answers that wait for their tests. The turns to
-run tests are everybody's, and are given to the models one after the other.
+Each model has its own limits for requests in flight and for ungraded answers. All models share the test
+permits, which are granted to the models round-robin.
 """
 
 from __future__ import annotations
@@ -19,32 +19,37 @@ if TYPE_CHECKING:
     from astra_async.running.plan import Tally
     from astra_async.types import AnswerKey
 
-_READ_AT_ONCE = 4  # answers of a model that are being read, or are read and wait for a permit to be tested
+_READ_AT_ONCE = 4  # answers of one model that are being parsed, or are parsed and wait for a test permit
 
 
 @dataclass(eq=False, kw_only=True)
 class Admission:
-    """The limits of one model's samples, which are counted as they come and go.
+    """Limits and counters for the samples of one model.
 
-    Invariants: `asking` is at most the number of places; nothing new is asked while as many answers as
-    there is room for wait for their tests, but every answer to what was asked is taken. Further turns of a
-    sample come in beside that; nothing new begins until they have found room. From its beginning to its end
-    a sample is counted as asked or as waiting, here and in the tally.
+    Invariants: new requests start only while `asking` is below `max_asking` and `waiting` is below
+    `max_waiting`. Answers to requests already sent are always accepted. Follow-up turns may exceed both
+    limits; new samples then wait until the counters are below the limits again. A sample is counted in
+    either `asking` or `waiting` from start to finish, here and in the tally.
 
     Attributes:
-        asking: samples whose answer is being asked for.
-        waiting: samples whose answer is recorded and not yet graded.
-        unexpected: calls in a row that ended with what no provider should raise.
-        permits, stopping: everybody's turns to test; set once nothing more is begun.
-        heed: called when an answer was recorded; `recorded` holds its key then.
+        max_asking: maximum number of samples in `asking`; infinity for no limit.
+        max_waiting: maximum number of samples in `waiting`; infinity for no limit.
+        permits: test permits, shared by all models.
+        stopping: event that is set when the run stops starting work.
+        on_answer: callback that is called after an answer was recorded.
+        recorded: keys of all recorded answers.
+        asking: number of samples that have requested an answer and not received it.
+        waiting: number of samples with a recorded answer that is not graded yet.
+        unexpected: number of consecutive requests that failed with an unexpected exception type.
+        reading: semaphore that limits the parsed answers in memory.
     """
 
     tally: Tally
-    places: float
-    room: float
+    max_asking: float
+    max_waiting: float
     permits: FairPermits
     stopping: asyncio.Event
-    heed: Callable[[], None]
+    on_answer: Callable[[], None]
     recorded: Container[AnswerKey]
     asking: int = 0
     waiting: int = 0
@@ -52,20 +57,24 @@ class Admission:
     reading: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _READ_AT_ONCE))
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def until_room(self, *, answered: bool) -> None:
-        """Wait until one more sample may begin to ask, or to be graded if its answer is recorded."""
-        while self.waiting >= self.room or (not answered and self.asking >= self.places):
+    async def wait_for_slot(self, *, answered: bool) -> None:
+        """Wait until one more sample may start; `answered` samples only need to be graded."""
+        while self.waiting >= self.max_waiting or (not answered and self.asking >= self.max_asking):
             self._changed.clear()
             await self._changed.wait()
 
-    def passage(self, key: AnswerKey) -> Passage:
-        """Begin, for a further turn although there may be no room: turns are bounded by their samples."""
+    def start(self, key: AnswerKey) -> Passage:
+        """Count a sample or a follow-up turn as started.
+
+        Limits are not checked here: a follow-up turn starts even if its model is at a limit. A
+        sample has at most one turn under way, so the excess is bounded.
+        """
         answered = key in self.recorded
         self._count(key, 1, answered=answered)
         return Passage(self, key, answered)
 
     def answered(self, key: AnswerKey) -> None:
-        """One that was asking waits for its tests now."""
+        """Count a sample as answered and waiting for its tests."""
         self._count(key, -1, answered=False)
         self._count(key, 1, answered=True)
         self.tally.of(key).answered += 1
@@ -73,7 +82,7 @@ class Admission:
         self._changed.set()
 
     def leave(self, key: AnswerKey, *, answered: bool) -> None:
-        """One that was asking, or was waiting for its tests, is gone."""
+        """Stop counting a sample that finished or failed."""
         self._count(key, -1, answered=answered)
         self._changed.set()
 
@@ -87,40 +96,43 @@ class Admission:
             counts.asking += by
 
 
-class Stopped(Exception):  # noqa: N818 - no error: the sample is left for the next call
-    """The run is coming to its end, and this sample's next stage is not begun."""
+class Stopped(Exception):  # noqa: N818 - not an error: the next invocation continues the sample
+    """Raised instead of starting a sample's next stage because the run is stopping."""
 
 
 @dataclass(slots=True)
 class Passage:
-    """Admits one sample to its stages, or raises Stopped; counted from its beginning to `leave`."""
+    """One sample under way, counted in its model's Admission until `leave` is called.
+
+    The sample acquires its slots and permits here. The methods raise Stopped instead if the run is stopping.
+    """
 
     admission: Admission
     key: AnswerKey
     is_answered: bool
 
     def answered(self) -> None:
-        """The answer is recorded: what comes now costs no money."""
+        """Count the sample as answered; later stages send no paid requests."""
         self.is_answered = True
         self.admission.answered(self.key)
-        self.admission.heed()
+        self.admission.on_answer()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """A turn to read an answer: few of them lie in memory at a time."""
+        """Hold a slot to parse an answer; the slots limit memory use. Raises Stopped."""
         async with self.admission.reading:
-            self._go_on_or_stop()
+            self._raise_if_stopping()
             yield
 
     @asynccontextmanager
     async def testing(self) -> AsyncIterator[None]:
-        """A turn to run tests."""
+        """Hold a permit to run tests. Raises Stopped."""
         async with self.admission.permits.permit(self.key.model):
-            self._go_on_or_stop()
+            self._raise_if_stopping()
             yield
 
     async def pause(self, seconds: float) -> None:
-        """Wait before a repetition, holding nothing."""
+        """Wait before a retry, without holding a slot. Raises Stopped as soon as the run stops."""
         try:
             async with asyncio.timeout(seconds):
                 await self.admission.stopping.wait()
@@ -129,28 +141,29 @@ class Passage:
         raise Stopped
 
     def leave(self) -> None:
-        """The sample has come to its end, whichever."""
+        """Stop counting the sample, whether it succeeded or failed."""
         self.admission.leave(self.key, answered=self.is_answered)
 
-    def _go_on_or_stop(self) -> None:
+    def _raise_if_stopping(self) -> None:
         if self.admission.stopping.is_set():
             raise Stopped
 
 
 class FairPermits:
-    """So many permits to test at a time, given to the models in rotation: each waits only for its own queue.
+    """Limit on concurrent test runs, granted to models round-robin.
 
-    Invariant: a permit is free only while no sample waits for one.
+    A backlog of one model cannot delay another model. Invariant: a permit is free only while no sample
+    waits for a permit.
     """
 
     def __init__(self, permits: int) -> None:
         self._permits = permits
-        self._free = permits  # below 0: so many that are held now are not given again
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the first of them is the next model
+        self._free = permits  # negative after a reduction: that many held permits are not reissued
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by model; the first model is served next
 
     @asynccontextmanager
     async def permit(self, model: str) -> AsyncIterator[None]:
-        """Wait for a permit, and hold it."""
+        """Wait for a permit and hold it for the duration of the context."""
         if self._free > 0:
             self._free -= 1
         else:
@@ -161,7 +174,7 @@ class FairPermits:
             self._pass_on()
 
     def resize(self, permits: int) -> None:
-        """From now on there are so many; those that are held beyond it come to their end."""
+        """Change the number of permits; permits already held are not revoked."""
         more, self._permits = permits - self._permits, permits
         if more < 0:
             self._free += more
@@ -175,7 +188,7 @@ class FairPermits:
             await called
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():
-                self._pass_on()  # its permit had come just before
+                self._pass_on()  # the permit was granted just before the cancellation
             raise
 
     def _pass_on(self) -> None:
@@ -184,7 +197,7 @@ class FairPermits:
             queue = self._waiting.pop(model)
             called = queue.popleft()
             if queue:
-                self._waiting[model] = queue  # behind the other models
+                self._waiting[model] = queue  # move the model behind the other models
             if not called.done():
                 called.set_result(None)
                 return

@@ -1,12 +1,12 @@
-"""Samples that agents work on: what they need beside their model's pool, open for as long as a run is.
+"""Samples that are answered by agents: the request log, gateway and containers, open during a run.
 
-An agent's model calls are recorded one by one in calls.jsonl, before the agent has the answer. So a sample
-that was killed begins again with the calls that are there, and that log alone tells what a model has cost.
+Each model request of an agent is recorded in calls.jsonl before the agent receives the response. After a
+kill, the sample is therefore resumed from its recorded requests, and calls.jsonl contains the complete cost.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from astra_async.errors import ContainerLost
 from astra_async.running.model_pools import close_later
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AsyncExitStack
 
     from astra_async.cluster.head import ClusterSandbox
@@ -28,13 +28,21 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.running.model_pools import ModelPool
     from astra_async.types import AgentLimits, Completion, ModelRequest, ModelSettings
+    from astra_async.types.task_work import TaskWork
 
-_TRIES = 3  # of a sample whose container is lost
+_TRIES = 3  # attempts for a sample whose container is lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAsking:
-    """Lets agents work; `models` are the settings by name, `record_event` is the run directory's."""
+    """Runs agents for samples.
+
+    Attributes:
+        runs: agent containers on this machine or on a cluster.
+        log: log of the agents' model requests (calls.jsonl).
+        models: model settings by name.
+        record_event: `RunDirectory.record_event`.
+    """
 
     runs: AgentRuns | ClusterAgents
     log: CallLog
@@ -43,12 +51,13 @@ class AgentAsking:
     record_event: Callable[..., None]
 
     async def ask(self, request: ModelRequest, prepared: Prepared, image: str, pool: ModelPool) -> Completion:
-        """What the key's agent left, with all of its calls' usage and cost.
+        """Run the agent of `request.key` and return its answer, with the usage and cost of all its requests.
 
-        Where its container is lost it begins again from its recorded calls, on a cluster elsewhere.
+        If its container is lost, the agent is restarted from its recorded requests; on a cluster, this may
+        be on another node. `request` is the request that would get a single answer without an agent.
 
-        `request` is what a single answer would be asked with. Raises ProviderError, SandboxError or
-        StorageError: the sample is missing, and goes on from its recorded calls when it is asked for again.
+        Raises ProviderError, SandboxError or StorageError. The sample is missing then, and the next
+        invocation resumes it from its recorded requests.
         """
         for _ in range(_TRIES - 1):
             try:
@@ -83,13 +92,23 @@ async def open_agents(
     say: Callable[[str], None],
     *,
     cluster: ClusterSandbox | None,
+    tasks: Sequence[TaskWork] = (),
 ) -> AgentAsking:
-    """Their log, gateway and containers, closed with the stack."""
+    """Open the agents' request log, gateway and containers; they are closed with `stack`.
+
+    `tasks` are the tasks of the run; empty for a run of projects.
+    """
     log = CallLog(directory.calls.path, directory.calls, directory.keep)
     gateway = Gateway()
     await gateway.start()
     close_later(stack, say, "the agents' gateway", gateway.close)
     agents = Agents(settings=config.agents, limits=config.agent_limits, at_once=config.agents_at_once)
+    if tasks:
+        from astra_async.harbor.trial import TaskPlaces
+
+        memory_bytes = max(task.agent.memory_bytes for task in tasks)
+        container = replace(agents.container, memory_bytes=memory_bytes)
+        agents = replace(agents, container=container, places=lambda made, _: TaskPlaces(made))
     opens = partial(AgentRuns.open, directory.run_id, agents, gateway)
     runs: AgentRuns | ClusterAgents
     if cluster:
@@ -97,7 +116,8 @@ async def open_agents(
 
         runs = await ClusterAgents.open(cluster, opens, agents)
     else:
-        runs = await opens(graders_bytes=config.sandboxes * config.limits.memory_bytes)
+        graders_bytes = 0 if tasks else config.sandboxes * config.limits.memory_bytes
+        runs = await opens(graders_bytes=graders_bytes)
     close_later(stack, say, "the agents' containers", runs.close)
     return AgentAsking(
         runs=runs,

@@ -1,8 +1,8 @@
-"""What becomes of the samples of a run: counted while it runs, and checked in the end.
+"""Count the samples of a run by outcome, and check the counts when the run ends.
 
-End invariant: planned = final lines + missing, each key once (InvariantError otherwise): a child task
-that vanishes from the task group cannot go unnoticed. A turn that has to come is final or missing as well;
-one that is missing leaves its sample as it is.
+Invariant at the end: planned = final lines + missing, and no key is in both (InvariantError otherwise), so a
+child task that disappears from its task group is detected. Each follow-up turn that is due also needs a
+final line or is missing; a missing follow-up turn does not change the result of its sample.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Bookkeeping:
-    """A plan's samples by what became of them.
+    """Outcomes of a plan's samples.
 
     Attributes:
-        tally: counts for the display, current at every moment.
-        metrics: of the final lines.
+        tally: live counts for the display.
+        metrics: scores computed from the final lines.
     """
 
     def __init__(self, plan: Plan, setup: Setup, metrics: Metrics) -> None:
@@ -41,11 +41,11 @@ class Bookkeeping:
 
     @property
     def has_missing(self) -> bool:
-        """Whether a sample or a turn is missing."""
+        """True if a sample or a follow-up turn is missing."""
         return bool(self._missing)
 
-    def count_what_is_there(self) -> None:
-        """Take in what earlier calls have recorded."""
+    def count_recorded(self) -> None:
+        """Count the answers and final lines that earlier invocations recorded."""
         directory = self._setup.directory
         for model in self._plan.models:
             for sample in self._plan.keys(model):
@@ -55,10 +55,10 @@ class Bookkeeping:
                     counts.final += is_final
                     counts.answered += is_final or key in directory.answered
 
-    def plan_until(self, end: int, going: Sequence[str]) -> None:
-        """Plan the samples below `end` of the models that go on.
+    def plan_up_to(self, end: int, going: Sequence[str]) -> None:
+        """Plan the samples with numbers below `end` for the models in `going`.
 
-        Invariant: what is planned is what has been asked for in the rounds begun, here and in run.json.
+        Invariant: the planned samples are those of the rounds begun so far, here and in run.json.
         """
         for model in going:
             self._asked[model] = end
@@ -68,7 +68,7 @@ class Bookkeeping:
         cells = len(self._plan.formats) * len(self._plan.problem_ids)
         self.tally.planned = cells * sum(self._asked.values())
 
-    def final(self, result: Result) -> None:
+    def add_final(self, result: Result) -> None:
         """Count a recorded final line."""
         self._setup.turns.add(result.key, result.failure)
         self.tally.of(result.key).final += 1
@@ -76,14 +76,15 @@ class Bookkeeping:
             return
         self.metrics.add(
             *(result.model, result.format, result.problem_id, result.passed, result.total),
+            reward=None if result.rewards is None else result.score,
             status=result.status,
             failure=result.failure,
         )
 
-    def missing(self, key: AnswerKey, error: AstraError) -> None:
-        """The key has no final line, and gets none in this call.
+    def add_missing(self, key: AnswerKey, error: AstraError) -> None:
+        """Count a key that gets no final line in this invocation.
 
-        Invariant: a key is in `_missing` once, and never if it has its final line.
+        Invariant: a key with a final line is never in `_missing`.
         """
         if key in self._setup.directory.graded:
             return
@@ -93,7 +94,10 @@ class Bookkeeping:
         counts.reasons[reason_of(error)] += 1
 
     def check(self, *, stopped: bool) -> None:
-        """No planned sample is final and missing, and none is neither, those apart that a stop left out."""
+        """Raise InvariantError unless every planned sample is either final or missing.
+
+        If the run was `stopped`, samples may be unfinished.
+        """
         directory = self._setup.directory
         done = directory.graded if self._setup.grading else directory.answered | directory.graded
         lost: list[AnswerKey] = []
@@ -113,5 +117,5 @@ class Bookkeeping:
             named = ", ".join(str(key) for key in (lost + twice)[:5])
             raise InvariantError(
                 f"{len(lost)} samples are neither recorded nor missing, {len(twice)} are both: {named};"
-                " please report this, the recorded lines are sound"
+                " please report this bug; the recorded results are valid"
             )

@@ -1,4 +1,4 @@
-"""What run.json records: the settings that change results, and the commands as they were typed."""
+"""Content of run.json: the settings that affect results, and the shell commands that were used."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ RECORD_ONLY = "--generate-only"
 
 
 def recorded_command(config: RunConfig, problem_ids: Sequence[str]) -> dict[str, Any]:
-    """`commands` of run.json for this call; nothing where there was no command line (from Python)."""
+    """Return `commands` of run.json for this invocation; empty if the run was started from Python."""
     if not config.command:
         return {}
     plan = {
         "at": now_utc(),
-        "folder": os.getcwd(),  # noqa: PTH109 - as text, also where it was removed meanwhile
+        "folder": os.getcwd(),  # noqa: PTH109 - a string, for JSON
         "models": [model.name for model in config.models],
         "formats": list(config.formats),
         "problems": list(problem_ids),
         "samples": config.samples,
     }
-    return {typed(config.command): plan}
+    return {shell_command(config.command): plan}
 
 
-def typed(words: Sequence[str]) -> str:
-    """The words as they are typed in a shell, without what is secret."""
+def shell_command(words: Sequence[str]) -> str:
+    """Join the words into a shell command with quoting; secrets are masked."""
     return shlex.join(public_url(word) if "://" in word else mask(word) for word in words)
 
 
-def without(command: str, flag: str) -> str:
-    """The command without a flag that takes no value."""
+def without_flag(command: str, flag: str) -> str:
+    """Remove a flag without a value from a shell command."""
     return shlex.join(word for word in shlex.split(command) if word != flag)
 
 
 def missing_cells(metrics: Metrics, run: Mapping[str, Any]) -> set[Cell]:
-    """Where planned samples have no verdict yet."""
+    """Return each (model, format, problem) with planned samples that have no verdict."""
     return {
         (row.model, row.format, row.problem_id)
         for model in run["models"]
@@ -73,10 +73,10 @@ def missing_cells(metrics: Metrics, run: Mapping[str, Any]) -> set[Cell]:
     }
 
 
-def that_go_on(run: Mapping[str, Any], missing: Collection[Cell], *, answered: bool) -> list[str]:
-    """The commands that together make up for what is missing: the last that can comes first.
+def commands_to_finish(run: Mapping[str, Any], missing: Collection[Cell], *, answered: bool) -> list[str]:
+    """Return the recorded commands that together produce the missing samples, the latest first.
 
-    Where all answers are recorded, `answered`, one that only recorded them goes on without that flag.
+    If all answers are recorded (`answered`), `--generate-only` is removed from the commands.
     """
     found = []
     missing = set(missing)
@@ -86,8 +86,8 @@ def that_go_on(run: Mapping[str, Any], missing: Collection[Cell], *, answered: b
         covered = {cell for cell in missing if all(map(operator.contains, planned, cell))}
         if covered and plan["samples"] >= run["samples"]:
             missing = missing - covered
-            shown = without(command, RECORD_ONLY) if answered else command
-            here = plan["folder"] == os.getcwd()  # noqa: PTH109 - as above
+            shown = without_flag(command, RECORD_ONLY) if answered else command
+            here = plan["folder"] == os.getcwd()  # noqa: PTH109 - the recorded value is a string
             found.append(shown if here else f"cd {shlex.quote(plan['folder'])} && {shown}")
     return found
 
@@ -96,7 +96,7 @@ _VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
 
 
 def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapping[str, Any]) -> Parts:
-    """Everything of a run that changes results."""
+    """Return all settings and inputs of a run that affect its results."""
     leave_out = PROMPT_LEAVES_OUT if config.leave_out is None else config.leave_out
     return Parts(
         models={
@@ -122,7 +122,7 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
 
 
 def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
-    """What run.json tells a reader beside the fingerprints."""
+    """Return the descriptive fields of run.json: everything except the fingerprints."""
     modes = feedback_modes(config, prepared)
     return {
         "models": [public_settings(asdict(without_address(model, config))) for model in config.models],
@@ -138,13 +138,13 @@ def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict
 
 
 def recorded_call(config: RunConfig) -> dict[str, Any]:
-    """What a regrade takes over, in the shape of a TOML file."""
+    """Return the settings that a regrade reuses, structured like the TOML configuration file."""
     problems, projects = config.problems, config.projects
     of_the_hub = not Path(problems).exists() and (problems in NAMED or problems.startswith("hf:"))
     return {
-        "problems": problems if problems == BUNDLED or of_the_hub else _recorded_place(problems),
+        "problems": problems if problems == BUNDLED or of_the_hub else _recorded_location(problems),
         "skills": str(Path(config.skills).resolve()) if config.skills else None,
-        "projects": _recorded_place(projects) if projects else projects,
+        "projects": _recorded_location(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
         "reuse_identical": config.reuse_identical,
@@ -160,10 +160,11 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
 def grading_parts(
     config: RunConfig, prepared: Mapping[str, Prepared], images: Mapping[str, str], ids: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """What of the grading changes verdicts, by problem: limits, the image, the reference, which decides T.
+    """Return the grading inputs that affect verdicts, by problem.
 
-    A named image is pinned by its id; one that was built here by its name, which is a hash of what it was
-    built from: a rebuild of the same inputs is the same image.
+    These are the limits, the image and the reference solution, which determines the expected tests (T).
+    A named image is identified by its content ID. An image built on this machine is identified by its name,
+    which contains a hash of the build inputs, so a rebuild from the same inputs counts as the same image.
     """
     named = {problem_id: prepared[problem_id].problem.image or config.image for problem_id in images}
     built_here = {problem_id for problem_id, name in named.items() if not name or name.startswith(SET_PREFIX)}
@@ -179,7 +180,7 @@ def grading_parts(
 
 
 def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, FeedbackMode]:
-    """What further turns are told of the tests, by problem; nothing where there are no turns."""
+    """Return the feedback mode of follow-up turns by problem; empty without `--turns`."""
     if not config.turns:
         return {}
     return {
@@ -189,9 +190,9 @@ def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[
 
 
 def planned_metrics(run: Mapping[str, Any]) -> Metrics:
-    """Metrics for everything that run.json plans: all models, formats, problems, the largest K.
+    """Return empty metrics for all models, formats, problems and samples that run.json plans.
 
-    Of a model that `--until` has stopped, or not yet let on, those that it has been asked.
+    With `--until`, a model's planned samples are those of the rounds begun so far.
     """
     deciding, most = run.get("deciding", {}), run["samples"]
     return Metrics(
@@ -205,6 +206,6 @@ def planned_metrics(run: Mapping[str, Any]) -> Metrics:
     )
 
 
-def _recorded_place(place: str) -> str:
-    """A path as it is from anywhere; a web address without what may be secret in it."""
+def _recorded_location(place: str) -> str:
+    """Return an absolute path, or a URL without credentials."""
     return public_url(place) if "://" in place else str(Path(place).resolve())

@@ -1,18 +1,18 @@
-"""One run directory: its lock, `run.json`, the logs and the index of what is already there.
+"""Run directory: the lock, `run.json`, the logs, and an index of the recorded lines.
 
 Invariants:
-- One process at a time (an advisory lock on `.lock`).
-- A key has at most one line in `results.jsonl`; a line there is final. A turn's line is in
-  `turn_results.jsonl`, its answer in `turns.jsonl`: the samples' own files know nothing of turns.
-- An output is written before its sample's final line and bears the same `finished_at`. So a line of
-  `outputs.jsonl` whose final line is not there, or has another time, is of a grading that was broken off; it
-  belongs to no verdict. An output that cannot be written costs no verdict.
-- A disk that fails loses no answer that is under way. A full one gives up a reserve of RESERVE_BYTES for
-  those. What cannot be written at all is held, tried again with every further line and at the end, and at
-  last laid down in another folder (see `rescue`), from where the next opening takes it over. `exhausted`
-  tells the runner to ask for nothing more.
-- `run.json` only grows: models, formats, problems and samples are added; a part that already has
-  lines is never replaced, a difference is refused.
+- One process at a time uses a run directory (advisory lock on `.lock`).
+- A key has at most one line in `results.jsonl`, and this line is final. Follow-up turns have separate files:
+  `turns.jsonl` for answers and `turn_results.jsonl` for final lines.
+- An output is written before its sample's final line and has the same `finished_at`. A line of
+  `outputs.jsonl` without such a final line is from an interrupted grading and is ignored. A verdict is
+  recorded even if its output cannot be written.
+- A disk error does not lose paid answers. If the disk is full, a reserve of RESERVE_BYTES is freed. A line
+  that still cannot be written is spooled: kept in memory, retried with every further line, and finally
+  written to another folder (see `rescue`), from which the next opening recovers it. If `exhausted` is set,
+  the runner sends no more requests.
+- `run.json` only grows: models, formats, problems and samples are added. A setting that already has results
+  cannot be changed (ConflictError).
 """
 
 from __future__ import annotations
@@ -33,20 +33,12 @@ from astra_async.files import file_mode, remove_drafts, write_atomically
 from astra_async.fingerprint import merge_description, merge_parts
 from astra_async.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.redaction import mask
-from astra_async.running.held import (
-    HeldLines,
-    lock_directory,
-    make_private,
-    names_with_content,
-    refuse_foreign_problems,
-    taken_over,
-)
 from astra_async.running.recorded import (
     CALLS_NAME,
     TURN_LOG_NAMES,
+    ByteRange,
     CountedTests,
     OnRecord,
-    Place,
     Spent,
     completion_fields,
     completion_from,
@@ -56,6 +48,14 @@ from astra_async.running.recorded import (
     index_log,
     outputs_at,
     result_fields,
+)
+from astra_async.running.spool import (
+    LineSpool,
+    lock_directory,
+    make_private,
+    names_with_content,
+    recover_line,
+    refuse_foreign_problems,
 )
 from astra_async.types.records import SCHEMA, check_answer, check_result, check_turn, is_output_of
 from astra_async.types.run_record import newer_version, read_run
@@ -71,16 +71,16 @@ if TYPE_CHECKING:
     from astra_async.running.trouble import RecordedKind
     from astra_async.types import AnswerKey, Completion, Result
 
-# What a regrade takes over from its parent.
+# Files that a regrade copies from its parent run.
 PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "agent-logs", "labels.csv")
-# In the order in which they are synced: whose final line is on disk, their output is.
+# In sync order: outputs before results, so a final line on disk implies that its output is on disk.
 _LOG_NAMES = (
     *(CALLS_NAME, "completions.jsonl", "outputs.jsonl", "results.jsonl"),
     *(*TURN_LOG_NAMES, "events.jsonl"),
 )
-# Those whose lines cost money: what an earlier call held of them is taken over.
+# Logs of paid lines: lines that an earlier invocation spooled are recovered into these logs.
 _PAID_FOR = ("completions.jsonl", "turns.jsonl", CALLS_NAME, "events.jsonl")
-# Files that are replaced as a whole while their directory is locked.
+# Files that are rewritten atomically while the directory is locked.
 _REPLACED = ("run.json", "problems.csv", "expected.json", "live.json", ".results.columns")
 
 
@@ -90,13 +90,13 @@ class RunDirectory:
     Attributes:
         path: the directory.
         run: the content of run.json.
-        answered: where each recorded answer stands in completions.jsonl, a turn's in turns.jsonl.
-        graded: where each final line stands in results.jsonl, a turn's in turn_results.jsonl.
-        counted: the tests that count in the samples that earlier calls graded.
-        earlier: what was spent before this process, by model.
-        last_event: what this process recorded last as an event.
-        recorded_usd: US dollars by model that this process has recorded, with answers and without.
-        warnings: what opening found and repaired or ignored, one line each.
+        answered: byte range of each recorded answer in completions.jsonl; of follow-up turns in turns.jsonl.
+        graded: byte range of each final line in results.jsonl; of follow-up turns in turn_results.jsonl.
+        counted: the expected tests used by the samples that earlier invocations graded.
+        earlier: tokens and cost of earlier invocations, by model.
+        last_event: the last event that this process recorded.
+        recorded_usd: cost in US dollars by model that this process has recorded, including failed requests.
+        warnings: problems that were repaired or ignored during opening, one line each.
     """
 
     def __init__(
@@ -104,15 +104,15 @@ class RunDirectory:
     ) -> None:
         self.path = path
         self.warnings: list[str] = []
-        self.answered: dict[AnswerKey, Place] = {}
-        self.graded: dict[AnswerKey, Place] = {}
+        self.answered: dict[AnswerKey, ByteRange] = {}
+        self.graded: dict[AnswerKey, ByteRange] = {}
         self.counted = CountedTests()
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
         self._has_lost_output = False
-        self._outputs_at: dict[AnswerKey, Place] | None = {} if turns else None
-        self._is_used = False  # anything was recorded by this process, on disk or held
+        self._outputs_at: dict[AnswerKey, ByteRange] | None = {} if turns else None
+        self._is_used = False  # this process has recorded or spooled a line
         self._is_discarded = False
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, lock_directory(path))
@@ -120,7 +120,7 @@ class RunDirectory:
             if "run.json" in self._found and (tightened := make_private(path)):
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
-            self._held = HeldLines(self.run_id, spare, path / ".reserve")
+            self._spool = LineSpool(self.run_id, spare, path / ".reserve")
             self.warnings += newer_version(self.run, version("astra_async"))
             has_turns = turns or any((path / name).exists() for name in TURN_LOG_NAMES)
             is_there = dict.fromkeys(TURN_LOG_NAMES, has_turns)
@@ -141,39 +141,38 @@ class RunDirectory:
         agents: bool = False,
         on_turn: OnRecord = ignore,
     ) -> Self:
-        """Lock, repair and index the directory (made if absent); `on_result` sees each final line.
+        """Lock, repair and index the directory, which is created if it does not exist.
 
-        With `turns` further turns can be recorded and outputs read; `on_turn` sees each final line of theirs.
-        With `agents` their calls can be recorded.
+        `on_result` is called with each recorded final line. With `turns`, follow-up turns can be recorded
+        and outputs read; `on_turn` is called with each final line of a turn. With `agents`, the requests of
+        agents can be recorded. `spare` is a folder on another disk for paid lines that cannot be written
+        here. If `spare` is None or fails, the folder for temporary files is used.
 
-        `spare` is a folder on another disk for what this one refuses to take; without it, or where that
-        fails too, the system's folder for temporary files.
-
-        Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
+        Raises ConflictError (used by another process, conflicting lines, another schema) or StorageError.
         """
         directory = cls(path, spare, turns=turns, agents=agents)
 
-        def hear(result: Mapping[str, Any]) -> None:
+        def on_final_line(result: Mapping[str, Any]) -> None:
             directory.counted.add(result)
             on_result(result)
 
         try:
             remove_drafts(path, _REPLACED)
             refuse_foreign_problems(path)
-            directory._held.set_reserve_aside()
+            directory._spool.allocate_reserve()
             count = partial(count_spent, directory.earlier)
             for name, index, check, on_record in (
                 ("completions.jsonl", directory.answered, check_answer, count),
-                ("results.jsonl", directory.graded, check_result, hear),
+                ("results.jsonl", directory.graded, check_result, on_final_line),
                 ("turns.jsonl", directory.answered, check_turn, count),
                 ("turn_results.jsonl", directory.graded, check_result, on_turn),
             ):
                 directory.warnings += index_log(path / name, index, check, on_record)
             paid_for = {name: log for name, log in directory._logs.items() if name in _PAID_FOR}
             take = partial(
-                taken_over, events=paid_for["events.jsonl"], answered=directory.answered, count=count
+                recover_line, events=paid_for["events.jsonl"], answered=directory.answered, count=count
             )
-            directory.warnings += directory._held.found(tuple(paid_for.values()), take)
+            directory.warnings += directory._spool.recover(tuple(paid_for.values()), take)
             if directory._outputs_at is not None:
                 directory._outputs_at |= outputs_at(path / "outputs.jsonl")
             count_other_calls(directory.earlier, path)
@@ -185,17 +184,17 @@ class RunDirectory:
 
     @property
     def run_id(self) -> str:
-        """The run's own name, fixed when the directory is made; containers carry it as a label."""
+        """ID of the run, generated when the directory is created; also a label of the run's containers."""
         return str(self.run["run_id"])
 
     @property
     def logs(self) -> tuple[AppendLog, ...]:
-        """The open logs, for the syncing task; agents' calls are synced before each is given out."""
+        """Logs to sync regularly; calls.jsonl is synced before each response reaches its agent."""
         return tuple(log for name, log in self._logs.items() if name != CALLS_NAME)
 
     @property
     def calls(self) -> AppendLog:
-        """The log of agents' calls, to which `keep` appends."""
+        """Log of agents' model requests (calls.jsonl); append to it with `keep`."""
         return self._logs[CALLS_NAME]
 
     def record_completion(
@@ -207,9 +206,10 @@ class RunDirectory:
         *,
         feedback: Feedback | None = None,
     ) -> None:
-        """Append a finished answer; it is never asked for again. `feedback` is what a turn answers.
+        """Append an answer; a recorded answer is never requested again.
 
-        Raises StorageError when the disk refuses it: it is held then, and not lost.
+        `feedback` is the feedback that a follow-up turn answers. Raises StorageError if the line cannot be
+        written; it is spooled then and not lost.
         """
         record = {"schema": SCHEMA, **key._asdict(), **completion_fields(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
@@ -217,46 +217,46 @@ class RunDirectory:
             record |= {"feedback": feedback.text, "feedback_sha256": feedback.sha256}
             record |= {"feedback_version": feedback.version}
         log, line = self._answers_of(key), encode(record)
-        if completion.agent is None:  # an agent's calls are recorded one by one
+        if completion.agent is None:  # an agent's requests are recorded one by one
             self.recorded_usd[key.model] += completion.cost_usd or 0.0
-        # Invariant: an answer is on disk and in `answered`, or held; the caller never has to keep it.
+        # Invariant: an answer is on disk and in `answered`, or spooled; the caller need not keep it.
         self.answered[key] = self.keep(log, line)
 
-    def keep(self, log: AppendLog, line: bytes) -> Place:
-        """Append a line that was paid for. Raises StorageError when the disk refuses it: then it is held."""
+    def keep(self, log: AppendLog, line: bytes) -> ByteRange:
+        """Append a paid line. Raises StorageError if it cannot be written; the line is spooled then."""
         self._is_used = True
-        return self._held.keep(log, line)
+        return self._spool.keep(log, line)
 
     @property
     def exhausted(self) -> StorageError | None:
-        """Why the disk takes no more than what is under way; None while it is well."""
-        return self._held.exhausted
+        """The storage error after which no new work may start, or None."""
+        return self._spool.exhausted
 
     def give_up(self, error: StorageError) -> None:
-        """From now on the disk takes no more than what is under way."""
-        self._held.exhausted = self._held.exhausted or error
+        """Set `exhausted`, so that no new work starts; the first error is kept."""
+        self._spool.exhausted = self._spool.exhausted or error
 
     def completion(self, key: AnswerKey) -> tuple[Completion, str]:
-        """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
+        """Return a recorded answer and the start time of its request (UTC, ISO 8601)."""
         record = self._answers_of(key).read_at(*self.answered[key])
         return completion_from(record), str(record.get("started_at", ""))
 
     def feedback(self, key: AnswerKey) -> str:
-        """What a recorded turn answers."""
+        """Return the feedback text that a recorded follow-up turn answers."""
         return str(self._answers_of(key).read_at(*self.answered[key])["feedback"])
 
     def record_result(self, result: Result) -> None:
-        """Append a sample's final line."""
+        """Append a final line. Raises ConflictError if the key already has a final line."""
         # Invariant: a key in `graded` has exactly one line on disk.
         if result.key in self.graded:
-            raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has its final line")
+            raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has a final line")
         line = encode(result_fields(result))
         self.graded[result.key] = self._results_of(result.key).append_line(line)
 
     def record_output(self, result: Result, evidence: Evidence) -> None:
-        """Append what a sample's tests printed; `result` is its final line, which is recorded after this.
+        """Append the output of a sample's tests; `result` is its final line, which is recorded afterwards.
 
-        What cannot be written is given up: one event says so for all that this process loses.
+        If the output cannot be written, it is dropped. The first loss in a process is recorded as an event.
         """
         record = {"schema": SCHEMA, **result.key._asdict(), "output": evidence.output}
         record |= {"output_bytes": evidence.output_bytes, "finished_at": result.finished_at}
@@ -265,19 +265,19 @@ class RunDirectory:
             place = self._logs["outputs.jsonl"].append_line(encode(record))
             if self._outputs_at is not None:
                 self._outputs_at[result.key] = place
-        except Exception as error:  # noqa: BLE001 - the boundary: whatever it is, it is worth no verdict
+        except Exception as error:  # noqa: BLE001 - a lost output must not cost the verdict
             if not self._has_lost_output:
                 self._has_lost_output = True
                 self.record_event("output_lost", result.key, detail=str(error))
 
     def result(self, key: AnswerKey) -> dict[str, Any]:
-        """A sample's final line."""
+        """Return the final line of a key."""
         return self._results_of(key).read_at(*self.graded[key])
 
     def output(self, result: Mapping[str, Any], key: AnswerKey) -> tuple[str, Sequence[Sequence[int]]]:
-        """What the tests of this final line printed, and which of its lines came by standard error.
+        """Return the test output of a final line and the line ranges that came from standard error.
 
-        Only the end, without these, where no output was kept of them.
+        If the output was not recorded, return its tail from the final line, and no ranges.
         """
         place = (self._outputs_at or {}).get(key)
         record = self._logs["outputs.jsonl"].read_at(*place) if place else {}
@@ -292,7 +292,7 @@ class RunDirectory:
         return self._logs["turn_results.jsonl" if key.turn else "results.jsonl"]
 
     def record_event(self, kind: RecordedKind, key: AnswerKey | None = None, **details: Any) -> None:
-        """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
+        """Append an event, such as a wait, a retry or a failure; a storage error sets `exhausted`."""
         self._is_used = True
         named = key._asdict() if key else {}
         details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
@@ -303,15 +303,15 @@ class RunDirectory:
         try:
             self._logs["events.jsonl"].append_line(line)
         except StorageError as error:
-            self.give_up(error)  # an event is not worth an answer under way
+            self.give_up(error)  # requests in flight may still finish
             if details.get("cost_usd"):
-                self._held.hold(self._logs["events.jsonl"], line)  # but money is
+                self._spool.hold(self._logs["events.jsonl"], line)  # the cost must not be lost
 
     def extend(self, parts: Parts, description: Mapping[str, Any], samples: int, *, turns: int = 0) -> None:
-        """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
+        """Add parts to run.json. Raises ConflictError for a changed part that already has results.
 
-        Neither samples nor turns grow fewer. `description` holds run.json's other fields (models, problems,
-        versions ...), merged by name.
+        The numbers of samples and turns never decrease. `description` holds the other fields of run.json
+        (models, problems, versions ...), which are merged by name.
         """
         asked = self.answered.keys() | self.graded.keys()
         used: dict[PartKind, set[str]] = {
@@ -330,28 +330,31 @@ class RunDirectory:
         self.save()
 
     def save(self) -> None:
-        """Write run.json, as a whole or not at all; after a power loss it and the logs are there."""
+        """Write run.json atomically, and sync the directory so that its files survive a power loss."""
         content = orjson.dumps(self.run, option=orjson.OPT_INDENT_2) + b"\n"
         write_atomically(self.path / "run.json", content, mode=file_mode(self.path))
         sync_entries(self.path)
 
     def close(self) -> None:
-        """Sync and close the logs and release the lock; what cannot be written is laid down elsewhere.
+        """Sync and close the logs and release the lock; write spooled lines to another folder if necessary.
 
-        Raises StorageError, also to say where that is.
+        Raises StorageError, which names the files with the spooled lines.
         """
         if not self._is_discarded:
-            self._held.give_up_reserve()
-        self._held.rescue_and(self._open.close)
+            self._spool.free_reserve()
+        self._spool.rescue_then(self._open.close)
 
     def rescue(self) -> None:
-        """The last try to write what the disk refused: here, else elsewhere, which StorageError says."""
-        self._held.rescue()
+        """Write the spooled lines to their logs, or else to another folder.
+
+        Raises StorageError, which names the files in the other folder.
+        """
+        self._spool.rescue()
 
     def discard_if_unused(self) -> None:
-        """Remove what opening made, if this run was never begun: a refused call leaves nothing behind.
+        """Remove the files that opening created, if nothing was recorded.
 
-        What was there before stays, whoever made it; a directory that held a run.json stays as it is.
+        Files that existed before are kept. A directory that already had a run.json is not changed.
         """
         if self._is_used or self.answered or self.graded or self.earlier or "run.json" in self._found:
             return
@@ -361,7 +364,7 @@ class RunDirectory:
                 (self.path / name).unlink(missing_ok=True)
         if "prompts" not in self._found:
             shutil.rmtree(self.path / "prompts", ignore_errors=True)
-        # Invariant: the lock goes last. From then on the directory may be another process's.
+        # Invariant: the lock is removed last; after that, another process may own the directory.
         with contextlib.suppress(OSError):
             (self.path / ".lock").unlink(missing_ok=True)
             self.path.rmdir()  # only if nothing else is in it
@@ -370,12 +373,12 @@ class RunDirectory:
         log = AppendLog.open(self.path / name)
         opened.callback(log.close)
         if log.cut_bytes:
-            self.warnings.append(f"{name}: a torn last line of {log.cut_bytes} bytes was cut off")
+            self.warnings.append(f"{name}: removed an incomplete last line of {log.cut_bytes} bytes")
         return log
 
 
 def opened_run(path: Path) -> dict[str, Any]:
-    """The content of a run.json, or a new run's beginning if it is absent. Raises ConflictError."""
+    """Read run.json, or return the initial content if the file does not exist. Raises ConflictError."""
     try:
         return read_run(path)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What a run of the tests leaves for people to read: messages and output, fit for a record.
+"""Test messages and output of a graded sample, prepared for recording.
 
-Both come out of a container: they are cut to a length and masked like other foreign text (see `redaction`).
+Both come from a container, so they are truncated, and secrets in them are masked (see `redaction`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ if TYPE_CHECKING:
 
 MAX_OUTPUT_BYTES = 64 * 1024
 LEFT_OUT = " bytes of output left out ...]"
-MAX_MESSAGES = 100_000  # characters of one sample's messages together
-_MARGIN = 4096  # characters masked beyond the cut, so that no half of a key is left there
-_LONG = 8_000  # characters to mask, beyond which it leaves the event loop: about 1 ms
+MAX_MESSAGES = 100_000  # characters, for all messages of one sample
+_MARGIN = 4096  # characters masked beyond the cut, so that a key at the cut is masked completely
+_LONG = 8_000  # characters; masking more takes over 1 ms and runs in a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The expected tests with their messages; head and tail of the output, and the bytes of all of it.
+    """Recorded messages and output of one test run.
 
-    `stderr_lines` are ranges of lines (first, behind the last) of the output that came by standard error.
+    Attributes:
+        tests: the expected tests with their messages.
+        output: head and tail of the output.
+        output_bytes: size of the full output.
+        stderr_lines: half-open ranges of output lines that came from standard error.
     """
 
     tests: tuple[NamedOutcome, ...]
@@ -42,7 +46,7 @@ class Evidence:
 
 
 async def evidence_of(examined: Examined, *, with_output: bool) -> Evidence:
-    """What is worth keeping of a scored run."""
+    """Return the evidence of a scored test run; long texts are masked in a thread."""
     output = examined.tested.execution.output if with_output else ""
     size = min(len(output), MAX_OUTPUT_BYTES) + sum(len(test.message) for test in examined.verdict.tests)
     if size > _LONG:
@@ -55,7 +59,7 @@ def _evidence(examined: Examined, output: str) -> Evidence:
     kept = head_and_tail(output, execution.output_bytes)
     is_whole = len(output.encode(errors="replace")) <= MAX_OUTPUT_BYTES
     return Evidence(
-        tests=tuple(_fit_for_a_record(examined.verdict.tests)),
+        tests=tuple(_masked_tests(examined.verdict.tests)),
         output=kept,
         output_bytes=execution.output_bytes,
         stderr_lines=stderr_lines(kept, mask(execution.stdout)) if is_whole else (),
@@ -63,9 +67,9 @@ def _evidence(examined: Examined, output: str) -> Evidence:
 
 
 def stderr_lines(output: str, stdout: str) -> tuple[tuple[int, int], ...]:
-    """Which lines of an output are none of standard output's, as ranges; none where that cannot be told.
+    """Return half-open ranges of output lines that came from standard error; empty if unknown.
 
-    Both streams come as the machine had time for them: only apart are they the same in every run.
+    The streams are interleaved differently in every run, so only separate streams are reproducible.
     """
     left = deque(stdout.split("\n"))
     ranges: list[tuple[int, int]] = []
@@ -79,15 +83,15 @@ def stderr_lines(output: str, stdout: str) -> tuple[tuple[int, int], ...]:
     return () if any(left) else tuple(ranges)
 
 
-def by_stream(output: str, ranges: Iterable[Sequence[int]]) -> str:
-    """An output with the lines of standard error behind all others, blank ones among them left out."""
+def stderr_last(output: str, ranges: Iterable[Sequence[int]]) -> str:
+    """Move the lines of standard error behind all other lines, and drop blank lines among them."""
     lines, late = output.split("\n"), {at for first, end in ranges for at in range(first, end)}
     others = [line for at, line in enumerate(lines) if at not in late]
     return "\n".join([*others, *(lines[at] for at in sorted(late) if at < len(lines) and lines[at].strip())])
 
 
-def _fit_for_a_record(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:
-    """With messages masked, as long as there is room for them: a project may have thousands of tests."""
+def _masked_tests(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:
+    """Mask and truncate the messages; limit their total length, because a project may have many tests."""
     room = MAX_MESSAGES
     for test in tests:
         message = mask(test.message)[: min(room, MAX_MESSAGE)] if test.message and room > 0 else ""
@@ -96,9 +100,9 @@ def _fit_for_a_record(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:
 
 
 def head_and_tail(output: str, output_bytes: int) -> str:
-    """An output as it came, keys masked, with a line for its middle where it has over MAX_OUTPUT_BYTES.
+    """Mask keys in an output; if it exceeds MAX_OUTPUT_BYTES, replace its middle by a note.
 
-    `output_bytes` counts what the program printed, of which `output` may be head and tail already.
+    `output_bytes` is the size of the full output, because `output` may already be truncated.
     """
     if len(output) <= MAX_OUTPUT_BYTES:
         masked = mask(output)
@@ -111,9 +115,10 @@ def head_and_tail(output: str, output_bytes: int) -> str:
 
 
 def _masked(output: str, length: int) -> str:
-    """The beginning, or the end where `length` is negative, with so much more that no key in it is cut.
+    """Return the masked start of an output (the masked end if `length` is negative), plus a margin.
 
-    What is cut lies within the margin at the end that is not kept, however much masking takes away.
+    Invariant: a key that the truncation cuts in two is within the margin, which the caller drops. Masking
+    shortens the text, so the input is extended until the result is long enough.
     """
     most = abs(length) + _MARGIN
     while True:

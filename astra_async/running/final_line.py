@@ -1,4 +1,4 @@
-"""The final line of an answer: what all outcomes share, and what each of them adds."""
+"""The final line (result record) of an answer: fields of all outcomes, and of each outcome."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from astra_async.types.records import SCHEMA, read_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from astra_async.harbor.verified import Verified
     from astra_async.running.evidence import Evidence
     from astra_async.testing.verdict import Examined
     from astra_async.types import AnswerKey, Completion, ExpectedTest, Integrated, Prompt, Solution, Unusable
 
-# What a final line repeats of the completion.
+# Fields of the completion that are copied into its final line.
 _OF_THE_COMPLETION = (
     *("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "ttft_s", "latency_s"),
     *("returned_model", "agent"),
@@ -29,9 +30,11 @@ _OF_THE_COMPLETION = (
 
 @dataclass(frozen=True, slots=True)
 class FinalLine:
-    """What every outcome's line holds of an answer.
+    """Builder of an answer's final line.
 
-    `characters_before` are those of a turn's conversation. `provisional`: no complete run confirms T.
+    Attributes:
+        characters_before: characters in the earlier conversation of a follow-up turn.
+        provisional: True if no complete test run has confirmed the expected tests (T).
     """
 
     key: AnswerKey
@@ -42,7 +45,7 @@ class FinalLine:
     provisional: bool = False
 
     def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
-        """No usable solution: 0 of T."""
+        """Return the line for an answer without a usable solution: 0 of the expected tests pass."""
         return self._final(
             status="no_solution",
             failure=outcome.failure,
@@ -56,7 +59,7 @@ class FinalLine:
     def scored(
         self, solution: Solution, integrated: Integrated, examined: Examined, evidence: Evidence
     ) -> Result:
-        """The tests ran in a healthy container."""
+        """Return the line for a solution whose tests ran."""
         execution, verdict, failure = examined.tested.execution, examined.verdict, examined.failure
         return self._final(
             status="scored",
@@ -78,7 +81,7 @@ class FinalLine:
         )
 
     def reused(self, solution: Solution, integrated: Integrated, equal: Mapping[str, Any]) -> Result:
-        """The verdict of a sample with the same solution; `equal` is its final line."""
+        """Return the line with the verdict of a sample with the same solution; `equal` is its final line."""
         return self._final(
             status="scored",
             note=note_of_reuse(self.key, read_key(equal)),
@@ -87,10 +90,29 @@ class FinalLine:
             **_applied(integrated),
         )
 
+    def verified(self, verified: Verified) -> Result:
+        """Return the line of a task's sample: the verifier's rewards, and its tests as `extra_tests`."""
+        is_full = verified.score == 1
+        return self._final(
+            status="scored",
+            failure=None if is_full else "tests_failed",
+            passed=int(is_full),
+            total=1,
+            score=verified.score,
+            rewards=verified.rewards,
+            extra_tests=verified.tests,
+            exit_code=verified.exit_code,
+            test_s=round(verified.seconds, 3),
+            image_id=verified.image_id,
+            output_tail="" if is_full else tail(verified.output),
+            repairs=(),
+        )
+
     def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
         key, completion = self.key, self.completion
         fields |= {name: getattr(completion, name) for name in _OF_THE_COMPLETION}
         fields |= {"turn": key.turn} if key.turn else {}
+        fields.setdefault("score", passed / total)
         return Result(
             schema=SCHEMA,
             model=key.model,
@@ -100,7 +122,6 @@ class FinalLine:
             passed=passed,
             total=total,
             provisional=self.provisional,
-            score=passed / total,
             repairs=(*completion.repairs, *repairs),
             input_characters=len(self.prompt.text) + self.characters_before,
             output_characters=len(completion.text),
@@ -112,7 +133,7 @@ class FinalLine:
 
 
 def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a final line that follow from the solution alone."""
+    """Return the fields of a final line that depend only on the solution."""
     names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
     fields = {name: equal[name] for name in names}
     tests = {name: convert(equal[name], tuple[NamedOutcome, ...]) for name in ("tests", "extra_tests")}

@@ -1,4 +1,4 @@
-"""The parts that grade a solution, and the graded run: repeated once if it timed out on a busy machine."""
+"""Grading of solutions: open its parts, run the tests, and repeat a timeout once on an idle machine."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 
-GRADINGS_PER_PLACE = 2  # one in its container, one being packed or judged
+GRADINGS_PER_PLACE = 2  # for each container slot: one in the container, one being prepared or evaluated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOpening:
-    """What everything of a run is opened from; what is opened closes with `stack`, the last first."""
+    """Inputs for opening the parts of a run; opened parts are closed with `stack`, in reverse order."""
 
     config: RunConfig
     directory: RunDirectory
@@ -50,10 +50,13 @@ class RunOpening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tests:
-    """Where tests run, and in which images.
+    """Sandbox and images for running tests.
 
-    `names` are the images of all problems that may have one, `images` those that are there; it grows where
-    some are still being made. `failed` are problems without one, as far as known.
+    Attributes:
+        names: image name by problem, also for images that are not built yet.
+        images: image name by problem, for existing images; grows while images are being built.
+        failed: problems whose image could not be built so far, with the error.
+        making: builder of the missing images, or None.
     """
 
     sandbox: RunSandbox
@@ -66,7 +69,7 @@ class Tests:
 
 
 async def open_tests(opening: RunOpening, prepared: Mapping[str, Prepared]) -> Tests:
-    """Open where tests run, and begin to bring there what they run in; a cluster's nodes have it all then."""
+    """Open the sandbox or cluster for the tests, and start to build or distribute the images."""
     config, stack, say, run_id = opening.config, opening.stack, opening.say, opening.directory.run_id
     failures = FailedImages(cache_root(), retry=config.retry_images)
     if config.cluster:
@@ -76,21 +79,21 @@ async def open_tests(opening: RunOpening, prepared: Mapping[str, Prepared]) -> T
             config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
         )
         close_later(stack, say, "the cluster", cluster.close)
-        also: tuple[str, ...] = ()  # what agents need on a node beside the problem's image
+        also: tuple[str, ...] = ()  # images that agents need in addition to the problem's image
         if config.agents and not config.answers_only_from_record:
             async with await Engine.open() as engine:
                 also = (await ensure_base(engine, progress=lambda _: None),)
         there, failed, making = await cluster.provide(prepared, config.image, failures=failures, also=also)
         if making is None:
             return Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
-        close_later(stack, say, "the making of images", making.close)
+        close_later(stack, say, "the image builds", making.close)
         return replace(_tests(cluster, making), cluster=cluster)
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
     sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
     close_later(stack, say, "the sandbox", sandbox.close)
     images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, failures=failures)
-    close_later(stack, say, "the making of images", images.close)
+    close_later(stack, say, "the image builds", images.close)
     return replace(_tests(sandbox, images), engine=sandbox.engine)
 
 
@@ -105,13 +108,13 @@ def _tests(sandbox: RunSandbox, images: ProblemImages) -> Tests:
 
 
 async def image_ids(tests: Tests) -> dict[str, str]:
-    """The content ids of the images that are there, by name."""
+    """Return the content IDs of the existing images, by name."""
     return {image: await tests.sandbox.image_id(image) for image in set(tests.images.values())}
 
 
 @asynccontextmanager
 async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
-    """This machine's engine, also where tests run on a cluster."""
+    """Open this machine's Docker Engine, even if tests run on a cluster."""
     if tests.engine:
         yield tests.engine
     else:
@@ -120,11 +123,11 @@ async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
 
 
 def open_grading(opening: RunOpening, tests: Tests, lenient: LenientParser) -> Grading:
-    """Return the parts that grade answers: expected tests, time-out repetitions, earlier verdicts."""
+    """Return the parts that grade answers: expected tests, repetition of timeouts, verdicts to reuse."""
     config, directory, recorded = opening.config, opening.directory, opening.recorded
     sandbox = tests.sandbox
     exclusive, run = Exclusive(sandbox, alone=sandbox.alone), directory.run
-    # Of the whole run, whatever part of it this call is about.
+    # The number of samples of the whole run, including those that this invocation does not select.
     samples = len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])
     cache, limits = cache_root() / "expected", config.limits
     installed = InstalledModules(cache, exclusive, limits)
@@ -145,19 +148,19 @@ def open_grading(opening: RunOpening, tests: Tests, lenient: LenientParser) -> G
     )
 
 
-DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; see docs/sandbox.md
+DISK_WATCHED = "the disk was watched, not bounded"  # note in final lines; see docs/sandbox.md
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examiner:
-    """Grades solutions. Without `timeouts`, a run that timed out is not repeated."""
+    """Grader of solutions. Without `timeouts`, a test run that timed out is not repeated."""
 
     sandbox: Sandbox
     limits: Limits
     timeouts: Timeouts | None = None
 
     async def examine(self, entry: Submission, expected: Sequence[ExpectedTest]) -> Examined:
-        """Run the tests and give the verdict. Raises SandboxError, ExpectationError."""
+        """Run the tests and return the verdict. Raises SandboxError, ExpectationError."""
         tested, repairs = await self._tested(entry)
         verdict, failure, note = verdict_on(tested, expected)
         return Examined(
@@ -170,7 +173,10 @@ class Examiner:
         )
 
     async def _tested(self, entry: Submission) -> tuple[Tested, tuple[str, ...]]:
-        """The scored run, and `timeout_repeated` if it is the second one."""
+        """Run the tests, and run them again if a busy machine may have caused a timeout.
+
+        Returns the scored run, and `timeout_repeated` if it is the second one.
+        """
         what = entry.prepared, entry.image, entry.integrated.files, self.limits
         tested = await run_tests(self.sandbox, *what)
         execution = tested.execution
@@ -196,8 +202,8 @@ class Grading:
     `at_once` gradings run at a time. After a sandbox error a grading is repeated once for each of
     `retry_delays_s`. `timeouts` decides which time-outs are repeated; follow-up turns have their own
     allowance (`turn_timeouts`). `earlier` holds verdicts to reuse, `keep_output` selects the
-    outputs to record. With `strict_tests` no sample of a problem is recorded from the first one on that
-    contradicts its expected tests.
+    outputs to record. With `strict_tests`, the first sample that contradicts the expected tests of its
+    problem and all later samples of this problem are not recorded.
     """
 
     sandbox: Sandbox
@@ -215,6 +221,6 @@ class Grading:
     strict_tests: bool = False
 
     def examiner(self, key: AnswerKey) -> Examiner:
-        """What runs the tests and judges."""
+        """Return the examiner that grades this key."""
         timeouts = self.turn_timeouts if key.turn else self.timeouts
         return Examiner(sandbox=self.sandbox, limits=self.limits, timeouts=timeouts)

@@ -1,8 +1,8 @@
-"""Failed samples put into the paper's classes of errors by a judge.
+"""Classification of failed samples by a judge model, into the error classes of the paper.
 
-Every judgement that was paid for is a line of judgements.jsonl before anything else happens, or is held
-where the disk refuses it (see `held`); labels.csv is made from those lines, where people have said nothing.
-The same call again judges what has no line yet.
+Every judgement is appended to judgements.jsonl before it is used, or spooled if the disk fails (see `spool`).
+The judgements are then written to labels.csv, except for samples that have a label by hand. Repeating the
+command judges only the samples without a judgement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageE
 from astra_async.files import file_mode, read_at, write_atomically
 from astra_async.log import AppendLog, encode, keep_synced, now_utc
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
-from astra_async.running.held import HeldLines, append
 from astra_async.running.model_pools import (
     check_models,
     open_pools,
@@ -32,7 +31,8 @@ from astra_async.running.model_pools import (
     unrecorded_usd,
 )
 from astra_async.running.problem_set import cache_root
-from astra_async.running.recorded import Place, believed, readable, stored_prompt
+from astra_async.running.recorded import ByteRange, readable_records, stored_prompt, valid_records
+from astra_async.running.spool import LineSpool, append
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record
 from astra_async.types.run_record import read_run, require_run
@@ -47,27 +47,35 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, Completion, ModelSettings
 
 Say = Callable[[str], None]
-# What a judgement repeats of the completion.
-_TOOK = (
+# Fields of the completion that are copied into its judgement.
+_COMPLETION_FIELDS = (
     *("text", "finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "latency_s"),
     "returned_model",
 )
-_MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for models that think first
+_MAX_TOKENS = 8_192  # short answers, plus an allowance for reasoning models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A sample to judge, and where its lines are (offset, length)."""
+class FailedSample:
+    """A failed sample, with the byte ranges (offset, length) of its recorded lines."""
 
     key: AnswerKey
-    result: Place
-    answer: Place | None
-    outputs: tuple[Place, ...] = ()
+    result: ByteRange
+    answer: ByteRange | None
+    outputs: tuple[ByteRange, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class JudgingTally:
-    """`planned` failed samples, of which `judged` have a line; `labelled` of those got a class."""
+    """Progress of judging.
+
+    Attributes:
+        planned: number of failed samples.
+        judged: number of failed samples with a judgement.
+        labelled: number of judgements that name an error class.
+        troubles: error messages of failed requests, with their number.
+        cost_usd: cost of this invocation in US dollars, None until it ends or if no price is known.
+    """
 
     planned: int
     judged: int
@@ -76,47 +84,49 @@ class JudgingTally:
     cost_usd: float | None = None
 
 
-def failed_samples(directory: Path) -> list[Failed]:
-    """The samples whose code failed tests, in the order of their keys.
+def failed_samples(directory: Path) -> list[FailedSample]:
+    """Return the samples whose code failed tests, sorted by key.
 
-    Answers without a solution are left out, because there is no code to judge.
+    Answers without a solution are excluded, because there is no code to judge.
     """
-    results: dict[AnswerKey, Place] = {}
-    for key, place, record in believed(directory / "results.jsonl", check_result):
+    results: dict[AnswerKey, ByteRange] = {}
+    for key, place, record in valid_records(directory / "results.jsonl", check_result):
         results.pop(key, None)  # the last line of a key counts
         if record["status"] == "scored" and record["failure"] is not None:
             results[key] = place
-    answers = {key: place for key, place, _ in believed(directory / "completions.jsonl") if key in results}
-    outputs: dict[AnswerKey, tuple[Place, ...]] = {}
-    for key, place, record in believed(directory / "outputs.jsonl"):
+    answers = {
+        key: place for key, place, _ in valid_records(directory / "completions.jsonl") if key in results
+    }
+    outputs: dict[AnswerKey, tuple[ByteRange, ...]] = {}
+    for key, place, record in valid_records(directory / "outputs.jsonl"):
         if key in results and not record.get("turn"):
             outputs[key] = (*outputs.get(key, ()), place)
     return [
-        Failed(key=key, result=results[key], answer=answers.get(key), outputs=outputs.get(key, ()))
+        FailedSample(key=key, result=results[key], answer=answers.get(key), outputs=outputs.get(key, ()))
         for key in sorted(results)
     ]
 
 
-def drawn(samples: Sequence[Failed], count: int, seed: str) -> list[Failed]:
-    """A random draw to be labelled by hand; the same for the same run and count."""
-    generator = random.Random(seed)  # noqa: S311 - a draw, no secret
+def draw_samples(samples: Sequence[FailedSample], count: int, seed: str) -> list[FailedSample]:
+    """Draw random samples to label by hand; the same seed and count give the same samples."""
+    generator = random.Random(seed)  # noqa: S311 - not used for security
     return sorted(generator.sample(list(samples), min(count, len(samples))), key=lambda each: each.key)
 
 
 @dataclass(eq=False)
 class Judging:
-    """Asks a judge for all failed samples of a run directory that it has not judged yet.
+    """Judging of all failed samples of a run directory that the judge has not judged yet.
 
     Attributes:
-        tally: how far it is.
-        refused: why the disk takes no more: calls under way come to their end, nothing more is asked.
-        recorded_usd: US dollars that this process has recorded, with judgements and without.
+        tally: progress.
+        refused: the storage error that stopped new requests, or None.
+        recorded_usd: cost in US dollars that this process has recorded, including failed requests.
     """
 
     directory: Path
     settings: ModelSettings
     log: AppendLog
-    held: HeldLines
+    spool: LineSpool
     _: KW_ONLY
     is_simulated: bool
 
@@ -137,7 +147,7 @@ class Judging:
         self.tally = JudgingTally(planned=len(self.samples), judged=len(done), labelled=labelled)
 
     async def run(self, pool: AnyPool, say: Say) -> None:
-        """Judge until all is judged, the pool ends or is stopped. Raises StorageError."""
+        """Judge all waiting samples, or until the pool fails or is stopped. Raises StorageError."""
         self._stop = pool.stop
         async with asyncio.TaskGroup() as background:
             synced = background.create_task(keep_synced((self.log,), self._cannot_record))
@@ -168,7 +178,7 @@ class Judging:
                 continue
             self._record(request, completion, evidence)
             if self.tally.judged % 100 == 0:
-                say(f"{self.tally.judged:,} of {self.tally.planned:,} failed samples are judged")
+                say(f"{self.tally.judged:,} of {self.tally.planned:,} failed samples judged")
 
     def _record(self, request: ModelRequest, completion: Completion, evidence: Exhibits) -> None:
         judgement = read_judgement(completion.text, evidence)
@@ -179,7 +189,7 @@ class Judging:
                 "judge": self.settings.name,
                 "prompt_version": JUDGE_PROMPT_VERSION,
                 **asdict(judgement),
-                **{name: getattr(completion, name) for name in _TOOK},
+                **{name: getattr(completion, name) for name in _COMPLETION_FIELDS},
                 "prompt_sha256": request.prompt_sha256,
                 "at": now_utc(),
             }
@@ -188,14 +198,14 @@ class Judging:
         self.tally.labelled += judgement.label is not None
 
     def note_spent(self, cost_usd: float) -> None:
-        """What calls cost that ended without a judgement: the budget of the next call knows it."""
+        """Record the cost of requests without a judgement, for the budget of later invocations."""
         self._append({"schema": 1, "spent_by": self.settings.name, "cost_usd": cost_usd, "at": now_utc()})
 
     def _append(self, record: dict[str, Any]) -> None:
-        """Invariant: what was paid for is in the log, or held."""
+        """Append a paid record. Invariant: the record is in the log or in the spool."""
         self.recorded_usd += record["cost_usd"] or 0.0
         try:
-            self.held.keep(self.log, encode(record))
+            self.spool.keep(self.log, encode(record))
         except StorageError as error:
             self._cannot_record(error)
 
@@ -206,13 +216,14 @@ class Judging:
 
 @asynccontextmanager
 async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judging, AnyPool]]:
-    """The judge of `config.models` before the run directory `config.out`; labels.csv is written on closing.
+    """Open the judge model `config.models[0]` for the run directory `config.out`.
 
-    Raises UsageError (no run directory, settings, keys, another call at work there) or StorageError.
+    labels.csv is written when the context is closed. Raises StorageError or UsageError (no run directory,
+    invalid settings, missing API key, or another judging process in the directory).
     """
     check_models(config)
-    with _owned(config.out):
-        log, held = await asyncio.to_thread(_open_log, config.out, say)
+    with _judging_lock(config.out):
+        log, spool = await asyncio.to_thread(_open_log, config.out, say)
         try:
             async with AsyncExitStack() as stack:
                 config = await stack.enter_async_context(simulated_models(config))
@@ -220,35 +231,35 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 config = resolved_models(replace(config, models=tuple(models)))
                 name = config.models[0].name
                 is_simulated = name in simulated_names(config)
-                judging = Judging(config.out, config.models[0], log, held, is_simulated=is_simulated)
+                judging = Judging(config.out, config.models[0], log, spool, is_simulated=is_simulated)
 
                 def tell(event: PoolEvent) -> None:
                     if event.kind in ("paused", "parked"):
                         say(f"{event.model}: {event.kind}, {event.detail}")
 
-                costs = [record.get("cost_usd") for _, record in readable(config.out / JUDGEMENTS)]
+                costs = [record.get("cost_usd") for _, record in readable_records(config.out / JUDGEMENTS)]
                 spent_usd = sum(cost for cost in costs if isinstance(cost, int | float))
                 pools = await open_pools(config, stack, say, spent_usd=spent_usd, on_event=tell)
                 try:
                     yield judging, pools[name]
                 finally:
-                    _settle(judging, pools[name])
+                    _record_unattributed_cost(judging, pools[name])
         finally:
-            held.rescue_and(log.close)
+            spool.rescue_then(log.close)
             _write_labels(config.out, config.models[0].name)
 
 
-def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
-    """judgements.jsonl, and the lines that it refused."""
-    held = HeldLines(str(read_run(directory / "run.json")["run_id"]), cache_root() / "held")
+def _open_log(directory: Path, say: Say) -> tuple[AppendLog, LineSpool]:
+    """Open judgements.jsonl and recover the lines that an earlier invocation spooled."""
+    spool = LineSpool(str(read_run(directory / "run.json")["run_id"]), cache_root() / "held")
     log = AppendLog.open(directory / JUDGEMENTS)
-    for line in held.found((log,), append):
+    for line in spool.recover((log,), append):
         say(line)
-    return log, held
+    return log, spool
 
 
-def _settle(judging: Judging, pool: AnyPool) -> None:
-    """Cancelled calls may have cost something: what the pool has paid and no line holds is noted."""
+def _record_unattributed_cost(judging: Judging, pool: AnyPool) -> None:
+    """Record the cost of cancelled requests, which no other line contains."""
     judging.tally.cost_usd = pool.state.cost_usd
     if more_usd := unrecorded_usd(pool, judging.recorded_usd):
         judging.note_spent(more_usd)
@@ -261,7 +272,7 @@ def _write_labels(directory: Path, judge: str) -> None:
     except FileNotFoundError:
         text = ""
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: no UTF-8; its labels were left as they are") from error
+        raise UsageError(f"{path}: not valid UTF-8; the labels in it were not changed") from error
     mine = read_judged(directory).judges.get(judge, {})
     judged = {key: label for key, label in mine.items() if label is not None}
     if judged:
@@ -270,19 +281,22 @@ def _write_labels(directory: Path, judge: str) -> None:
 
 
 @contextmanager
-def _owned(directory: Path) -> Iterator[None]:
-    """One judging at a time in a directory; a run may go on in it."""
+def _judging_lock(directory: Path) -> Iterator[None]:
+    """Lock a directory against other judging processes; a run may use the directory at the same time.
+
+    Raises UsageError if another judging process holds the lock.
+    """
     require_run(directory)
-    with (directory / ".judging.lock").open("w") as held:
+    with (directory / ".judging.lock").open("w") as lock:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise UsageError(f"another `astra label` is at work in {directory}; wait for it") from error
+            raise UsageError(f"another `astra label` is running in {directory}; wait for it") from error
         yield
 
 
-def _evidence(directory: Path, sample: Failed) -> Exhibits:
-    """What is recorded of a sample; blocking."""
+def _evidence(directory: Path, sample: FailedSample) -> Exhibits:
+    """Read the task, answer, test results and output of a sample from disk; blocking."""
     result = _read(directory / "results.jsonl", sample.result)
     answer = _read(directory / "completions.jsonl", sample.answer) if sample.answer else {}
     outputs = (_read(directory / "outputs.jsonl", place) for place in sample.outputs)
@@ -300,5 +314,5 @@ def _test(test: dict[str, Any]) -> str:
     return f"{test['outcome']}: {test['name']}{message}"
 
 
-def _read(path: Path, place: Place) -> dict[str, Any]:
+def _read(path: Path, place: ByteRange) -> dict[str, Any]:
     return read_record(read_at(path, *place))

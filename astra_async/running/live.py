@@ -1,8 +1,8 @@
-"""live.json: how a run stands at this moment, for other processes to read.
+"""live.json: the current state of a run, for other processes.
 
-Rewritten as a whole at most twice a second, and less often where gathering it would take over SHARE of a
-core's time. It promises nothing: a disk that refuses or hangs costs the run nothing, a killed run leaves the
-last one behind. Readers go by `at` and `pid` (see docs/formats.md).
+The file is replaced atomically at most twice a second, and less often if building its content would take
+more than SHARE of one core's time. Writing is best effort: a disk that fails or hangs does not affect the
+run, and a killed run leaves its last file. Readers check `at` and `pid` (see docs/formats.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from astra_async.errors import StorageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.log import encode, now_utc
 from astra_async.redaction import mask
-from astra_async.running.progress import being_done
+from astra_async.running.progress import activities
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,25 +35,26 @@ if TYPE_CHECKING:
 SCHEMA = 1
 SHARE = 0.002
 _INTERVAL_S = 0.5
-_CONTAINERS = {"busy": "running", "ahead": "ahead", "slots": "slots"}  # as a sandbox calls them
-_PATIENCE_S = 1.0  # for a disk that does not answer, at the end
+# Fields in live.json, with the attributes of the sandbox.
+_CONTAINERS = {"busy": "running", "ahead": "ahead", "slots": "slots"}
+_CLOSE_TIMEOUT_S = 1.0  # maximum wait for a hanging disk when the run ends
 
 
 @asynccontextmanager
 async def kept_live(run: OpenRun) -> AsyncIterator[None]:
-    """Keep live.json while this is open; at the end it says that the run has ended."""
+    """Keep live.json up to date while the context is open; the last version has `ended: true`."""
     path, since = run.runner.directory.path / "live.json", now_utc()
-    disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # a disk that hangs holds up nothing here
-    keeping = asyncio.create_task(_keep(run, path, disk, since))
+    disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # a hanging disk blocks only this thread
+    keeping = asyncio.create_task(_rewrite_regularly(run, path, disk, since))
     try:
         yield
     finally:
         keeping.cancel()
-        await asyncio.wait([keeping], timeout=_PATIENCE_S)
+        await asyncio.wait([keeping], timeout=_CLOSE_TIMEOUT_S)
         disk.shutdown(wait=False)
 
 
-async def _keep(run: OpenRun, path: Path, disk: ThreadPoolExecutor, since: str) -> None:
+async def _rewrite_regularly(run: OpenRun, path: Path, disk: ThreadPoolExecutor, since: str) -> None:
     loop = asyncio.get_running_loop()
     try:
         while True:
@@ -72,7 +73,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[str, Any]:
-    """The content of live.json (docs/formats.md)."""
+    """Return the content of live.json (docs/formats.md)."""
     runner, tally, turns = run.runner, run.runner.tally, run.runner.tally.turns
     done, missing = tally.final if run.sandbox else tally.answered, tally.missing.total()
     return {
@@ -92,7 +93,7 @@ def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[st
         **({"turns": _counts(turns) | {"missing": turns.missing.total()}} if runner.setup.turns.most else {}),
         "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
         "containers": {name: getattr(run.sandbox, member, 0) for name, member in _CONTAINERS.items()},
-        "doing": list(being_done(runner)),
+        "doing": list(activities(runner)),
         "seconds_left": runner.seconds_left,
     }
 

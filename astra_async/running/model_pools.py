@@ -1,4 +1,4 @@
-"""The models of a run: checked, simulated if they are made up, and called through pools under one budget."""
+"""Models of a run: validation, simulated servers, and request pools that share one budget."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.errors import ConfigError, ConflictError, UsageError
 from astra_async.running.trouble import described
-from astra_async.types import S3Settings, Usage
+from astra_async.types import S3Settings, Usage, is_agent
+from astra_async.types.task_work import WITHOUT_MODEL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AsyncExitStack
 
     from astra_async.asking.batches.batch_log import BatchLog
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle import Account, Pool, PoolEvent
     from astra_async.config import RunConfig
     from astra_async.running.directory import RunDirectory
-    from astra_async.types import Completion, ModelRequest, ModelSettings
+    from astra_async.types import Completion, ModelRequest, ModelSettings, Problem
 
     AnyPool = Pool | BatchPool
     Say = Callable[[str], None]
 
 
-_DEMO_SPEED = 0.02  # simulated models answer in a second or so, not in the better part of a minute
-_SIMULATED_SOON = "http://127.0.0.1"  # its server is not started yet
+_DEMO_SPEED = 0.02  # simulated models answer within about a second
+_SIMULATED_SOON = "http://127.0.0.1"  # placeholder until the simulated server is started
 
 
 def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> None:
-    """Refuse models that cannot be called (no key, no address, a setting without meaning) before all else.
+    """Check the models' settings, API keys and addresses before anything is opened.
 
-    So are models without a price, where there is a budget to keep.
+    Raises ConfigError, also for a model without a known price if a budget is set.
     """
     from astra_async.asking.batches.interfaces import check_batch
     from astra_async.asking.providers import check_settings
@@ -44,7 +45,7 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
 
     for model in config.models:
         if model.provider == "simulated" and not model.base_url and model.model not in PROFILES:
-            raise ConfigError(f"{model.name}: no such simulated model; there are {', '.join(PROFILES)}")
+            raise ConfigError(f"{model.name}: unknown simulated model; choose one of {', '.join(PROFILES)}")
         will_be_simulated = is_simulated(model, config) and not model.base_url
         check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, environ)
         if model.batch:
@@ -59,21 +60,41 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
 
 
 def check_agents(config: RunConfig, *, generate_only: bool) -> None:
-    """Refuse what agents cannot be asked with, before anything is opened."""
+    """Raise UsageError for options that cannot be combined with agents."""
     if not config.agents:
         return
     for flag, is_given, why in (
-        ("--generate-only", generate_only, "agents work in the containers that it leaves out"),
-        ("--turns", config.turns > 0, "agents run the tests by themselves"),
-        ("--batch", any(model.batch for model in config.models), "an agent waits for each answer"),
+        ("--generate-only", generate_only, "agents need containers"),
+        ("--turns", config.turns > 0, "agents can run the tests themselves"),
+        ("--batch", any(model.batch for model in config.models), "an agent needs each answer immediately"),
     ):
         if is_given:
-            raise UsageError(f"--agent and {flag}: {why}; leave one of them out")
+            raise UsageError(f"--agent cannot be combined with {flag} because {why}; remove one of them")
+
+
+def check_tasks(config: RunConfig, problems: Sequence[Problem]) -> None:
+    """Refuse options that do not fit tasks, and agents that are only for tasks. Raises UsageError."""
+    if not any(problem.task for problem in problems):
+        if alone := next((agent.name for agent in config.agents if agent.name in WITHOUT_MODEL), None):
+            raise UsageError(
+                f"--agent {alone} is for tasks only, and {config.problems} is a set of projects: leave it out"
+            )
+        return
+    if answers := [fmt for fmt in config.formats if not is_agent(fmt)]:
+        raise UsageError(
+            f"{config.problems} has tasks, which a single answer ({answers[0]}) cannot do: name agents, such"
+            " as --agent shell, and leave out --agent none"
+        )
+    if config.cluster:
+        raise UsageError("--cluster: tasks run on this machine's Docker Engine only; leave it out")
 
 
 @asynccontextmanager
 async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
-    """The configuration with the address of a simulated server that runs for as long as this is open."""
+    """Start a simulated server if needed, and yield the configuration with its address.
+
+    The server is stopped when the context is closed.
+    """
     needs = [model for model in config.models if is_simulated(model, config) and not model.base_url]
     if not needs:
         yield config
@@ -91,24 +112,24 @@ async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
 
 
 def simulated_names(config: RunConfig) -> frozenset[str]:
-    """The models that are played by a simulated server."""
+    """Return the names of the models that a simulated server answers for."""
     return frozenset(model.name for model in config.models if is_simulated(model, config))
 
 
 def resolved_models(config: RunConfig) -> RunConfig:
-    """The configuration with what the model table knows filled in (max_tokens, context length)."""
+    """Fill in model settings from the table of known models (max_tokens, context length)."""
     from astra_async.asking.providers.models import resolve
 
     return replace(config, models=tuple(map(resolve, config.models)))
 
 
 def is_simulated(model: ModelSettings, config: RunConfig) -> bool:
-    """Whether a simulated server plays it."""
+    """Return True if a simulated server answers for the model."""
     return config.simulate_all or model.provider == "simulated"
 
 
 def without_address(model: ModelSettings, config: RunConfig) -> ModelSettings:
-    """A simulated server has a new port in every run: its address is no part of any record."""
+    """Remove the address of a simulated server, because its port differs in every run."""
     return replace(model, base_url=None) if is_simulated(model, config) else model
 
 
@@ -116,14 +137,14 @@ _ROUNDING_USD = 1e-9
 
 
 class ModelPool(Protocol):
-    """Answers requests within a provider's limits; raises ProviderError."""
+    """Pool that sends requests to one model within its provider's limits."""
 
     async def call(self, request: ModelRequest) -> Completion:
-        """One finished answer, after as many attempts as it took."""
+        """Return a complete answer, retrying as necessary. Raises ProviderError."""
         ...
 
     def stop(self) -> None:
-        """Send nothing more: calls that wait raise PoolUnusable, those in flight come to their end."""
+        """Send no more requests; waiting calls raise PoolUnusable, requests in flight finish."""
 
 
 async def open_pools(
@@ -135,10 +156,11 @@ async def open_pools(
     on_event: Callable[[PoolEvent], None],
     directory: RunDirectory | None = None,
 ) -> dict[str, AnyPool]:
-    """One pool for each model; a model whose key is missing stops the program before any call.
+    """Open a pool for each model; the pools are closed with `stack`.
 
-    `spent_usd` is what earlier calls have taken of the budget. With a run directory, models that are to be
-    asked by batches are; without one (labels) every call is answered at once.
+    `spent_usd` is the part of the budget that earlier invocations have spent. Batches need a run `directory`;
+    without one (labels), every request is sent individually. Raises ConflictError if a model has open batches
+    but is not configured for batches.
     """
     from astra_async.asking.providers import open_provider
     from astra_async.asking.providers.connection import open_session
@@ -161,7 +183,7 @@ async def open_pools(
             shared |= {"price": partial(cost_usd, settings), "answered": directory.answered}
             pool = BatchPool(settings, interface, log, **shared)
         else:
-            at_once = replace(settings, batch=False)  # which has its full price
+            at_once = replace(settings, batch=False)  # without the price reduction for batches
             shared |= {"price": partial(cost_usd, at_once), "account": accounts[_account(at_once)]}
             provider = open_provider(at_once, session=session)
             close_later(stack, say, settings.name, provider.close)
@@ -178,34 +200,38 @@ def _account(settings: ModelSettings) -> tuple[str | None, ...]:
 
 
 def _batch_log(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> BatchLog:
-    """The log of batches; a model that has open ones is asked in no other way, or it would be paid twice."""
+    """Open the log of batches.
+
+    Raises ConflictError if a model has open batches but is not configured for batches, because its answers
+    would be paid for twice.
+    """
     from astra_async.asking.batches.batch_log import BatchLog
 
     log = BatchLog(directory.path, directory.run_id)
     stack.callback(log.close)
     for settings in config.models:
-        count = sum(len(intent.requests) for intent in log.open_of(settings.name))
+        count = sum(len(intent.requests) for intent in log.open_intents(settings.name))
         if count and not settings.batch:
             raise ConflictError(
-                f"{directory.path}: {count} requests of {settings.name} are in batches: add --batch to"
-                f" collect them; `astra batches {directory.path} --cancel` ends them before"
+                f"{directory.path}: {count} requests of {settings.name} are in open batches: add --batch to"
+                f" collect them, or cancel them first: astra batches {directory.path} --cancel"
             )
     return log
 
 
 def unrecorded_usd(pool: AnyPool, recorded_usd: float) -> float:
-    """What a pool has paid and no record holds; 0 where it has no price."""
+    """Return a pool's cost in US dollars that is not recorded yet; 0 if no price is known."""
     more_usd = (pool.state.cost_usd or 0.0) - recorded_usd
     return more_usd if more_usd > _ROUNDING_USD else 0.0
 
 
 def close_later(stack: AsyncExitStack, say: Say, what: str, close: Callable[[], Awaitable[None]]) -> None:
-    """Close something at the end; what fails to close takes nothing from a run that has come to its end."""
+    """Close something with the stack; an exception becomes a warning, because all results are recorded."""
 
-    async def close_or_tell() -> None:
+    async def close_or_warn() -> None:
         try:
             await close()
-        except Exception as error:  # noqa: BLE001 - the boundary: everything is recorded by now
+        except Exception as error:  # noqa: BLE001 - everything is recorded by now
             say(f"warning: {what} could not be closed: {described(error)}")
 
-    stack.push_async_callback(close_or_tell)
+    stack.push_async_callback(close_or_warn)

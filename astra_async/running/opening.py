@@ -1,10 +1,10 @@
-"""A run from its configuration to its end, without a word to anybody: open, drive, close.
+"""Open a run from its configuration, run it, and close it.
 
     async with open_run(config) as run:
         outcome = await drive(run)
 
-Everything that a run needs is opened in order (problems, run directory, engine and images, pools, runner) and
-closed in reverse, whatever happens in between. Nothing here prints: `say` gets a line for a person to read.
+The parts of a run are opened in order (problems, run directory, engine and images, pools, runner) and always
+closed in reverse order. This module does not print; messages for users are passed to `say`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from astra_async.running.live import kept_live
 from astra_async.running.model_pools import (
     check_agents,
     check_models,
+    check_tasks,
     open_pools,
     resolved_models,
     simulated_models,
@@ -71,8 +72,8 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 T = TypeVar("T")
-# `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
-# pool has failed; `incomplete`: anything else that left samples missing, the budget too.
+# `complete`: no sample is missing. `stopped`: `OpenRun.stop` was called. `no_answers`: the pools of all
+# models failed. `incomplete`: samples are missing for another reason, such as the budget.
 RunEnd = Literal["complete", "incomplete", "stopped", "no_answers"]
 
 
@@ -85,19 +86,19 @@ async def open_run(
     on_directory: Callable[[RunDirectory], None] = lambda _: None,
     on_result: Callable[[Result], None] = lambda _: None,
 ) -> AsyncIterator[OpenRun]:
-    """Open the run directory `config.out` and all that its run needs; `on_directory` gets it once it is ours.
+    """Open the run directory `config.out` and all parts of its run.
 
-    `on_result` gets every final line as it is recorded.
+    `on_directory` is called with the run directory after it was locked. `on_result` is called with every
+    recorded final line. If opening fails or is cancelled before any answer was recorded, all created files
+    are removed.
 
-    A call that is refused, or stopped, before anything was asked leaves nothing behind.
-
-    Raises UsageError (problems, settings, keys, another process's directory), EngineUnavailable or
-    StorageError, on closing too.
+    Raises UsageError (invalid problems or settings, missing API keys, a directory in use by another process),
+    EngineUnavailable or StorageError. Closing may raise StorageError.
     """
     if config.turns and generate_only:
         raise UsageError(
-            "--turns needs verdicts, which --generate-only does not make: record the answers without --turns,"
-            " and give --turns to the call that tests them"
+            "--turns needs verdicts, which --generate-only does not produce: record the answers without"
+            " --turns, then grade them with --turns and without --generate-only"
         )
     check_agents(config, generate_only=generate_only)
     if not config.answers_only_from_record:
@@ -107,6 +108,7 @@ async def open_run(
 
         check_installed()
     problems = await chosen_problems(config, say)
+    check_tasks(config, problems)
     _refuse_inside_a_project(config.out, problems)
     recorded = Recorded(reuse_identical=config.reuse_identical, turns=config.turns > 0)
     on_turn = partial(recorded.add, is_turn=True)
@@ -130,20 +132,21 @@ async def open_run(
 
 
 def _refuse_inside_a_project(out: Path, problems: Sequence[Problem]) -> None:
-    """A run directory within a project would become part of the project. Raises UsageError."""
+    """Raise UsageError if the run directory is inside a project and would become part of that project."""
     for problem in problems:
         project = Path(problem.project)
         if project.is_dir() and out.resolve().is_relative_to(project.resolve()):
             raise UsageError(
-                f"--out {out} lies inside the project of {problem.id}: choose a folder outside of it, such as"
+                f"--out {out} is inside the project of {problem.id}: choose a folder outside of it, such as"
                 f" --out {project.resolve().parent / out.name}"
             )
 
 
 async def drive(run: OpenRun) -> RunEnd:
-    """Bring about the plan, or as much of it as can be.
+    """Run all samples of the plan that can be run, and return how the run ended.
 
-    Raises StorageError, EngineUnavailable or InvariantError: what was recorded until then is resumed.
+    Raises StorageError, EngineUnavailable or InvariantError. The next invocation resumes from the recorded
+    lines.
     """
     runner = run.runner
     try:
@@ -163,9 +166,9 @@ async def drive(run: OpenRun) -> RunEnd:
 
 
 async def _to_its_end(work: Callable[[], T], undo: Callable[[T], object] = lambda _: None) -> T:
-    """In a thread, of which a call that is cancelled awaits the end, and undoes what it made.
+    """Run `work` in a thread. If the caller is cancelled, wait for the thread and call `undo` on its result.
 
-    What it wrote after the directory was closed would be in another process's way.
+    Without the wait, the thread could write to the directory after its lock was released.
     """
     working = asyncio.create_task(asyncio.to_thread(work))
     try:
@@ -204,7 +207,7 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
         plan = replace(plan, agents_at_once=2 * agents.runs.slots)
     deciding = None
     if config.until or directory.run.get("deciding"):
-        from astra_async.running.until import open_deciding  # numpy, which no other run needs
+        from astra_async.running.until import open_deciding  # imports numpy; not needed otherwise
 
         deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
         if deciding and deciding.warning:
@@ -222,14 +225,17 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
 
 
 async def _setup(opening: RunOpening, plan: Plan, pools: Mapping[str, AnyPool], tests: Tests | None) -> Setup:
-    """What samples are asked and graded with."""
+    """Open the parts that request and grade answers."""
     config = opening.config
     agents: AgentAsking | None = None
     if config.agents and not config.answers_only_from_record:
-        from astra_async.running.agent_asking import open_agents  # a server, which no other run needs
+        from astra_async.running.agent_asking import open_agents  # imports a server; not needed otherwise
 
         cluster = tests.cluster if tests else None
-        agents = await open_agents(config, opening.directory, opening.stack, opening.say, cluster=cluster)
+        tasks = [item.task for item in plan.prepared.values() if item.task]
+        agents = await open_agents(
+            config, opening.directory, opening.stack, opening.say, cluster=cluster, tasks=tasks
+        )
     lenient = await opening.stack.enter_async_context(LenientParser())
     return Setup(
         directory=opening.directory,
@@ -260,7 +266,7 @@ def _answer_warnings(plan: Plan, config: RunConfig) -> AnswerWarnings:
 def _warn(
     found: AnswerWarnings, say: Say, key: AnswerKey, completion: Completion, prompt_sha256: str
 ) -> None:
-    """Say what a new answer tells about its model's server, each kind of warning once."""
+    """Warn about unusual behavior of a model's server; each kind of warning is reported once."""
     found.add(answered(key.model, completion, prompt_sha256))
     for line in found.new(key.model):
         say(f"warning: {line}")
@@ -271,10 +277,10 @@ def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | 
     recorded.count_into(metrics)
     runner = Runner(plan, setup, metrics)
     if sandbox:
-        # One at least: whoever waits for a turn is told through it when no node comes back.
+        # Keep at least one slot: its test run reports the error if no node comes back.
         sandbox.on_slots = lambda slots: runner.permits.resize(GRADINGS_PER_PLACE * max(1, slots))
     runner.dead |= {
-        name: PoolUnusable(f"{name}: has no answer in the parent run")
+        name: PoolUnusable(f"{name}: the parent run has no answer of this model")
         for name in plan.models
         if name not in setup.asking.pools
     }
@@ -282,7 +288,7 @@ def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | 
 
 
 async def _record_plan(opening: RunOpening, prepared: Mapping[str, Prepared], tests: Tests | None) -> None:
-    """Write run.json and the prompts; raises ConflictError when a part that has results differs."""
+    """Write run.json and the prompts. Raises ConflictError if a setting with recorded results has changed."""
     config, directory = opening.config, opening.directory
     names, ids = (tests.names, await image_ids(tests)) if tests else ({}, {})
 
@@ -296,21 +302,21 @@ async def _record_plan(opening: RunOpening, prepared: Mapping[str, Prepared], te
 
 
 def _record_what_else_was_spent(run: OpenRun) -> None:
-    """What pools have paid and no record holds: calls that were cancelled, or ended with a defect.
+    """Record the cost of requests without another record, such as cancelled requests.
 
-    So the budget is right after a resume, however the calls of this one ended.
+    The budget is therefore correct after a resume.
     """
     runner, agents = run.runner, run.runner.setup.asking.agents
     for model, pool in run.pools.items():
         recorded_usd = runner.directory.recorded_usd[model] + (agents.log.paid_usd[model] if agents else 0.0)
         if cost_usd := unrecorded_usd(pool, recorded_usd):
-            runner.note("spent", model=model, cost_usd=cost_usd, detail="calls that ended without a record")
+            runner.note("spent", model=model, cost_usd=cost_usd, detail="requests without another record")
 
 
 async def _with_models(opening: RunOpening, tests: Tests | None) -> RunOpening:
-    """The same with all that is known of its models and agents, as this machine has them.
+    """Return the opening with complete settings of models and installed agents.
 
-    Raises UsageError for an agent that is not installed.
+    Raises UsageError if an agent is not installed.
     """
     config = opening.config
     if config.answers_only_from_record:
@@ -330,7 +336,7 @@ def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
         details = {"pool": event.model, "detail": event.detail, "seconds": event.seconds}
         try:
             directory.record_event(event.kind, event.key, **details)
-        except Exception as error:  # noqa: BLE001 - a pool's state must not break over a record
+        except Exception as error:  # noqa: BLE001 - must not disturb the pool that reports the event
             directory.give_up(StorageError(f"{directory.path}: {described(error)}"))
 
     return record

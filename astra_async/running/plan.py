@@ -1,4 +1,4 @@
-"""What a call shall bring about, and in which order; where its samples are."""
+"""Plan of an invocation: its samples and their order, cost and time estimates, and progress counts."""
 
 from __future__ import annotations
 
@@ -29,16 +29,20 @@ if TYPE_CHECKING:
     _Calls = tuple[Usage, int, tuple[tuple[Usage, int], ...]]
 
 
-ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no reference tells better
+ANSWER_CHARACTERS = 2744  # average output length in the paper's Table 1, used without a reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What one model's share of a run would take.
+    """Estimate of one model's requests, tokens, cost and time in a run.
 
-    `cost_usd` None: no price is known. `cost_cached_usd`: with every repetition of a prompt read from the
-    provider's cache. `about_s`: the calls alone, at TYPICAL_LATENCY_S each, within the limits that are set.
-    In batches neither the time nor what a cache saves is known: both are None.
+    Attributes:
+        calls: number of requests.
+        cost_usd: cost in US dollars without a prompt cache; None if no price is known.
+        cost_cached_usd: cost in US dollars if every repeated prompt is read from the provider's cache. None
+            if no price is known or for batches.
+        about_s: seconds for the requests alone, at TYPICAL_LATENCY_S each and within the configured limits;
+            None for batches.
     """
 
     model: str
@@ -53,7 +57,7 @@ class Forecast:
 def estimate(
     settings: ModelSettings, prepared: Mapping[str, Prepared], formats: tuple[Format, ...], samples: int
 ) -> Forecast:
-    """One model's share of the plan, from prompt and reference sizes."""
+    """Estimate one model's part of the plan from the sizes of prompts and reference solutions."""
     per_token = bytes_per_token(settings)
     system = round(len((settings.system_prompt or "").encode()) / per_token)
     calls: list[_Calls] = []
@@ -72,7 +76,7 @@ def estimate_turns(
     samples: int,
     turns: int,
 ) -> Forecast:
-    """What further turns would take at most: if no answer passed, and every feedback had its full length."""
+    """Return an upper bound for follow-up turns: no answer passes and each feedback has maximum length."""
     per_token = bytes_per_token(settings)
     calls: list[_Calls] = []
     for before, answer in _sizes(prepared, formats, per_token):
@@ -81,7 +85,7 @@ def estimate_turns(
             alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=answer)
             read = replace(alone, cached_tokens=before, cache_write_tokens=tokens - before)
             calls.append((alone, samples, ((read, samples),)))
-            before = tokens  # noqa: PLW2901 - what is said until the next turn
+            before = tokens  # noqa: PLW2901 - tokens of the conversation so far
     return _forecast(settings, calls)
 
 
@@ -103,7 +107,7 @@ def _forecast(settings: ModelSettings, calls: Sequence[_Calls]) -> Forecast:
 
 
 def _sum_usd(settings: ModelSettings, parts: Sequence[tuple[Usage, int]]) -> float | None:
-    """A sum that is unknown as soon as one part is."""
+    """Return the sum in US dollars, or None if the price of a part is unknown."""
     costs = [(cost_usd(settings, usage), times) for usage, times in parts]
     known = [cost * times for cost, times in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None
@@ -112,7 +116,7 @@ def _sum_usd(settings: ModelSettings, parts: Sequence[tuple[Usage, int]]) -> flo
 def _sizes(
     prepared: Mapping[str, Prepared], formats: tuple[Format, ...], per_token: float
 ) -> Iterator[tuple[int, int]]:
-    """Tokens of each prompt, and about those of an answer to it."""
+    """Yield the estimated tokens of each prompt and of its answer."""
     for item in prepared.values():
         files = item.reference.files if item.reference else {}
         size = sum(len(path) + len(text.encode()) for path, text in files.items())
@@ -135,7 +139,7 @@ def _about_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> 
 
 
 def prompt_tokens(prompt: Prompt, per_token: float) -> int:
-    """About as many as a tokenizer would count, at so many bytes for each (`bytes_per_token`)."""
+    """Estimate the number of tokens of a prompt; `per_token` is the bytes per token (`bytes_per_token`)."""
     return round(len(prompt.text.encode()) / per_token)
 
 
@@ -145,13 +149,15 @@ _WINDOW_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What this call shall bring about.
+    """Samples that this invocation plans.
 
-    `unprepared` holds problems that cannot run, with the reason: their samples are missing.
-    `blocks` is the number of consecutive samples of a problem asked together, by model; `caching` names
-    models whose requests should be marked for the prompt cache: a reuse is expected soon. A model without
-    `max_in_flight` is asked for everything at once: it is for batches to say how much goes when. Samples that
-    agents work on have places of their own, `agents_at_once` of each model, so that they hold back no others.
+    Attributes:
+        unprepared: problems that cannot run, with the reason; their samples are missing.
+        blocks: by model, the number of consecutive samples of a problem that are requested together.
+        max_in_flight: by model, the maximum number of samples that wait for an answer. Models without an
+            entry have no limit, because batches schedule their requests themselves.
+        agents_at_once: maximum number of agent samples of one model; they do not use up `max_in_flight`.
+        caching: models whose requests are marked for the prompt cache, because a reuse is expected soon.
     """
 
     models: tuple[str, ...]
@@ -166,7 +172,7 @@ class Plan:
     caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:
-        """The model's samples in passes of blocks (docs/development/decisions.md)."""
+        """Yield the model's samples in request order (see "blocks" in docs/development/decisions.md)."""
         for problem_id, sample in passes(self.problem_ids, self.samples, self.blocks.get(model, 1)):
             for fmt in self.formats:
                 yield SampleKey(model, fmt, problem_id, sample)
@@ -179,9 +185,15 @@ class Plan:
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """Where answers are; `missing` counts by kind, `reasons` by reason.
+    """Number of samples or follow-up turns in each state.
 
-    `answered` counts recorded answers, graded or not.
+    Attributes:
+        answered: recorded answers, graded or not.
+        final: recorded final lines.
+        asking: samples that wait for an answer.
+        grading: samples with an answer that wait for a verdict.
+        missing: samples without a final line, by kind of error.
+        reasons: samples without a final line, by reason.
     """
 
     answered: int = 0
@@ -194,18 +206,18 @@ class Counts:
 
 @dataclass(slots=True, kw_only=True)
 class Tally(Counts):
-    """Where the planned samples are; their further turns have counts of their own."""
+    """Counts of the planned samples, with separate counts for their follow-up turns."""
 
     planned: int
     turns: Counts = field(default_factory=Counts)
 
     def of(self, key: AnswerKey) -> Counts:
-        """The counts that a sample belongs to, or a turn."""
+        """Return the counts that include this key: those of samples or those of follow-up turns."""
         return self.turns if key.turn else self
 
 
 class Speed:
-    """How fast answers and verdicts come, and how long the rest takes."""
+    """Rate of answers and verdicts in this invocation, and an estimate of the remaining time."""
 
     def __init__(self, answered: int, final: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -215,14 +227,17 @@ class Speed:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since it began."""
+        """Seconds since this object was created."""
         return self._clock() - self._began_at
 
     def per_minute(self, answered: int, final: int) -> tuple[float | None, float | None]:
-        """Answers and verdicts a minute over the last minute; None before there is a second to judge by."""
+        """Return answers and verdicts per minute, averaged over the last minute.
+
+        Both are None within the first second.
+        """
         now = self._clock()
         self._seen.append((now, answered, final))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_S:  # noqa: PLR2004 - one to compare with
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_S:  # noqa: PLR2004 - a rate needs two entries
             self._seen.popleft()
         then, answered_then, final_then = self._seen[0]
         minutes = (now - then) / 60
@@ -231,11 +246,11 @@ class Speed:
         return (answered - answered_then) / minutes, (final - final_then) / minutes
 
     def has_begun(self, final: int) -> bool:
-        """Whether there is a verdict since it began."""
+        """Return True if there is a new verdict in this invocation."""
         return final > self._began_with[1]
 
     def left_s(self, done: int, planned: int, *, graded: bool = True) -> float | None:
-        """Seconds until `planned` at the average pace so far; None before anything was finished."""
+        """Estimate the seconds until `planned` samples are done; None before the first one is done."""
         fresh = done - self._began_with[1 if graded else 0]
         return self.elapsed_s / fresh * (planned - done) if fresh > 0 else None
 
@@ -246,9 +261,9 @@ def plan_of(
     prepared: Mapping[str, Prepared],
     unprepared: Mapping[str, AstraError],
 ) -> Plan:
-    """The plan of a configuration, over the problems that could be made ready and those that could not."""
+    """Return the plan of a configuration for prepared problems and those that could not be prepared."""
     blocks = {model.name: _block(model, config, len(problems)) for model in config.models}
-    # Within a batch it is not known what is processed when: a marked prompt might be written and never read.
+    # The order within a batch is unknown, so a prompt might be written to the cache and never read.
     at_once = (model for model in config.models if not model.batch)
     cached = (model.name for model in at_once if PROVIDERS[model.provider].caches_prompts)
     return Plan(
@@ -267,33 +282,34 @@ def plan_of(
 async def in_order(
     keys: Iterable[SampleKey], making: ProblemImages | None, stopping: asyncio.Event
 ) -> AsyncIterator[SampleKey]:
-    """A model's samples; those whose image is being made step aside, and come once that is decided."""
-    aside: defaultdict[str, list[SampleKey]] = defaultdict(list)
+    """Yield a model's samples, but defer those whose image is still being built."""
+    deferred: defaultdict[str, list[SampleKey]] = defaultdict(list)
 
-    def come() -> Iterator[SampleKey]:
+    def ready() -> Iterator[SampleKey]:
         pending = making.pending if making else ()
-        for name in [name for name in aside if name not in pending]:
-            yield from aside.pop(name)
+        for name in [name for name in deferred if name not in pending]:
+            yield from deferred.pop(name)
 
     for key in keys:
-        aside[key.problem_id].append(key)
-        for each in come():
+        deferred[key.problem_id].append(key)
+        for each in ready():
             yield each
-    while making and aside and not stopping.is_set():
-        for each in come():
+    while making and deferred and not stopping.is_set():
+        for each in ready():
             yield each
-        if aside:
+        if deferred:
             await making.changed()
 
 
 def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
     """Return the block size: consecutive samples of a problem in a pass (docs/development/decisions.md).
 
-    One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
-    lifetime at the rate we may expect, two at least: a write without a read costs more than none.
+    The size is 1 without a prompt cache. Otherwise a pass over all problems must fit into the cache's
+    lifetime at the expected request rate. The minimum is then 2, because a cache write without a read costs
+    more than no caching.
     """
     if model.batch:
-        return config.samples  # neighbours in the file, for whatever cache the provider has
+        return config.samples  # identical prompts are adjacent in the file, in case the provider caches
     if not PROVIDERS[model.provider].caches_prompts or config.samples == 1:
         return 1
     per_second = (model.requests_per_minute or math.inf) / 60

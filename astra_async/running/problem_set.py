@@ -1,15 +1,15 @@
-"""The problems of a configuration, loaded and prepared, and the caches that this machine keeps between runs.
+"""Problems of a configuration, loaded and prepared, and the caches that this machine keeps between runs.
 
-An image, volume or cached file belongs to this program only if its name has this program's form: a container
-by `sweep.claim`, an image or an agent's volume by the hash in its name, a cached file by its folder and its
-hash or suffix. Everything else is neither shown nor removed. Labels are ignored, because an image built FROM
-one of ours inherits them.
+An image, volume, container or cached file is listed and removed only if its name has this program's form: a
+container by `sweep.claim`, an image or an agent's volume by the hash in its name, a cached file by its folder
+and its hash or suffix. Labels are ignored, because an image built FROM such an image inherits them.
 
 A process that uses images and the cache holds a lock on the cache folder until it ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -25,24 +25,25 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from astra_async.config import load_config
 from astra_async.errors import ConfigError, SandboxError, UsageError
-from astra_async.listing import told_once
+from astra_async.harbor.task import is_task_folder, read_tasks
+from astra_async.listing import grouped_by_text
 from astra_async.options import BUNDLED
 from astra_async.prepare import prepare_all
 from astra_async.problems import ProblemSet, load_problems, select
-from astra_async.running.held import make_private
+from astra_async.running.spool import make_private
 from astra_async.testing.sandbox.sweep import claim
-from astra_async.types import S3Settings
+from astra_async.types import Problem, S3Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
+    from astra_async.harbor.task import TaskSet
     from astra_async.prepare import Prepared
     from astra_async.problems.collect import Selection
     from astra_async.problems.fetch import Store
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types import Problem
 
 
 Kind = Literal["images", "agents", "caches", "containers"]
@@ -60,7 +61,12 @@ _FOLDERS = ("projects/objects", "projects/index", "expected", "outputs", "failed
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """One thing: `at` is when it was made or last written, in seconds since 1970; `used_by` keeps it."""
+    """An image, agent volume, container or cached file.
+
+    Attributes:
+        at: time of creation or last write, in seconds since 1970.
+        used_by: user because of which the item must not be removed; empty if unused.
+    """
 
     kind: Kind
     name: str
@@ -70,28 +76,31 @@ class StoredItem:
 
 
 @cache
-def hold(folder: Path) -> None:
-    """From now on until this process ends nobody cleans the cache or the images; no folder, no lock."""
+def use_cache(folder: Path) -> None:
+    """Hold a shared lock until this process ends, so that other processes do not clean the cache or images.
+
+    Does nothing if the folder does not exist.
+    """
     with suppress(OSError):
         file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(file, fcntl.LOCK_SH)  # waits while somebody cleans
+        fcntl.flock(file, fcntl.LOCK_SH)  # waits while another process cleans
 
 
 @contextmanager
-def nobody_else(folder: Path) -> Iterator[None]:
-    """While this is open, no process of the cache begins. Raises UsageError where one is under way."""
+def lock_cache(folder: Path) -> Iterator[None]:
+    """Lock the cache exclusively, to clean it. Raises UsageError if another process uses the cache."""
     try:
         file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
-        yield  # no cache, and so no process that works with it
+        yield  # without a cache folder, no process uses the cache
         return
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UsageError(
-                f"an astra command that uses {folder} and its images is under way: nothing is removed until"
-                " it has ended"
+                f"nothing was removed: another astra command is using {folder} and its images; wait for"
+                " it to end and repeat this command"
             ) from error
         yield
     finally:
@@ -99,10 +108,10 @@ def nobody_else(folder: Path) -> Iterator[None]:
 
 
 def cached(folder: Path) -> Iterator[StoredItem]:
-    """The files of the cache that are this program's."""
+    """Yield the cached files that this program wrote."""
     for name in _FOLDERS:
         if any((folder / part).is_symlink() for part in (name, name.partition("/")[0])):
-            continue  # it leads somewhere else
+            continue  # a symbolic link leads outside the cache
         for path in sorted((folder / name).rglob("*")):
             short = path.relative_to(folder).as_posix()
             with suppress(OSError):
@@ -111,19 +120,19 @@ def cached(folder: Path) -> Iterator[StoredItem]:
                     yield StoredItem("caches", short, found.st_size, found.st_mtime)
 
 
-async def in_engine(engine: Engine) -> AsyncIterator[StoredItem]:
-    """Images, agents and containers that are this program's.
+async def stored_in_engine(engine: Engine) -> AsyncIterator[StoredItem]:
+    """Yield the images, agent volumes and containers of this program.
 
-    An image stays while a container is made from it, and all do while a process lives that has containers:
-    it may need each of them for its next test.
+    An image is in use while a container is based on it. All images and volumes are in use while a process
+    that has containers may be alive, because it may need them for its next test.
     """
     containers = await engine.containers()
     users: dict[str, str] = {}
     living = ""
     for each in containers:
         users[str(each["ImageID"])] = f"container {str(each['Id'])[:12]}"
-        if (whose := claim(each)) is not None:
-            used = "" if whose.owner_is_dead else f"run {whose.run}, whose process may live"
+        if (owner := claim(each)) is not None:
+            used = "" if owner.owner_is_dead else f"run {owner.run}, whose process may be alive"
             living = living or used
             name, size, at = str(each["Names"][0]), int(each.get("SizeRw") or 0), float(each["Created"])
             yield StoredItem("containers", name.removeprefix("/"), size, at, used)
@@ -146,7 +155,10 @@ def _created(value: Any) -> float:
 async def remove_stored(
     engine: Engine | None, folder: Path, things: Sequence[StoredItem]
 ) -> Mapping[str, str]:
-    """Remove them, newest first: what stands on an image goes before it. Returns what stayed, and why."""
+    """Remove items, newest first, because an image must be removed before its parent image.
+
+    Returns the items that could not be removed, with the reason.
+    """
     stayed = {}
     for each in sorted(things, key=lambda thing: -thing.at):
         try:
@@ -167,18 +179,21 @@ async def remove_stored(
 
 
 _TELL_EVERY_S = 5.0
-_NO_MODEL = "simulated/steady"  # never called
+_NO_MODEL = "simulated/steady"  # placeholder, never called
 
 
 def cache_root() -> Path:
-    """Where projects and expectations are kept between runs: ASTRA_CACHE, else the user's cache folder."""
+    """Return the cache folder: ASTRA_CACHE, else a folder in XDG_CACHE_HOME or ~/.cache."""
     if named := os.environ.get("ASTRA_CACHE"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "astra_async"
 
 
 async def load_problem_set(config: RunConfig) -> ProblemSet:
-    """The problems that `--problems` names; what can only be meant for a CSV is refused without one."""
+    """Load the problems of `--problems`.
+
+    Raises ConfigError if an option for CSV files is used with the bundled problems.
+    """
     from astra_async.problems.collect import load_set
 
     if config.problems == BUNDLED:
@@ -187,16 +202,33 @@ async def load_problem_set(config: RunConfig) -> ProblemSet:
         meant = {"--projects": config.projects, "--column": config.columns, "--skills": config.skills}
         for flag, value in meant.items():
             if value:
-                raise ConfigError(
-                    f"{flag} is for a CSV of your own: name it with --problems, or leave it out"
-                )
+                raise ConfigError(f"{flag} needs a problems CSV: add --problems FILE.csv, or remove {flag}")
         return load_problems(bundled_problems_csv())
+    if is_task_folder(Path(config.problems)):
+        return tasks_as_problems(read_tasks(Path(config.problems)))
     async with open_store(config) as store:
         return await load_set(config.problems, store, wanted(config))
 
 
+def tasks_as_problems(found: TaskSet) -> ProblemSet:
+    """Return the tasks as problems; those that are left out become a warning."""
+    problems = [
+        Problem(
+            id=task.id,
+            statement=task.instruction,
+            project=str(task.folder),
+            task=str(task.folder),
+            image=task.config.environment.docker_image or "",
+        )
+        for task in found.tasks
+    ]
+    return ProblemSet(
+        problems=tuple(problems), columns={}, warnings=(found.summary,) if found.left_out else ()
+    )
+
+
 def wanted(config: RunConfig) -> Selection:
-    """How the problems' CSV is read."""
+    """Return the options for reading the problems CSV."""
     from astra_async.problems.collect import Selection
 
     return Selection(projects=config.projects, columns=config.columns, skills=config.skills)
@@ -205,13 +237,13 @@ def wanted(config: RunConfig) -> Selection:
 def data_config(
     given: Mapping[str, Any], config_file: Path | None, *, recorded: Mapping[str, Any] | None = None
 ) -> RunConfig:
-    """The configuration of a command that looks at problems and calls no model; see `load_config`."""
+    """Load the configuration of a command that reads problems and calls no model (see `load_config`)."""
     fixed = {**given, "model": (_NO_MODEL,), "out": "."}
     return load_config(fixed, config_file, recorded=recorded, environ=os.environ)
 
 
 async def chosen_problems(config: RunConfig, say: Callable[[str], None]) -> tuple[Problem, ...]:
-    """The problems that this call runs; `say` gets what is odd about the whole set."""
+    """Load the problems that are selected for this invocation; report warnings to `say`."""
     found = await load_problem_set(config)
     for warning in found.warnings:
         say(f"warning: {warning}")
@@ -220,13 +252,13 @@ async def chosen_problems(config: RunConfig, say: Callable[[str], None]) -> tupl
 
 @asynccontextmanager
 async def open_store(config: RunConfig) -> AsyncIterator[Store]:
-    """Where project files come from."""
+    """Open the store of project files; it is closed with the context."""
     from astra_async.problems.fetch import Store
     from astra_async.problems.fetch.hub import hub_of
 
-    with contextlib.suppress(OSError):  # a cache that cannot be made is told by whoever needs it
+    with contextlib.suppress(OSError):  # the first use of the cache reports the error
         make_private(cache_root())
-    hold(cache_root())
+    use_cache(cache_root())
     store = Store(cache_root() / "projects", s3=S3Settings(**config.s3), hub=hub_of(os.environ))
     try:
         yield store
@@ -237,7 +269,14 @@ async def open_store(config: RunConfig) -> AsyncIterator[Store]:
 async def ready_problems(
     config: RunConfig, problems: Sequence[Problem], say: Callable[[str], None] = lambda _: None
 ) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
-    """All problems made ready, and those that cannot be, with the reason; `say` hears how far it is."""
+    """Prepare all problems; return the prepared ones, and errors by problem for the others.
+
+    Progress is reported to `say`.
+    """
+    if any(problem.task for problem in problems):
+        from astra_async.harbor.task_preparation import prepare_tasks
+
+        return await asyncio.to_thread(prepare_tasks, problems, config.tasks, config.formats)
     async with open_store(config) as store:
         ready, failed = await prepare_all(
             problems,
@@ -245,18 +284,18 @@ async def ready_problems(
             config.formats,
             leave_out=config.leave_out,
             agent_minutes=config.agent_limits.minutes,
-            on_ready=_patience(say, len(problems)),
+            on_ready=_progress_reporter(say, len(problems)),
         )
     return ready, dict(failed)
 
 
 def warnings_of(prepared: Mapping[str, Prepared]) -> Iterator[str]:
-    """What is odd about problems, in lines that name them."""
-    return told_once((name, text) for name, item in prepared.items() for text in item.warnings)
+    """Yield the warnings about problems; each line names its problems."""
+    return grouped_by_text((name, text) for name, item in prepared.items() for text in item.warnings)
 
 
-def _patience(say: Callable[[str], None], total: int) -> Callable[[int], None]:
-    """Tells every few seconds how far it is."""
+def _progress_reporter(say: Callable[[str], None], total: int) -> Callable[[int], None]:
+    """Return a callback that reports the number of prepared problems every few seconds."""
     reported_at = time.monotonic()
 
     def tell(done: int) -> None:

@@ -1,6 +1,6 @@
-"""How a run stands: gathered from the open run, or from the files of its directory.
+"""Progress of a run, computed from the open run or from the files of its directory.
 
-A View is plain values, so that whoever shows it (see `cli/display.py`) can never reach into the run.
+A View contains plain values only, so that a display (see `cli/display.py`) cannot change the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from astra_async.listing import some
 from astra_async.running.description import missing_cells
-from astra_async.running.recorded import Spent, believed, named, readable, spent
+from astra_async.running.recorded import Spent, readable_records, record_headers, spent, valid_records
 from astra_async.types import Trouble
 from astra_async.types.records import Flaw, read_key
 from astra_async.types.run_record import read_run
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from astra_async.running.runner import Runner
     from astra_async.types import AnswerKey, RunSandbox
 
-_RECENT_S = 600.0  # how far back a directory's pace is measured
+_RECENT_S = 600.0  # window for the rate of verdicts in a run directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
-    """A run that is open: what a display and live.json look at, and what `drive` drives."""
+    """A run that is open; `drive` runs it, and the display and live.json show its progress."""
 
     config: RunConfig
     runner: Runner
@@ -45,7 +45,7 @@ class OpenRun:
     sandbox: RunSandbox | None
 
     def stop(self) -> None:
-        """Begin nothing more; calls and tests under way come to their end and are recorded."""
+        """Stop starting work; requests and tests under way finish and are recorded."""
         self.runner.stop()
         if self.sandbox:
             self.sandbox.stop_waiting()
@@ -53,9 +53,10 @@ class OpenRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """One (model, format): scores are over its valid samples so far, None while there are none.
+    """Display row of one (model, format).
 
-    Tokens and cost are those of the whole directory, earlier calls of the command included.
+    Scores are computed from the valid samples so far and are None without any. Tokens and cost cover the
+    whole run directory, including earlier invocations.
     """
 
     model: str
@@ -77,11 +78,19 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything the display shows at one moment.
+    """Snapshot of a run for the display.
 
-    `graded` is false where answers are only recorded; `last` is the last trouble, `note` what is going on,
-    `doing` what has to be done before a verdict can come.
-    Samples have up to `most_turns` further turns each, which have counts of their own.
+    Attributes:
+        graded: False if answers are only recorded.
+        calls_per_minute: answers per minute.
+        tests_per_minute: verdicts per minute.
+        left_s: estimated seconds until the run is complete.
+        last: the last event, in one line.
+        note: state of the run, such as "stopping".
+        doing: preparations that verdicts wait for, such as image builds.
+        most_turns: maximum number of follow-up turns of a sample.
+        turns_final: number of follow-up turns with a final line, likewise `turns_under_way` and
+            `turns_missing`.
     """
 
     models: tuple[ModelView, ...]
@@ -106,18 +115,21 @@ class View:
 
     @property
     def done(self) -> int:
-        """Samples that need nothing more."""
+        """Number of completed samples."""
         return self.final if self.graded else self.answered
 
     @property
     def cost_usd(self) -> float | None:
-        """Of all models; None where no price is known. A model's formats share one pool, counted once."""
+        """Cost of all models in US dollars; None if no price is known.
+
+        The formats of a model share one pool, so its cost is counted once.
+        """
         costs = {row.model: row.cost_usd for row in self.models if row.cost_usd is not None}
         return sum(costs.values()) if costs else None
 
 
 def view_of(opened: OpenRun, *, stopping: bool) -> View:
-    """A run as it stands; scores and completeness cover everything the directory plans."""
+    """Return a snapshot of an open run; scores and completeness cover the whole run directory."""
     runner, sandbox = opened.runner, opened.sandbox
     tally, speed = runner.tally, runner.speed
     shown, is_stopping = set(runner.plan.models), runner.stopping.is_set()
@@ -143,7 +155,7 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
         left_s=runner.seconds_left,
         last=_event_line(runner.directory.last_event),
         note="stopping" if stopping else "",
-        doing=tuple(being_done(runner)),
+        doing=tuple(activities(runner)),
         most_turns=runner.setup.turns.most,
         turns_final=tally.turns.final,
         turns_under_way=tally.turns.asking + tally.turns.grading,
@@ -151,33 +163,30 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
     )
 
 
-def being_done(runner: Runner) -> Iterator[str]:
-    """What has to be done before verdicts can come, a line for each kind: images made, tests learned.
-
-    And what is decided, where that ends the run.
-    """
+def activities(runner: Runner) -> Iterator[str]:
+    """Yield a line for each kind of activity: interim analysis, agents, image builds, test discovery."""
     if runner.deciding and runner.deciding.message:
         yield runner.deciding.message
     agents, grading = runner.setup.asking.agents, runner.setup.grading
     if agents and (agents.runs.running or agents.runs.waiting):
         runs = agents.runs
-        yield f"agents: {runs.running} at work in {_count(runs.slots, 'place')}, {runs.waiting} waiting"
+        yield f"agents: {runs.running} running in {_count(runs.slots, 'slot')}, {runs.waiting} waiting"
     if grading is None:
         return
     making = grading.making
     if making and making.pending:
         waiting = _count(len(making.pending), "problem")
         yield (
-            f"images: {making.made} of {making.to_make} made, {waiting} waiting; "
+            f"images: {making.made} of {making.to_make} built, {waiting} waiting; "
             + _some([(what, began) for what, began in making.doing.values()])
         )
     if learning := grading.expectations.learning:
         known = f"{grading.expectations.decided} of {_count(len(runner.plan.problem_ids), 'problem')}"
-        yield f"tests that count: known of {known}; learning {_some(list(learning.items()))}"
+        yield f"expected tests: known for {known}; discovering {_some(list(learning.items()))}"
 
 
 def _some(things: Sequence[tuple[str, float]]) -> str:
-    """The oldest of what is being done, with its seconds, and how many more."""
+    """Format the oldest activities with their duration in seconds, and the number of the others."""
     now = time.monotonic()
     oldest = sorted(things, key=lambda thing: thing[1])
     return some([f"{what} ({now - began:.0f} s)" for what, began in oldest])
@@ -188,11 +197,11 @@ def _count(number: int, what: str) -> str:
 
 
 def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
-    """A run as its files tell, be it running, finished or killed, and where samples are to come.
+    """Return a snapshot of a run directory, and each (model, format, problem) with missing samples.
 
-    Nothing is locked or changed.
+    The run may be running, finished or killed. The directory is neither locked nor changed.
     """
-    import numpy as np  # which no run needs
+    import numpy as np  # imported here because runs do not need numpy
 
     from astra_async.report.load import load_run
 
@@ -200,7 +209,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     answered = answered_keys(path)
     finished = run.rows["finished"]
     times = sorted(finished[~np.isnan(finished)].tolist())
-    events = [event for _, event in readable(path / "events.jsonl")]
+    events = [event for _, event in readable_records(path / "events.jsonl")]
     summaries = run.metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
     last = _seconds(str(events[-1].get("at", ""))) if events else None
@@ -214,7 +223,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         graded=len(run.rows) > 0 or not answered,
         missing=_missing(path / "events.jsonl", answered),
         most_turns=run.settings.turns,
-        turns_final=len({key for key, _, _ in believed(path / "turn_results.jsonl")}),
+        turns_final=len({key for key, _, _ in valid_records(path / "turn_results.jsonl")}),
         tests_per_minute=per_minute,
         elapsed_s=max(0.0, max(ends) - began) if ends and began is not None else 0.0,
         left_s=60 * (planned - final) / per_minute if per_minute else None,
@@ -224,23 +233,23 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
 
 
 def answered_keys(path: Path) -> set[AnswerKey]:
-    """The samples that a run directory has an answer of; none where there is no directory."""
+    """Return the samples with an answer in a run directory; empty if the directory does not exist."""
     keys: set[AnswerKey] = set()
-    for record in named(path / "completions.jsonl"):
+    for record in record_headers(path / "completions.jsonl"):
         with suppress(Flaw):
             keys.add(read_key(record))
     return keys
 
 
 def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
-    """Keys that some trouble left without an answer, by its kind; those answered later do not count."""
+    """Count the keys without an answer by the kind of their last error."""
     troubles = get_args(Trouble)
-    last = {key: event["kind"] for key, _, event in believed(path) if event.get("kind") in troubles}
+    last = {key: event["kind"] for key, _, event in valid_records(path) if event.get("kind") in troubles}
     return dict(Counter(kind for key, kind in last.items() if key not in answered))
 
 
 def _recent_per_minute(times: Sequence[float]) -> float | None:
-    """Verdicts a minute in the last minutes of a run's life; `times` are sorted."""
+    """Return verdicts per minute in the last _RECENT_S of a run; `times` are sorted, in seconds."""
     recent = times[bisect_right(times, times[-1] - _RECENT_S) :] if times else []
     span = recent[-1] - recent[0] if recent else 0.0
     return 60 * (len(recent) - 1) / span if span > 0 else None
@@ -254,7 +263,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _event_line(event: Mapping[str, Any] | None) -> str:
-    """An event in one line: when, what, whom, and what was said."""
+    """Format an event in one line: local time, kind, model or problem, and detail."""
     if event is None:
         return ""
     seconds = _seconds(str(event.get("at", "")))
@@ -267,7 +276,7 @@ def _event_line(event: Mapping[str, Any] | None) -> str:
 def _row(
     summary: Summary, earlier: Spent | None = None, pool: PoolState | None = None, *, stopping: bool = False
 ) -> ModelView:
-    """A row with what earlier calls have spent, and how the model's calls of this one stand."""
+    """Return a display row from scores, the cost of earlier invocations, and the state of the pool."""
     earlier = earlier or Spent()
     view = ModelView(
         model=summary.model,
@@ -289,12 +298,12 @@ def _row(
         waiting=pool.waiting,
         rate_limited=pool.rate_limited,
         retries=pool.retries,
-        state="stopping" if stopping else _why(pool),
+        state="stopping" if stopping else _pool_state(pool),
     )
 
 
 def _batches(state: PoolState) -> str:
-    """What is with the provider, and what waits here for which reason."""
+    """Describe the batches at the provider, and the requests that wait for the next batch."""
     requests = sum(each.requests for each in state.batches)
     oldest_s = max((each.age_s for each in state.batches), default=0.0)
     named = Counter(each.state for each in state.batches)
@@ -310,8 +319,8 @@ def _age(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"  # noqa: PLR2004
 
 
-def _why(state: PoolState) -> str:
-    """What the model's calls wait for, as a person would say it."""
+def _pool_state(state: PoolState) -> str:
+    """Describe the state of a pool: disabled, paused, waiting or running."""
     if state.dead:
         return state.dead
     if state.batches or (state.limit == 0 and state.waiting):

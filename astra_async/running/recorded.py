@@ -1,6 +1,6 @@
-"""What the lines of a run directory hold, and where the line of each key stands.
+"""Read the logs of a run directory, and index the line of each key.
 
-Nothing here takes the lock: a run may be under way.
+These functions do not take the directory's lock, because a run may be under way.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, ExpectedTest, Prompt, Result
 
 
-_OF_FEW = ("agent", "unpriced_tier", "priced_usd", "reasoning", "disbelieved_input_tokens")
-Place = tuple[int, int]  # offset and length of a line
+_OMITTED_IF_EMPTY = ("agent", "unpriced_tier", "priced_usd", "reasoning", "disbelieved_input_tokens")
+ByteRange = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
-# Of further turns; there where a run was asked for some.
-CALLS_NAME = "calls.jsonl"  # of agents
+CALLS_NAME = "calls.jsonl"  # model requests of agents
+# Logs of follow-up turns, which exist only if a run has some.
 TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
-# The logs that hold one answer at most for each key, and what a line of theirs has to be.
+# Logs with at most one answer for each key, and the check of their lines.
 ANSWER_LOGS: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     "completions.jsonl": check_answer,
     "turns.jsonl": check_turn,
@@ -55,14 +55,14 @@ ANSWER_LOGS: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
 
 
 def completion_from(record: Mapping[str, Any]) -> Completion:
-    """The Completion within a line of completions.jsonl; what is damaged beside the answer is left out."""
+    """Return the Completion of a record in completions.jsonl; invalid optional fields get their default."""
 
     def known(name: str, types: tuple[type, ...], default: Any) -> Any:
         value = record.get(name)
         return value if type(value) in types else default
 
     usage, agent = known("usage", (dict,), {}), known("agent", (dict,), None)
-    if agent is not None:  # as much of it as is known here
+    if agent is not None:  # ignore fields of newer versions
         told = {item.name: agent[item.name] for item in fields(AgentWork) if item.name in agent}
         agent = AgentWork(**{"agent": "", "version": "", "end": "done", **told})
     return Completion(
@@ -85,10 +85,11 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
     )
 
 
-def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The records of a log that can be read, with their places; others are told by who resumes or reports.
+def readable_records(path: Path, holding: bytes = b"") -> Iterator[tuple[ByteRange, dict[str, Any]]]:
+    """Yield the parsable records of a log with their byte ranges.
 
-    Only lines that hold some bytes, if these are given.
+    Other lines are skipped; a resume or a report warns about them. `holding` restricts the result to lines
+    that contain these bytes.
     """
     for _, offset, line in scan(path):
         if holding in line:
@@ -96,19 +97,19 @@ def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str
                 yield (offset, len(line)), read_record(line)
 
 
-def named(path: Path) -> Iterator[dict[str, Any]]:
-    """Of each record of a log that can be read, whom it is of and what it cost (`read_named`)."""
+def record_headers(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the key and cost fields of each parsable record of a log (`read_named`)."""
     for _, _, line in scan(path):
         with contextlib.suppress(Flaw):
             yield read_named(line)
 
 
-def believed(
+def valid_records(
     path: Path, check: Callable[[Mapping[str, Any]], object] = lambda _: None
-) -> Iterator[tuple[AnswerKey, Place, dict[str, Any]]]:
-    """The records of a log that name a sample (a turn, in a log of turns) and pass a check."""
+) -> Iterator[tuple[AnswerKey, ByteRange, dict[str, Any]]]:
+    """Yield (key, byte range, record) for each record of a log that has a valid key and passes `check`."""
     read = key_reader(path.name)
-    for place, record in readable(path):
+    for place, record in readable_records(path):
         with contextlib.suppress(Flaw):
             key = read(record)
             check(record)
@@ -116,33 +117,36 @@ def believed(
 
 
 def key_reader(name: str) -> Callable[[Mapping[str, Any]], AnswerKey]:
-    """What reads the key of a line in the log of that name."""
+    """Return the function that reads the key of a record in the log with this file name."""
     return read_turn_key if name in TURN_LOG_NAMES else read_key
 
 
 def answered(directory: Path) -> Iterator[AnswerKey]:
-    """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
+    """Yield the keys of all answers in a run directory: samples, then follow-up turns."""
     for name, check in ANSWER_LOGS.items():
-        yield from (key for key, _, _ in believed(directory / name, check))
+        yield from (key for key, _, _ in valid_records(directory / name, check))
 
 
 class CountedTests:
-    """The tests that the first final line of each problem counts; all others of it count the same."""
+    """Expected tests of each problem according to its first final line.
+
+    All samples of a problem must be graded against the same tests.
+    """
 
     def __init__(self) -> None:
         self._counted: dict[str, tuple[int, list[str]]] = {}
 
     def add(self, result: Mapping[str, Any]) -> None:
-        """Take notice of a final line that is believed; one may have no `tests`."""
+        """Add a valid final line; the field `tests` is optional."""
         if result["problem_id"] not in self._counted:
             names = sorted(str(test.get("name", "")) for test in result.get("tests", ()))
             self._counted[result["problem_id"]] = (result["total"], names)
 
     def check(self, problem_id: str, expected: Sequence[ExpectedTest], directory: Path) -> None:
-        """Nothing is graded against other tests than the lines that are there.
+        """Raise ExpectationError if `expected` differs from the tests of the recorded final lines.
 
-        Raises ExpectationError: a reference, an image or a version of this program has changed, or a suite
-        that reports other names in each run.
+        Possible causes are a changed reference, image or program version, or a test suite that reports
+        different names in each run.
         """
         total, names = self._counted.get(problem_id, (len(expected), []))
         now = sorted(test.name for test in expected)
@@ -150,17 +154,17 @@ class CountedTests:
             return
         other = min(set(names) ^ set(now)) if names and set(names) != set(now) else ""
         raise ExpectationError(
-            f"{len(now)} tests count now, and {total} in its samples that are graded already"
-            + (f" ({other!r} is in one of the two only)" if other else "")
-            + f": its reference, its image or astra has changed; `astra regrade {directory}` grades all"
-            " recorded answers against the same tests",
+            f"expected tests: {len(now)} now, {total} in the samples already graded"
+            + (f" ({other!r} is in only one of the two sets)" if other else "")
+            + ": the reference, the image or the version of astra has changed; to grade all recorded answers"
+            f" against the same tests, run: astra regrade {directory}",
             problem_id=problem_id,
         )
 
 
 @dataclass(slots=True)
 class Spent:
-    """What one model's calls have taken so far; a cost of 0 may mean that no price is known."""
+    """Tokens and cost of one model so far; a cost of 0 may mean that no price is known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -168,27 +172,27 @@ class Spent:
 
 
 def spent(directory: Path) -> dict[str, Spent]:
-    """Tokens of recorded answers, and what they and failed calls have cost, by model."""
+    """Return the tokens of recorded answers, and the cost of answers and failed requests, by model."""
     found: dict[str, Spent] = {}
     for name in ANSWER_LOGS:
-        for record in named(directory / name):
+        for record in record_headers(directory / name):
             count_spent(found, record)
     count_other_calls(found, directory)
     return found
 
 
 def count_other_calls(found: dict[str, Spent], directory: Path) -> None:
-    """Add what agents' model calls have taken, also without an answer yet, and calls that gave none."""
-    for record in named(directory / CALLS_NAME):
+    """Add the tokens and cost of agents' requests, and the cost of failed requests."""
+    for record in record_headers(directory / CALLS_NAME):
         _count(found, record)
-    for _, record in readable(directory / "events.jsonl", b'"cost_usd"'):
+    for _, record in readable_records(directory / "events.jsonl", b'"cost_usd"'):
         count_spent(found, record)
 
 
 def count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
-    """Add what a record of an answer or an event says was spent.
+    """Add the tokens and cost of an answer or an event.
 
-    Not that of what an agent left: its calls are counted, each once (`count_other_calls`).
+    Answers of agents are skipped, because their requests are counted one by one (`count_other_calls`).
     """
     is_answer, fmt = record.get("kind") is None, record.get("format")
     if not (is_answer and is_format(fmt) and is_agent(str(fmt))):
@@ -196,7 +200,7 @@ def count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
 
 
 def _count(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
-    """What is no number was edited, and says nothing."""
+    """Add a record's tokens and cost; values of a wrong type (edited by hand) are ignored."""
     one = found.setdefault(str(record.get("model") or record.get("pool")), Spent())
     usage, cost_usd = record.get("usage"), record.get("cost_usd")
     if isinstance(usage, dict):
@@ -210,7 +214,7 @@ def _whole(value: object) -> int:
 
 
 def store_prompts(directory: Path, prompts: Iterable[Prompt]) -> None:
-    """Keep each prompt's text under its hash, once, so that a record leads back to what was sent."""
+    """Write each prompt's text to a file named by its hash, which the records refer to."""
     folder = directory / "prompts"
     folder.mkdir(mode=0o777 if is_shared(directory) else 0o700, exist_ok=True)
     there = {path.name for path in folder.iterdir()}
@@ -221,9 +225,9 @@ def store_prompts(directory: Path, prompts: Iterable[Prompt]) -> None:
 
 
 def stored_prompt(directory: Path, sha256: str) -> str | None:
-    """The text of a prompt that the run sent; None when the directory does not hold it.
+    """Return the text of a prompt, or None if the directory does not contain it.
 
-    Nothing but a hash is ever looked for in the folder, and what is no UTF-8 no run has written.
+    A value that is not a SHA-256 hash is never used as a file name. Invalid UTF-8 counts as missing.
     """
     if _HASH.fullmatch(sha256):
         with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
@@ -232,20 +236,20 @@ def stored_prompt(directory: Path, sha256: str) -> str | None:
 
 
 def completion_fields(completion: Completion) -> dict[str, Any]:
-    """An answer's fields as they are recorded: those of few answers only if they hold something."""
+    """Return the fields of an answer for its record; rarely used fields are omitted if empty."""
     recorded = fields_of(completion)
     if completion.usage.input_tokens is not None:
         recorded["disbelieved_input_tokens"] = None
-    of_single_calls = ("calls", "native")  # which calls.jsonl has
-    for name in (*of_single_calls, *(name for name in _OF_FEW if not recorded[name])):
+    of_single_calls = ("calls", "native")  # recorded in calls.jsonl
+    for name in (*of_single_calls, *(name for name in _OMITTED_IF_EMPTY if not recorded[name])):
         del recorded[name]
     return recorded
 
 
 def result_fields(result: Result) -> dict[str, Any]:
-    """A final line's fields as they are recorded: a test without a message has none."""
+    """Return the fields of a result for its final line; empty optional fields are omitted."""
     recorded = fields_of(result)
-    for name in ("turn", "agent"):
+    for name in ("turn", "agent", "rewards"):
         if recorded[name] is None:
             del recorded[name]
     return recorded | {name: msgspec.to_builtins(recorded[name]) for name in ("tests", "extra_tests")}
@@ -255,15 +259,16 @@ OnRecord = Callable[[Mapping[str, Any]], object]
 
 
 def ignore(_: Mapping[str, Any]) -> None:
-    """Hear of a record, and do nothing."""
+    """Ignore a record (default callback)."""
 
 
 def index_log(
-    path: Path, index: dict[AnswerKey, Place], check: OnRecord, on_record: OnRecord = ignore
+    path: Path, index: dict[AnswerKey, ByteRange], check: OnRecord, on_record: OnRecord = ignore
 ) -> Iterator[str]:
-    """Add to the index where each believed line stands; yields what was repaired or ignored, a line each.
+    """Add the byte range of each valid line to the index, and call `on_record` with its record.
 
-    Raises ConflictError (lines that contradict each other, another schema).
+    Yields a warning for each repaired or ignored line. Raises ConflictError if lines contradict each other or
+    have another schema.
     """
     lines: dict[AnswerKey, int] = {}
     read = key_reader(path.name)
@@ -290,16 +295,16 @@ def index_log(
     yield from disbelieved.warnings(index.__contains__)
 
 
-def outputs_at(path: Path) -> dict[AnswerKey, Place]:
-    """Where outputs stand; the last one of a key counts."""
-    found: dict[AnswerKey, Place] = {}
-    for place, record in readable(path):
+def outputs_at(path: Path) -> dict[AnswerKey, ByteRange]:
+    """Return the byte range of the last output of each key."""
+    found: dict[AnswerKey, ByteRange] = {}
+    for place, record in readable_records(path):
         with contextlib.suppress(Flaw):
             found[read_turn_key(record) if record.get("turn") else read_key(record)] = place
     return found
 
 
 def _interned(key: AnswerKey) -> AnswerKey:
-    """The same key; a million of them share their names."""
+    """Return an equal key with interned names, to save memory with a million keys."""
     names = SampleKey(sys.intern(key.model), key.format, sys.intern(key.problem_id), key.sample)
     return names.at(key.turn)

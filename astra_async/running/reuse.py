@@ -1,7 +1,4 @@
-"""What earlier calls of a run recorded, and the verdicts of identical solutions.
-
-With `--reuse-identical` the same files are graded once.
-"""
+"""Recorded final lines of earlier invocations, and reuse of verdicts (`--reuse-identical`)."""
 
 from __future__ import annotations
 
@@ -25,12 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, kw_only=True)
 class Recorded:
-    """Gathers, in the one pass that opening makes over the final lines, all that a further call needs.
+    """Data collected from the recorded final lines when a run directory is opened.
 
     Attributes:
-        repeated: solutions whose time-out was repeated; `turns_repeated` those of turns.
-        ended: samples and turns after whose final line nothing more is said to the model.
-        first: the first sample with each solution; empty unless such verdicts are used again.
+        repeated: solutions that were tested again after a timeout.
+        turns_repeated: the same for solutions of follow-up turns.
+        ended: samples and follow-up turns that no further turn may follow.
+        first: the first sample with each solution; empty without `reuse_identical`.
     """
 
     reuse_identical: bool
@@ -44,7 +42,7 @@ class Recorded:
         self._counted: dict[AnswerKey, tuple[Any, ...]] = {}
 
     def add(self, record: Mapping[str, Any], *, is_turn: bool = False) -> None:
-        """One final line, of a sample or of a turn."""
+        """Add a final line of a sample or a follow-up turn."""
         solved = Solved(record["problem_id"], record.get("solution_sha256", ""))
         if TIMEOUT_REPEATED in record.get("repairs", ()):
             (self.turns_repeated if is_turn else self.repeated).append(solved)
@@ -54,24 +52,26 @@ class Recorded:
         if is_turn:
             return
         names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
-        # A key of an older run directory may have two lines, of which the last counts.
-        self._counted[read_key(record)] = tuple(map(record.__getitem__, names))
+        # In directories of older versions, a key may have two lines; the last one counts.
+        reward = None if record.get("rewards") is None else record["score"]
+        self._counted[read_key(record)] = (*map(record.__getitem__, names), reward)
         if self.reuse_identical and is_scored and not record.get("note", "").startswith(REUSED):
             self.first.setdefault(solved, read_key(record))
 
     def count_into(self, metrics: Metrics) -> None:
-        """Add every line; what was gathered for this is given up."""
-        for *counted, status, failure in self._counted.values():
-            metrics.add(*counted, status=status, failure=failure)
+        """Add the collected scores to `metrics`, and free their memory."""
+        for *counted, status, failure, reward in self._counted.values():
+            metrics.add(*counted, reward=reward, status=status, failure=failure)
         self._counted.clear()
 
 
 class EarlierVerdicts:
-    """The first verdict on each solution of a run; a solution that is being graded is waited for.
+    """First verdict on each solution of a run, for reuse by identical solutions.
 
-    Solutions are the same when the files applied to the problem's project are, whoever wrote them. A
-    time-out is not used again: it may have been the machine's. `first` is what earlier calls graded. A turn
-    uses a sample's verdict again, or another turn's; a sample never a turn's: its line is the same without.
+    Solutions are identical if the files applied to the problem's project are equal, regardless of the model.
+    Timeouts are not reused, because a busy machine may have caused them. `first` contains the solutions
+    graded by earlier invocations. A follow-up turn can reuse the verdict of a sample or of another turn. A
+    sample never reuses the verdict of a turn, so its final line does not depend on whether the run has turns.
     """
 
     def __init__(self, directory: RunDirectory, first: Mapping[Solved, SampleKey]) -> None:
@@ -84,9 +84,10 @@ class EarlierVerdicts:
     async def equal(
         self, key: AnswerKey, solution_sha256: str, release: Callable[[], Awaitable[None]]
     ) -> AsyncIterator[Mapping[str, Any] | None]:
-        """The final line of an equal sample, or None: then this one is graded and recorded within.
+        """Yield the final line of an identical solution; if None, the caller grades and records this one.
 
-        `release` gives back the turn to read while an equal one is graded, so that others are read.
+        If an identical solution is being graded, call `release` to free the caller's parsing slot, and wait
+        for the verdict.
         """
         solved = Solved(key.problem_id, solution_sha256)
         lock = self._locks.setdefault(solved, asyncio.Lock())
@@ -103,6 +104,6 @@ class EarlierVerdicts:
 
 
 def note_of_reuse(key: AnswerKey, first: SampleKey) -> str:
-    """The note of a line whose verdict is another sample's, or a turn's of another."""
+    """Return the note for a final line with a reused verdict, naming the graded sample."""
     other = (first.model, first.format) != (key.model, key.format)
     return f"{REUSED}{first.sample} reused" + (f" ({first.model}, {first.format})" if other else "")

@@ -1,10 +1,9 @@
-"""All samples of a run: admission and shutdown.
+"""Run all samples of a plan: start samples, contain their failures, and shut down.
 
-Each model has a feeder that walks the plan in passes and lets its samples begin; the way of each is
-`run_sample`, and so is that of its further turns, one after the other (`turns.TurnPlan`). Here is the
-boundary at which trouble ends: whatever is raised is one sample's trouble, or one model's when it meets
-every call. The run itself ends early only where nothing can be recorded or nothing can be tested any more,
-and then after the calls that are under way and paid. What became of each is `Bookkeeping`'s to know.
+Each model has a feeder task that walks the plan and starts samples. `run_sample` processes a sample, and then
+each of its follow-up turns (`turns.TurnPlan`). An exception fails one sample, or disables one model if every
+request would fail. The run ends early only if results cannot be recorded or tests cannot run, and only after
+requests in flight have finished. `Bookkeeping` counts the outcomes.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from astra_async.running.admission import Admission, FairPermits, Stopped
 from astra_async.running.bookkeeping import Bookkeeping
 from astra_async.running.plan import Speed, in_order
 from astra_async.running.sample import run_sample
-from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, spent
+from astra_async.running.trouble import described, is_cancelled, kind_of, spent, to_astra_error
 from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
 
@@ -46,24 +45,29 @@ if TYPE_CHECKING:
     from astra_async.running.until import Deciding
     from astra_async.types import AnswerKey, Result
 
-# Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
+# A model sends no new requests while this many answers are ungraded: its share of the first number, or the
+# second number if the share is smaller.
 _UNGRADED, _UNGRADED_OF_ONE = 1000, 100
 _PUBLISH_S = 5.0
-_UNEXPECTED_IN_A_ROW = 10  # so many calls of a model may end with a defect before nothing more is asked of it
+_UNEXPECTED_IN_A_ROW = 10  # consecutive unexpected exceptions that disable a model
 
 
 @dataclass(eq=False)
 class Runner:
-    """Runs a plan in a run directory; without `grading` it records answers only.
+    """Runner of one plan in a run directory.
+
+    If `setup.grading` is None, answers are recorded but not graded.
 
     Attributes:
-        books, tally: what became of the samples so far, and how many of each there are.
-        speed: how fast they grow, since `run` began.
-        stopping: set once `stop` was called.
-        fatal: why the run cannot go on, if so.
-        dead: models of which no answer can be had any more, with the reason.
-        deciding: the rounds of a run that is asked until something is known, else None.
-        on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
+        books: outcomes of the samples so far.
+        tally: live counts of the samples by state.
+        speed: answers and verdicts since `run` was called.
+        stopping: event that is set by `stop`.
+        fatal: the error that ends the run, or None.
+        dead: disabled models, with the reason.
+        deciding: rounds of a run with `--until`, else None.
+        on_result: callback for every recorded final line, including those of follow-up turns. An exception
+            that it raises ends the run.
     """
 
     plan: Plan
@@ -81,29 +85,29 @@ class Runner:
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
         self.permits = FairPermits(self.setup.grading.at_once if self.setup.grading else 1)
-        self._admissions: dict[tuple[str, bool], Admission] = {}  # by model, and whether agents work
-        self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
+        self._admissions: dict[tuple[str, bool], Admission] = {}  # by (model, is an agent)
+        self._ungradable: dict[str, AstraError] = {}  # problems without expected tests
         self._listener_error: Exception | None = None
 
     async def run(self) -> None:
-        """Bring about the plan, or as much of it as can be.
+        """Run all samples of the plan that can be run.
 
-        Raises StorageError, EngineUnavailable (the engine did not come back) or InvariantError; whatever
-        was recorded until then is resumed by the next run.
+        Raises StorageError, EngineUnavailable (Docker did not come back) or InvariantError. The next
+        invocation resumes from the recorded lines.
         """
         for problem_id, error in self.plan.unprepared.items():
             self.note(kind_of(error), problem_id=problem_id, detail=str(error))
-        self.books.count_what_is_there()
-        # What earlier calls did is no speed of this one.
+        self.books.count_recorded()
+        # Exclude samples of earlier invocations from this invocation's rate.
         self.speed = Speed(self.tally.answered, self.tally.final)
         background = (
-            keep_synced(self.directory.logs, self.cannot_go_on),
+            keep_synced(self.directory.logs, self.stop_with_error),
             self._publish_regularly(),
             self._follow_images(),
         )
         async with asyncio.TaskGroup() as outer:
             helpers = [outer.create_task(coroutine) for coroutine in background]
-            await self._in_rounds()
+            await self._run_rounds()
             for helper in helpers:
                 helper.cancel()
         try:
@@ -116,26 +120,26 @@ class Runner:
             raise self._listener_error
         self.books.check(stopped=self.stopping.is_set())
 
-    async def _in_rounds(self) -> None:
-        """All samples at once; or, until something is known, round by round with a look after each.
+    async def _run_rounds(self) -> None:
+        """Run all samples at once; with `--until`, run rounds with an interim analysis after each round.
 
-        A round in which a sample is missing makes no look, and is the last of this call.
+        A round with a missing sample ends the invocation without an interim analysis.
         """
         if self.deciding is None:
             await self._round(self.plan.models, 0, self.plan.samples)
             return
-        self.books.plan_until(0, self.plan.models)
+        self.books.plan_up_to(0, self.plan.models)
         first = 0
         for end in self.deciding.rounds:
             going = self.deciding.begin(end)
-            self.books.plan_until(end, going)
+            self.books.plan_up_to(end, going)
             await self._round(going, first, end)
             if self.stopping.is_set() or self.books.has_missing or not going:
                 return
             try:
                 await asyncio.to_thread(self.deciding.look)
             except AstraError as error:
-                self.cannot_go_on(error)
+                self.stop_with_error(error)
                 return
             first = end
 
@@ -146,7 +150,7 @@ class Runner:
                     samples.create_task(self._feed(model, samples, range(first, end), by_agent=by_agent))
 
     def stop(self) -> None:
-        """Admit nothing more; calls and tests under way come to their end and are recorded."""
+        """Stop starting work; requests and tests under way finish and are recorded."""
         self.stopping.set()
         if agents := self.setup.asking.agents:
             agents.runs.stop()
@@ -155,14 +159,15 @@ class Runner:
         for model, pool in self.setup.asking.pools.items():
             try:
                 pool.stop()
-            except Exception as error:  # noqa: BLE001 - the other pools are stopped all the same
+            except Exception as error:  # noqa: BLE001 - must not keep the other pools from stopping
                 self.fatal = self.fatal or ProviderError(f"{model}: cannot be stopped: {described(error)}")
 
     @property
     def seconds_left(self) -> float | None:
-        """Until all that can still be had is there, at the pace so far; None before anything was finished.
+        """Estimate the seconds until the run is complete at the current rate.
 
-        None, too, where only turns are left: how many there will be is not known.
+        Returns None before the first sample is complete, and if only follow-up turns are left, because
+        their number is not known in advance.
         """
         tally, graded = self.tally, self.setup.grading is not None
         if tally.final == tally.planned and tally.turns.asking + tally.turns.grading:
@@ -171,11 +176,11 @@ class Runner:
         return self.speed.left_s(tally.final if graded else tally.answered, obtainable, graded=graded)
 
     def is_grading(self, model: str) -> bool:
-        """Whether answers of a model wait for their tests or are tested: turns may follow from them."""
+        """Return True if the model has ungraded answers, which may lead to follow-up turns."""
         return any(each.waiting > 0 for (name, _), each in self._admissions.items() if name == model)
 
     async def publish(self) -> None:
-        """Rewrite problems.csv from the metrics as they stand, from a thread. Raises StorageError."""
+        """Rewrite problems.csv from the current metrics, in a thread. Raises StorageError."""
         path = self.directory.path / "problems.csv"
         try:
             content = problems_csv(self.metrics).encode()
@@ -190,7 +195,7 @@ class Runner:
         return self.setup.grading.making if self.setup.grading else None
 
     async def _follow_images(self) -> None:
-        """Record whose image could not be made, and end the run where there is no engine to make one."""
+        """Record each failed image build, and end the run if Docker is unavailable."""
         making = self._making
         recorded = set(self.plan.unprepared)
         while making and not self.stopping.is_set():
@@ -199,7 +204,7 @@ class Runner:
                 error = making.failed[problem_id]
                 self.note(kind_of(error), problem_id=problem_id, detail=str(error))
                 if isinstance(error, EngineUnavailable):
-                    self.cannot_go_on(error)
+                    self.stop_with_error(error)
             if not making.pending:
                 return
             await making.changed()
@@ -215,139 +220,144 @@ class Runner:
             answered = key in self.directory.answered
             if key is None or (answered and self.setup.grading is None):
                 continue
-            await admission.until_room(answered=answered)
-            samples.create_task(self._go_on(admission.passage(key)))
+            await admission.wait_for_slot(answered=answered)
+            samples.create_task(self._run_with_turns(admission.start(key)))
 
     def _admission(self, model: str, *, by_agent: bool) -> Admission:
         if (model, by_agent) not in self._admissions:
-            room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
-            places = self.plan.agents_at_once if by_agent else self.plan.max_in_flight.get(model)
+            ungraded = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
+            most = self.plan.agents_at_once if by_agent else self.plan.max_in_flight.get(model)
             self._admissions[model, by_agent] = Admission(
                 tally=self.tally,
-                places=math.inf if places is None else places,
-                room=math.inf if places is None else room,
+                max_asking=math.inf if most is None else most,
+                max_waiting=math.inf if most is None else ungraded,
                 permits=self.permits,
                 stopping=self.stopping,
-                heed=self._heed_disk,
+                on_answer=self._check_disk,
                 recorded=self.directory.answered,
             )
         return self._admissions[model, by_agent]
 
-    async def _go_on(self, passage: Passage) -> None:
-        """A sample from here on: its answer, and then turn after turn for as long as it is to go on.
+    async def _run_with_turns(self, passage: Passage) -> None:
+        """Run a sample or a follow-up turn, then all follow-up turns after it.
 
-        A turn does not wait for a place: it has what its sample had, and nothing new begins before it.
+        A follow-up turn reuses its sample's slot and therefore never queues.
         """
         while True:
-            await self._bring_about(passage)
+            await self._run_key(passage)
             if passage.key not in self.directory.graded or self.stopping.is_set():
                 return
             following = self.setup.turns.next(passage.key.first, self.directory)
             if following is None:
                 return
-            passage = passage.admission.passage(following)
+            passage = passage.admission.start(following)
 
-    def _give_up_if_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
-        """Count a sample as missing before it costs anything."""
+    def _skip_if_impossible(self, key: AnswerKey, *, answered: bool) -> bool:
+        """Count the key as missing if it cannot succeed; return True if so."""
         places = (self.plan.unprepared, self._ungradable, self._making.failed if self._making else {})
         error = next((known[key.problem_id] for known in places if key.problem_id in known), None)
         if error is None and not answered:
             error = self.dead.get(key.model)
         if error is not None:
-            self.books.missing(key, error)
+            self.books.add_missing(key, error)
         return error is not None
 
-    async def _bring_about(self, passage: Passage) -> None:
-        """One sample or turn, and the boundary where its trouble ends: nothing of it is raised further."""
+    async def _run_key(self, passage: Passage) -> None:
+        """Run one sample or follow-up turn, and handle every exception that it raises."""
         key = passage.key
         try:
-            if self.stopping.is_set() or self._give_up_if_hopeless(key, answered=passage.is_answered):
+            if self.stopping.is_set() or self._skip_if_impossible(key, answered=passage.is_answered):
                 return
             prepared = self.plan.prepared[key.problem_id]
-            if (grading := self.setup.grading) and not passage.is_answered:  # its answer is under way
+            if (grading := self.setup.grading) and not (passage.is_answered or prepared.task):
+                # The answer is under way: announce the container that will be needed to grade it.
                 limits = limits_for(prepared, grading.limits)
                 grading.sandbox.expect(grading.images[key.problem_id], limits)
-            # A key ends as a final line, as missing, or, in a run that is stopped, as neither: never as both.
+            # Invariant: a key has a final line or is missing; if the run is stopped, it may be neither.
             result = await run_sample(key, prepared, self.setup, passage)
             if result is not None:
-                self._count(result)
+                self._add_result(result)
         except Stopped:
             return
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise
-            self._lose(error, passage)  # a package's own cancellation: nobody asked for this task's end
-        except Exception as error:  # noqa: BLE001 - the boundary: recorded, named, repeated on resume
-            self._lose(error, passage)
+            # A library cancelled its own awaitable; this task was not cancelled.
+            self._handle_failure(error, passage)
+        except Exception as error:  # noqa: BLE001 - recorded as an event; a resume retries the sample
+            self._handle_failure(error, passage)
         finally:
             passage.leave()
 
-    def _lose(self, raised: BaseException, passage: Passage) -> None:
-        """The sample has no final line: say why, and whether its model or the run ends with it."""
+    def _handle_failure(self, raised: BaseException, passage: Passage) -> None:
+        """Record why a key has no final line; disable its model or stop the run if the error requires it."""
         key = passage.key
-        error = as_trouble(raised, "grading" if passage.is_answered else "asking")
+        error = to_astra_error(raised, "grading" if passage.is_answered else "asking")
         if isinstance(error, StorageError):
-            self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
+            self.stop_with_error(error)  # the sample is not missing: RunDirectory spools its answer
             return
         by_agent = is_agent(key.format) and not passage.is_answered
         if self.stopping.is_set() and (by_agent or isinstance(error, EngineUnavailable)):
-            return  # left for the next call: an agent goes on from its recorded calls
+            return  # the next invocation continues: an agent resumes from its recorded requests
         if isinstance(error, ExpectationError):
             self._ungradable.setdefault(key.problem_id, error)
         if isinstance(error, EngineUnavailable):
-            self.cannot_go_on(error)
+            self.stop_with_error(error)
         if isinstance(error, PoolUnusable):
             if not self.stopping.is_set():
-                self._bury(key.model, error)
-            else:  # it waited to be asked again, and is left for the next call; what it has cost is kept
+                self._disable_model(key.model, error)
+            else:  # the next invocation repeats the sample; record what its attempts cost
                 if error.cost_usd:
                     self.note("stopped", key, detail=str(error), **spent(error))
                 return
         elif error is not raised and not passage.is_answered:
             passage.admission.unexpected += 1
             if passage.admission.unexpected >= _UNEXPECTED_IN_A_ROW:
-                last = PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} calls ended so: {error}")
-                self._bury(key.model, last)
-        # Invariant: a key is counted as final or as missing, whatever fails between the two.
-        cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
+                last = PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} requests failed unexpectedly: {error}")
+                self._disable_model(key.model, last)
+        # Invariant: the key is counted as missing even if the event cannot be recorded.
+        cost = {} if is_agent(key.format) else spent(error)  # an agent's requests are recorded one by one
         self.note(kind_of(error), key, detail=str(error), **cost)
-        self.books.missing(key, error)
+        self.books.add_missing(key, error)
 
-    def cannot_go_on(self, error: AstraError) -> None:
-        """End the run with this error, after calls that are under way (and paid) were recorded."""
+    def stop_with_error(self, error: AstraError) -> None:
+        """End the run with `error` after requests in flight have finished and are recorded."""
         self.fatal = self.fatal or error
         self.stop()
 
-    def _count(self, result: Result) -> None:
-        self.books.final(result)
+    def _add_result(self, result: Result) -> None:
+        self.books.add_final(result)
         if self._listener_error is None:
             try:
                 self.on_result(result)
-            except Exception as error:  # noqa: BLE001 - the listener's own: raised when the run has come to its end
+            except Exception as error:  # noqa: BLE001 - raised when the run has ended
                 self._listener_error = error
                 self.stop()
 
-    def _bury(self, model: str, error: PoolUnusable) -> None:
-        """Invariant: the first reason stays; from here on no sample of the model begins to be asked."""
+    def _disable_model(self, model: str, error: PoolUnusable) -> None:
+        """Start no more requests of a model. Invariant: the first reason is kept."""
         if model not in self.dead:
             self.dead[model] = error
             kind: RecordedKind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
             self.note(kind, model=model, detail=str(error))
 
     def note(self, kind: RecordedKind, key: AnswerKey | None = None, **details: object) -> None:
-        """Record an event; what cannot be recorded ends the run, after the calls under way."""
+        """Record an event; if it cannot be recorded, end the run after the requests in flight."""
         try:
             self.directory.record_event(kind, key, **details)
-        except Exception as error:  # noqa: BLE001 - whatever it is
-            self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {described(error)}"))
-        self._heed_disk()
+        except Exception as error:  # noqa: BLE001 - any failure to record ends the run
+            self.stop_with_error(StorageError(f"{self.directory.path}/events.jsonl: {described(error)}"))
+        self._check_disk()
 
-    def _heed_disk(self) -> None:
+    def _check_disk(self) -> None:
         if self.directory.exhausted:
-            self.cannot_go_on(self.directory.exhausted)
+            self.stop_with_error(self.directory.exhausted)
 
     async def _publish_regularly(self) -> None:
-        """A table that cannot be written is told, and is worth no call under way; the last try decides."""
+        """Rewrite problems.csv every few seconds if results were added.
+
+        A failure is recorded as an event. Only a failure of the last write, when the run ends, is raised.
+        """
         published = -1
         while True:
             await asyncio.sleep(_PUBLISH_S)

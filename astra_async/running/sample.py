@@ -1,13 +1,13 @@
-"""One sample, from its key to its final line.
+"""Process one sample, from its key to its final line.
 
     problem -> prompt -> completion -> solution -> integrated project -> test report -> result line
 
-Slots are taken inside the stages, one after the other: a model call inside the pool, a turn to read, a turn
-to test, a container inside the sandbox. None is held while a pause lasts, and what one model's samples
-hold while they wait is never what another's wait for.
+Each stage acquires its slot when it needs it: a request slot in the pool, a parsing slot, a test permit, and
+a container slot in the sandbox. No slot is held while a retry waits. A waiting sample never holds a slot that
+samples of other models need.
 
-A further turn goes the same way under a key of its own (`TurnKey`): what it is asked with, and which files
-its answer is laid over, stands in `turns`.
+A follow-up turn takes the same steps with its own key (`TurnKey`). `turns` computes its conversation and the
+files of earlier answers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ExpectationError, ImageError, NodesLost, SandboxError
+from astra_async.harbor.verified import read_verified
 from astra_async.log import now_utc
 from astra_async.overlay import anchored, integrate
 from astra_async.running.evidence import evidence_of
@@ -43,16 +44,20 @@ if TYPE_CHECKING:
     from astra_async.testing.verdict import Examined
     from astra_async.types import AnswerKey, Exchange, Integrated
 
-# Beyond these integration leaves the loop: 20 us for each file, up to 1 us for each character.
+# Larger solutions are integrated in a thread: 20 us for each file, up to 1 us for each character.
 _MANY_FILES, _MANY_CHARACTERS = 500, 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What asking works with: a pool by model name.
+    """Parts and settings for requesting answers.
 
-    `caching` names models that reuse prompts soon, `simulated` those whose server is told which sample it is.
-    `agents` lets agents work, where a run has some.
+    Attributes:
+        pools: pool by model name.
+        seed: seed of the first sample; sample k uses seed + k. None sends no seed.
+        caching: models whose requests are marked for the prompt cache.
+        simulated: models with a simulated server; their requests name the sample in a header.
+        agents: runs the agents, or None without agents.
     """
 
     pools: Mapping[str, ModelPool]
@@ -64,9 +69,12 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a sample is asked and graded with; without `grading` answers are only recorded.
+    """Parts and settings for processing samples.
 
-    `on_answer` hears of each first answer once it is recorded.
+    Attributes:
+        grading: parts that grade answers; if None, answers are only recorded.
+        on_answer: called with (key, completion, prompt hash) after each recorded answer, except for
+            follow-up turns.
     """
 
     directory: RunDirectory
@@ -77,12 +85,11 @@ class Setup:
 
 
 async def run_sample(key: AnswerKey, prepared: Prepared, setup: Setup, passage: Passage) -> Result | None:
-    """One sample's way, or a turn's: ask, record; read, integrate, test, judge, record.
+    """Request, record and grade the answer of a sample or follow-up turn, and record its final line.
 
-    None without `grading`.
-
-    An answer that is recorded is never asked for again. Trouble of the sandbox is waited out, for as long
-    as `grading` has patience. Raises ProviderError, ProjectError, SandboxError, StorageError or Stopped.
+    Returns None without `setup.grading`. A recorded answer is never requested again. After a SandboxError the
+    grading is retried after each delay in `grading.retry_delays_s`. Raises ProviderError, ProjectError,
+    SandboxError, StorageError or Stopped.
     """
     if key not in setup.directory.answered:
         await ask(key, prepared, setup)
@@ -93,7 +100,7 @@ async def run_sample(key: AnswerKey, prepared: Prepared, setup: Setup, passage: 
         try:
             return await grade_sample(key, prepared, setup.directory, setup.grading, passage=passage)
         except (ImageError, EngineUnavailable, NodesLost):
-            raise  # nothing changes by waiting; the sandbox has waited for its engine already
+            raise  # a retry cannot help; the sandbox has already waited for Docker
         except SandboxError as error:
             setup.directory.record_event("sandbox_retry", key, detail=str(error), seconds=delay_s)
         await passage.pause(delay_s)
@@ -101,7 +108,7 @@ async def run_sample(key: AnswerKey, prepared: Prepared, setup: Setup, passage: 
 
 
 async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
-    """Obtain the sample's answer, or a turn's, and record it."""
+    """Request the answer of a sample or follow-up turn, and record it."""
     asking, prompt = setup.asking, prepared.prompts[key.format]
     earlier: tuple[Exchange, ...] = ()
     feedback: Feedback | None = None
@@ -136,7 +143,13 @@ async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
 async def grade_sample(
     key: AnswerKey, prepared: Prepared, directory: RunDirectory, grading: Grading, *, passage: Passage
 ) -> Result:
-    """Grade the recorded answer and record its final line."""
+    """Grade the recorded answer and record its final line. A task's answer is the verifier's outcome."""
+    if prepared.task:
+        completion, started_at = directory.completion(key)
+        line = FinalLine(key, completion, started_at, prepared.prompts[key.format], 0)
+        result = line.verified(read_verified(completion.text))
+        directory.record_result(result)
+        return result
     image = grading.images[key.problem_id]
     expected = await grading.expectations.of(prepared, image)
     directory.counted.check(key.problem_id, expected.tests, directory.path)
@@ -155,14 +168,14 @@ async def grade_sample(
             return result
         solution, integrated = outcome
         earlier = grading.earlier
-        # The final line of a sample with the same solution, where such verdicts are used again.
+        # With --reuse-identical: the final line of a sample with the same solution, if there is one.
         same = earlier.equal(key, integrated.sha256, reading.aclose) if earlier else nullcontext()
         async with same as equal:
             if equal is not None:
                 result = line.reused(solution, integrated, equal)
             else:
                 async with passage.testing():
-                    await reading.aclose()  # only now: what was read and waits for its test is bounded too
+                    await reading.aclose()  # as late as this, to limit parsed answers without a permit
                     entry = Submission(prepared=prepared, image=image, integrated=integrated)
                     examiner = grading.examiner(key)
                     examined = await examiner.examine(entry, expected.tests)
@@ -175,7 +188,10 @@ async def grade_sample(
 def _compare_with_expectations(
     key: AnswerKey, examined: Examined, directory: RunDirectory, grading: Grading
 ) -> None:
-    """Record a problem's first contradiction. With `strict_tests` raise ExpectationError from then on."""
+    """Record the first sample of a problem that contradicts its expected tests.
+
+    With `strict_tests`, raise ExpectationError for this sample and all later ones of the problem.
+    """
     if first := grading.expectations.contradiction(key.problem_id, examined.tested, examined.verdict):
         directory.record_event("contradicted", key, detail=first)
     why = grading.expectations.contradicted.get(key.problem_id)
@@ -194,7 +210,7 @@ async def _scored(
     directory: RunDirectory,
     keep_output: KeepOutput,
 ) -> Result:
-    """The final line, once the output that belongs to it is recorded where it is to be kept."""
+    """Record the output if `keep_output` selects it, and return the final line."""
     failed = examined.failure is not None
     evidence = await evidence_of(examined, with_output=failed or keep_output == "all")
     result = line.scored(*outcome, examined, evidence)
@@ -206,7 +222,10 @@ async def _scored(
 async def _changes(
     line: FinalLine, prepared: Prepared, lenient: LenientParser, standing: Mapping[str, str]
 ) -> tuple[Solution, Integrated] | Unusable:
-    """What the answer, over the files of earlier turns, changes in the project; or why it changes nothing."""
+    """Parse the answer and apply it to the project, together with the `standing` files of earlier turns.
+
+    Returns Unusable if the answer contains no usable solution.
+    """
     completion = line.completion
     solution = await read_answer(completion.text, line.key.format, completion.finish_reason, lenient)
     if isinstance(solution, Unusable):
@@ -227,7 +246,7 @@ def _integrated(
 
 
 def _recordable(completion: Completion) -> Completion:
-    """The completion without lone surrogates: no paid answer is lost to an encoder."""
+    """Replace lone surrogates in the completion, because they cannot be encoded as UTF-8."""
     text = without_surrogates(completion.text)
     if text is completion.text:
         return completion

@@ -1,4 +1,4 @@
-"""What becomes of any exception of any package: one sample's trouble, named and recorded."""
+"""Conversion of exceptions into recorded failures of samples, and the kinds of events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from astra_async.errors import ProjectError, ProviderError, SandboxError, StorageError
 from astra_async.redaction import one_line
 
-_Happening = Literal["budget", "contradicted", "output_lost", "publish_failed", "sandbox_retry", "spent"]
+_RunnerEvent = Literal["budget", "contradicted", "output_lost", "publish_failed", "sandbox_retry", "spent"]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,39 +19,45 @@ if TYPE_CHECKING:
     from astra_async.types import Trouble
     from astra_async.types.pools import EventKind
 
-    RecordedKind = EventKind | Trouble | _Happening
+    RecordedKind = EventKind | Trouble | _RunnerEvent
     Stage = Literal["asking", "grading"]
 
-# What a line of events.jsonl tells, by its kind.
+# Meaning of each event kind in events.jsonl.
 EVENTS: Mapping[RecordedKind, str] = {
-    "provider_error": "a sample is missing: its call got no answer",
-    "project_error": "a problem's samples are missing: its project, image or tests cannot be used",
-    "sandbox_error": "a sample is missing: its tests could not be run",
-    "rate_limited": "a request was rejected; `seconds` is the provider's hint",
-    "overloaded": "the provider is short of capacity; `seconds` is its hint",
-    "retry": "a connection, a time-out or a 5xx; `seconds` is the back-off",
-    "gave_up": "a call was refused, or has used up its attempts or its time",
-    "paused": "a model's calls wait, all of them; `seconds` is how long",
-    "parked": "the same for over ten minutes",
+    "provider_error": "a sample is missing: its request failed",
+    "project_error": "a sample is missing: its problem's project, image or tests are unusable",
+    "sandbox_error": "a sample is missing: its tests could not run",
+    "rate_limited": "a request was rejected by a rate limit; `seconds` is the provider's hint",
+    "overloaded": "the provider is overloaded; `seconds` is its hint",
+    "retry": "a connection error, a timeout or HTTP 5xx; `seconds` is the backoff",
+    "gave_up": "a request was rejected permanently, or its attempts or time are used up",
+    "paused": "all requests of a model wait for `seconds`",
+    "parked": "all requests of a model wait for more than ten minutes",
     "resumed": "a pause has ended",
-    "cut": "fewer calls at once",
-    "paced": "a rate of sending was learned or lowered",
-    "leader_failed": "a prompt's first call, which was to warm the cache, got no answer",
-    "pool_failed": "no call of this model can succeed; nothing more is asked of it",
-    "budget": "a model's money is spent; nothing more is asked of it",
-    "stopped": "of a model: no more calls begin; of a sample: what a stop ended, and its cost",
-    "spent": "the cost of a model's calls that ended without any other record",
-    "batch": "a batch was submitted, has ended, was refused, or waits for room at the provider",
-    "sandbox_retry": "the container or the engine failed; the tests are tried again after `seconds`",
-    "contradicted": "a sample contradicts the expected tests of its problem; recorded once for a problem",
-    "publish_failed": "problems.csv could not be written; it is tried again",
-    "output_lost": "outputs.jsonl could not be written; recorded once in each call of the command",
+    "cut": "the number of concurrent requests was reduced",
+    "paced": "the request rate was limited or reduced",
+    "leader_failed": "the first request of a prompt, meant to fill the cache, failed",
+    "pool_failed": "the model is disabled because every request would fail",
+    "budget": "the model is disabled because the budget is spent",
+    "stopped": "a stop: a model sends no more requests, or a sample was left unfinished, with its cost",
+    "spent": "the cost of requests that have no other record",
+    "batch": "a batch was submitted, has ended, was rejected, or waits for the provider's quota",
+    "sandbox_retry": "the container or Docker failed; the tests are retried after `seconds`",
+    "contradicted": "a sample contradicts its problem's expected tests; once for each problem",
+    "publish_failed": "problems.csv could not be written; the write is retried",
+    "output_lost": "outputs.jsonl could not be written; once for each invocation",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why samples are missing: the error in full, its cause, and where it was met: problems may share one."""
+    """Reason for missing samples, which several problems may share.
+
+    Attributes:
+        text: the full error message.
+        cause: the message without the place.
+        where: the place or problem of the error.
+    """
 
     text: str
     cause: str
@@ -59,27 +65,27 @@ class Reason:
 
 
 def reason_of(error: AstraError) -> Reason:
-    """The reason that an error gives."""
+    """Return the reason that an error describes."""
     if isinstance(error, ProjectError):
         return Reason(str(error), error.cause, error.where or error.problem_id)
     return Reason(str(error), str(error))
 
 
 def is_cancelled() -> bool:
-    """Whether somebody wants the current task to end (a second signal, a task group)."""
+    """Return True if the current task was cancelled, for example by a second signal or its task group."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def kind_of(error: AstraError) -> Trouble:
-    """What the record calls a trouble that is not the model's."""
+    """Return the event kind for an error that makes a sample missing."""
     if isinstance(error, ProviderError):
         return "provider_error"
     return "sandbox_error" if isinstance(error, SandboxError) else "project_error"
 
 
 def spent(error: AstraError) -> dict[str, object]:
-    """What a call that gave no answer has cost: the budget counts it after a resume too."""
+    """Return the event fields with the cost of a failed request, which a resume adds to the spent budget."""
     if not isinstance(error, ProviderError):
         return {}
     return {
@@ -90,19 +96,22 @@ def spent(error: AstraError) -> dict[str, object]:
     }
 
 
-def as_trouble(raised: BaseException, stage: Stage) -> AstraError:
-    """What a sample's record says of any exception; one that no package should raise becomes its stage's."""
+def to_astra_error(raised: BaseException, stage: Stage) -> AstraError:
+    """Convert any exception into an AstraError.
+
+    An unexpected exception becomes ProviderError in the stage "asking", else SandboxError.
+    """
     error = raised
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ProviderError | ProjectError | SandboxError | StorageError):
         return error
-    text = f"unexpected {described(error)}; please report this, the same command repeats the sample"
+    text = f"unexpected {described(error)}; please report this bug; run the same command to retry the sample"
     return ProviderError(text) if stage == "asking" else SandboxError(text)
 
 
 def described(error: BaseException) -> str:
-    """An unexpected exception in one line, with the place of ours where it came through."""
+    """Format an exception in one line, with the innermost file and line of astra_async in its traceback."""
     text = one_line(f"{type(error).__name__}: {error}")
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "astra_async" in frame.filename]

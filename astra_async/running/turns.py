@@ -1,11 +1,12 @@
-"""Further turns of a sample: what goes on, what was said until now, and which files stay.
+"""Follow-up turns of a sample: when they happen, their conversation, and the files of earlier turns.
 
-A sample goes on after a graded answer that did not pass all tests, for at most so many turns. Its answers are
-cumulative: files that a turn leaves out stay as the earlier turns made them. A turn whose answer cannot be
-used changes none of them; it has used its turn. A conversation that no longer fits into the model's context
-ends, and so does one with a solution that bent its tests: nobody is told how near that came.
+After a graded answer that fails tests, the model gets feedback and answers again, up to a maximum number of
+turns. Answers are cumulative: files that an answer omits keep their content from earlier turns. An unusable
+answer changes no file, but counts as a turn. The conversation ends if it no longer fits into the model's
+context. It also ends if a solution manipulated its tests, because feedback would tell the model how well the
+manipulation worked.
 
-Everything that is said follows from the record, so that a resumed conversation is the same to the byte.
+The conversation is computed from the recorded lines, so it is identical byte for byte after a resume.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.answers.lenient import read_answer
 from astra_async.asking.feedback import Secrets, answer_text, build_feedback, conversation_sha256
 from astra_async.overlay import anchored
-from astra_async.running.evidence import by_stream
+from astra_async.running.evidence import stderr_last
 from astra_async.types import Exchange, Solution, is_last
 
 if TYPE_CHECKING:
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPlan:
-    """How samples of a run go on.
+    """Rules for the follow-up turns of a run.
 
-    `most` turns each, with what is said by problem. `ended` are lines, of samples and of turns, after which
-    nothing more is said. With `recorded_only` (a regrade) all that was answered is graded, and nothing more.
+    Attributes:
+        most: maximum number of follow-up turns of a sample.
+        feedback: feedback mode by problem.
+        ended: keys of samples and turns that no further turn may follow.
+        recorded_only: grade all recorded turns and request no new ones (a regrade).
     """
 
     most: int = 0
@@ -46,12 +50,12 @@ class TurnPlan:
     recorded_only: bool = False
 
     def add(self, key: AnswerKey, failure: Failure | None) -> None:
-        """Take notice of a final line."""
+        """Add a final line; its failure decides whether another turn may follow."""
         if self.most and is_last(failure):
             self.ended.add(key)
 
     def next(self, sample: SampleKey, directory: RunDirectory) -> AnswerKey | None:
-        """The first turn of a graded sample that has no final line yet; None where it has come to its end."""
+        """Return the first turn of a graded sample without a final line, or None if no turn may follow."""
         key: AnswerKey = sample
         for turn in range(1, self.most + 1):
             if key in self.ended and not self.recorded_only:
@@ -65,7 +69,7 @@ class TurnPlan:
 async def conversation(
     key: TurnKey, prepared: Prepared, directory: RunDirectory, grading: Grading, mode: FeedbackMode
 ) -> tuple[tuple[Exchange, ...], Feedback]:
-    """The conversation that this turn goes on with, and what is said to the last answer now."""
+    """Return the earlier exchanges of a turn's conversation, and the feedback on its last answer."""
     last = key.at(key.turn - 1)
     now = await _feedback(last, prepared, directory, grading, mode)
     earlier: list[Exchange] = []
@@ -77,7 +81,7 @@ async def conversation(
 
 
 def characters_before(key: AnswerKey, directory: RunDirectory) -> int:
-    """Characters of a turn's input beyond the prompt."""
+    """Return the number of characters in a turn's input beyond the prompt."""
     if not key.turn:
         return 0
     exchanges = _exchanges(key, directory, directory.feedback(key))
@@ -87,7 +91,7 @@ def characters_before(key: AnswerKey, directory: RunDirectory) -> int:
 async def standing_files(
     key: AnswerKey, prepared: Prepared, directory: RunDirectory, lenient: LenientParser
 ) -> dict[str, str]:
-    """The files that earlier answers of the sample gave, the latest of each; those that could be used."""
+    """Return the latest version of each file from the usable earlier answers of the sample."""
     files: dict[str, str] = {}
     for turn in range(key.turn):
         earlier = key.at(turn)
@@ -100,7 +104,7 @@ async def standing_files(
 
 
 def _exchanges(key: AnswerKey, directory: RunDirectory, now: str) -> Iterator[tuple[str, str]]:
-    """Each earlier answer with what was said to it; `now` is said to the last one."""
+    """Yield (answer, feedback) for each earlier answer; `now` is the feedback on the last one."""
     for turn in range(key.turn):
         answer, _ = directory.completion(key.at(turn))
         following = key.at(turn + 1)
@@ -111,17 +115,19 @@ def _exchanges(key: AnswerKey, directory: RunDirectory, now: str) -> Iterator[tu
 async def _feedback(
     last: AnswerKey, prepared: Prepared, directory: RunDirectory, grading: Grading, mode: FeedbackMode
 ) -> Feedback:
-    """What is said to a graded answer. Raises SandboxError, ExpectationError."""
+    """Return the feedback on a graded answer. Raises SandboxError, ExpectationError."""
     result = directory.result(last)
     expected = await grading.expectations.of(prepared, grading.images[prepared.problem.id])
-    secrets = await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests)  # not to be said
-    output = by_stream(*directory.output(result, last)) if mode == "full" else ""
+    secrets = await asyncio.to_thread(
+        Secrets.of, prepared.policy, expected.tests
+    )  # must not appear in the feedback
+    output = stderr_last(*directory.output(result, last)) if mode == "full" else ""
     standing = _standing(last, directory)
     return await asyncio.to_thread(build_feedback, result, output, secrets, mode=mode, standing=standing)
 
 
 def _standing(last: AnswerKey, directory: RunDirectory) -> Mapping[str, Any] | None:
-    """The final line of the answer whose files stay when the last one could not be used."""
+    """Return the final line of the latest usable answer up to `last`, or None."""
     for turn in range(last.turn, -1, -1):
         result = directory.result(last.at(turn))
         if result["status"] == "scored":

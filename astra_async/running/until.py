@@ -1,8 +1,8 @@
-"""`astra run --until`: in whole rounds, and which models go on after each.
+"""Rounds of `astra run --until`, and the choice of models that continue after each round.
 
-Invariant: which models go on follows from the schedule and the recorded verdicts of complete rounds alone,
-never from the clock, the order of completion, a kill or a resume. The schedule stands in run.json before
-anything is asked, and a round is planned there before its first sample.
+Invariant: the choice depends only on the schedule and the recorded verdicts of complete rounds. It does not
+depend on the time, the order of completion, a kill or a resume. The schedule is written to run.json before
+the first request, and each round is planned there before its first sample.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from astra_async.report.deciding import (
     as_recorded,
     compared,
     group_of,
-    in_words,
     recorded,
     schedule_in,
-    too_few,
+    status_line,
+    too_few_problems,
 )
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
@@ -41,10 +41,10 @@ _FIXED = ("until", "target_se", "alpha", "margin", "rounds", "problems")
 
 
 class Deciding:
-    """The rounds of a run directory that is asked until something is known.
+    """Rounds of a run with `--until` and their interim analyses (looks).
 
     Attributes:
-        message: how it stands, for people.
+        message: result of the last interim analysis, for display.
     """
 
     def __init__(self, directory: RunDirectory, models: Sequence[str]) -> None:
@@ -53,31 +53,31 @@ class Deciding:
         self._record: dict[str, Any] = directory.run["deciding"]
         self._found: list[Compared] = []
         self.message = ""
-        self._tell({})
+        self._update_message({})
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """Samples of each problem by the end of each round."""
+        """Number of samples of each problem at the end of each round."""
         return schedule_in(self._record).rounds
 
     @property
     def warning(self) -> str:
-        """That these problems can decide nothing; empty where they can."""
+        """Warning if there are too few problems for any decision; otherwise empty."""
         pairs = max(len(group["pairs"]) for group in self._record["groups"])
-        return too_few(schedule_in(self._record), self._directory.run["problems"], pairs)
+        return too_few_problems(schedule_in(self._record), self._directory.run["problems"], pairs)
 
     def begin(self, end: int) -> tuple[str, ...]:
-        """Plan the round up to `end` samples, in run.json too; the models that take part."""
-        going = tuple(name for name in self._models if self._goes_on(name))
+        """Plan the round up to `end` samples, record it in run.json, and return its models."""
+        going = tuple(name for name in self._models if self._continues(name))
         planned = self._record.setdefault("planned", {})
         planned |= {name: max(end, planned.get(name, 0)) for name in going}
         self._directory.save()
         return going
 
     def look(self) -> None:
-        """Look at what is complete, and record it; blocking.
+        """Make the interim analysis of the complete rounds and record it; blocking.
 
-        Raises ConflictError where a recorded look would be another one now: verdicts have been changed.
+        Raises ConflictError if a recorded look differs from its recomputation, because verdicts were changed.
         """
         run = load_run(self._directory.path)
         self._found = compared(run, self._record)
@@ -89,25 +89,25 @@ class Deciding:
         before = {_key(look): look for look in self._record.get("looks", [])}
         now = {_key(look): look for look in looks}
         pairs = [(look, now.get(key)) for key, look in before.items()]
-        # Other machines' last digits aside.
+        # Floating-point results may differ slightly between machines.
         if not all(
             new and old["state"] == new["state"] and abs(old["difference"] - new["difference"]) < _CLOSE
             for old, new in pairs
         ):
             raise ConflictError(
-                f"{self._directory.path}: a look recorded in run.json does not follow from the results any"
-                " more; verdicts were changed: restore them, or begin in a new directory"
+                f"{self._directory.path}: an interim analysis (look) recorded in run.json does not match the"
+                " results any more because verdicts were changed; restore them, or use a new directory"
             )
         self._record["looks"] = looks
         cost_usd = {(entry.model, entry.format): mean_cost_usd(entry) for entry in entries_of([run])}
-        self._tell(cost_usd)
+        self._update_message(cost_usd)
         self._directory.save()
 
-    def _tell(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
+    def _update_message(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
         found = self._found or as_recorded(self._record, self._directory.run["formats"])
-        self.message = in_words(self._record, found, ahead(self._record, found, cost_usd))
+        self.message = status_line(self._record, found, ahead(self._record, found, cost_usd))
 
-    def _goes_on(self, model: str) -> bool:
+    def _continues(self, model: str) -> bool:
         mine = [each for each in self._found if model in (each.a, each.b)]
         return not mine or any(each.state == "open" for each in mine)
 
@@ -115,14 +115,14 @@ class Deciding:
 def open_deciding(
     config: RunConfig, directory: RunDirectory, problem_ids: Sequence[str], *, docker: bool
 ) -> Deciding | None:
-    """The rounds of this call, None for one that asks all at once; the schedule is recorded.
+    """Return the rounds of this invocation, or None without `--until`; record the schedule in run.json.
 
-    Raises UsageError or ConflictError where looks would mean nothing.
+    Raises UsageError or ConflictError if interim analyses would be invalid.
     """
     known = directory.run.get("deciding")
     if config.until is None:
         if known and known.pop("planned", None):
-            directory.save()  # all samples are planned again: k = 32 may be wanted after all
+            directory.save()  # without --until, all samples of every model are planned
         return None
     _check(config, directory, known, docker=docker)
     seed = int(hashlib.sha256(directory.run_id.encode()).hexdigest()[:8], 16)
@@ -132,15 +132,17 @@ def open_deciding(
     _check_rule(directory, record)
     if other := [name for name in _FIXED if record[name] != wanted[name]]:
         raise ConflictError(
-            f"{directory.path}: looks were planned with another {' and '.join(other)}"
-            f" ({other[0]} {record[other[0]]}); the same flags go on, or use a new directory"
+            f"{directory.path}: the interim analyses were planned with another {' and '.join(other)}"
+            f" ({other[0]} {record[other[0]]}); use the same options, or a new directory"
         )
     models = [model.name for model in config.models]
     before = [name for group in record["groups"] for name in group["models"]]
     if set(models) - set(before):
         record["groups"].append(group_of(models, before))
     if config.until == "decided" and not any(group["pairs"] for group in record["groups"]):
-        raise UsageError("--until decided compares models: name two, or use --until precise --target-se")
+        raise UsageError(
+            "--until decided compares models: name two or more, or use --until precise --target-se 1.5"
+        )
     directory.run["deciding"] = record
     directory.save()
     return Deciding(directory, models)
@@ -148,30 +150,35 @@ def open_deciding(
 
 def _check(config: RunConfig, directory: RunDirectory, known: Any, *, docker: bool) -> None:
     if (config.until == "precise") != (config.target_se is not None):
-        raise UsageError("--until precise and --target-se belong together: --until precise --target-se 1.5")
+        raise UsageError(
+            "--until precise and --target-se must be used together: --until precise --target-se 1.5"
+        )
     if not docker or config.answers_only_from_record:
-        raise UsageError("--until looks at verdicts, which this call does not make or ask for: leave it out")
+        raise UsageError("--until needs a run that requests and grades answers: remove --until")
     if known is None and (directory.graded or directory.answered):
         raise ConflictError(
-            f"{directory.path}: it was begun without --until, and looks cannot be planned at results that"
-            " have been seen: use a new directory"
+            f"{directory.path}: the run was started without --until, and interim analyses must be planned"
+            " before the first result; use a new directory"
         )
 
 
 def _check_rule(directory: RunDirectory, record: Mapping[str, Any]) -> None:
-    """Refuse to go on with looks that another version of the rule has made: its errors are not this one's."""
+    """Raise ConflictError if another version of the decision rule made the recorded interim analyses.
+
+    Mixing two rules would invalidate their error rates.
+    """
     if (rule := record.get("rule", 1)) == RULE:
         return
     began = f"astra_async {record['made_by']}, which" if "made_by" in record else "the astra_async that"
     raise ConflictError(
-        f"{directory.path}: its looks follow version {rule} of the rule, and this astra_async has version"
-        f" {RULE}: go on with {began} began it, or leave --until out, which asks for all samples, or begin in"
-        " a new directory"
+        f"{directory.path}: its interim analyses use version {rule} of the decision rule, but this"
+        f" astra_async has version {RULE}; continue with {began} started the run,"
+        " remove --until to run all samples, or use a new directory"
     )
 
 
 def _plain(look: dict[str, Any]) -> dict[str, Any]:
-    """As JSON gives it back: an infinity as null, an interval as a list."""
+    """Convert a look to JSON values: infinity to null, an interval to a list."""
     look["interval"] = list(look["interval"]) if look["interval"] else None
     look["problems"] = None if look["problems"] in (None, float("inf")) else look["problems"]
     return look

@@ -1,8 +1,8 @@
-"""How an answer leaves the server: when each of its pieces is due, and which attempt fails, and how.
+"""Delivery of answers: timing of the pieces, and injected faults.
 
-Times are log-normal, and grouped into few writes. A fault is a function of the sample's name and the attempt
-alone. At most two attempts of a sample are faulty, and at most one of them after tokens were delivered, so
-that a client with the usual six attempts (two for an answer that broke off) is never out of retries.
+Times are log-normal and pieces are grouped into few writes. Faults depend only on the sample's name and the
+attempt. At most two attempts of a sample fail, and at most one of them after the first token. A client with
+the usual six attempts (two for truncated streams) therefore always succeeds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_FAULTS = 2
 IN_STREAM: frozenset[FaultKind] = frozenset({"reset", "cut", "stream_error", "stall"})
-# Events that are due within this time leave together: a demo has hundreds of streams on one loop.
+# Events due within this time are sent together, because a demo has hundreds of streams on one loop.
 SHORTEST_GAP_S = 0.05
 _FIRST_TOKEN_SIGMA = 0.45
 _SPEED_SIGMA = 0.25
@@ -29,7 +29,7 @@ _GAP_SIGMA = 0.5
 
 
 def due_times(profile: Profile, sample: str, pieces: Sequence[str], reasoning_tokens: int) -> list[float]:
-    """Seconds after the request at which each piece is due, at realistic speed."""
+    """Return the seconds after the request at which each piece is due, at realistic speed."""
     generator = seeded("timing", profile.name, sample)
     tokens_per_s = profile.tokens_per_s * generator.lognormvariate(0, _SPEED_SIGMA)
     now = generator.lognormvariate(math.log(profile.first_token_s), _FIRST_TOKEN_SIGMA)
@@ -38,13 +38,13 @@ def due_times(profile: Profile, sample: str, pieces: Sequence[str], reasoning_to
     for piece in pieces:
         times.append(now)
         gap_s = len(piece) / CHARACTERS_PER_TOKEN / tokens_per_s
-        # exp(-sigma^2 / 2) makes 1 the mean of the factor, not only its median.
+        # exp(-sigma^2 / 2) makes the mean of the factor 1, not only its median.
         now += gap_s * generator.lognormvariate(-(_GAP_SIGMA**2) / 2, _GAP_SIGMA)
     return times
 
 
 def grouped(events: Sequence[bytes], times: Sequence[float], speed: float) -> list[tuple[float, bytes]]:
-    """Writes as (due, bytes), with `speed` applied; the first event always leaves alone."""
+    """Return writes as (due, bytes), scaled by `speed`; the first event is always sent alone."""
     if speed == 0 or not times:
         return [(0.0, part) for part in (b"".join(events[:1]), b"".join(events[1:])) if part]
     groups: list[tuple[float, list[bytes]]] = []
@@ -58,7 +58,7 @@ def grouped(events: Sequence[bytes], times: Sequence[float], speed: float) -> li
 
 
 def fault_of(settings: SimulationSettings, sample: str, attempt: int) -> FaultKind | None:
-    """The fault of a sample's attempt (from 0), or None; `sample` names model and sample."""
+    """Return the fault of a sample's attempt (from 0), or None; `sample` names model and sample."""
     if not settings.faults or not settings.fault_kinds or attempt >= MOST_FAULTS:
         return None
     generator = seeded("fault", sample, attempt)
@@ -71,5 +71,5 @@ def fault_of(settings: SimulationSettings, sample: str, attempt: int) -> FaultKi
 
 
 def broken_at(sample: str, attempt: int, pieces: int) -> int:
-    """After how many of an answer's pieces a fault in the stream strikes; fewer than all of them."""
+    """Return the number of pieces (fewer than all) that are sent before a fault in the stream."""
     return seeded("broken at", sample, attempt).randrange(max(1, pieces))

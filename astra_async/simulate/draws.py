@@ -1,8 +1,8 @@
-"""Which sample a request asks for, and random numbers that depend on nothing but names.
+"""Identify the requested sample, and create random generators seeded by names.
 
-Everything that a simulated model does is drawn from a generator seeded by a hash of names (model,
-seed, format, problem, sample, purpose): never from time, from the order of requests, or from Python's
-`hash()`, which differs between processes.
+Everything that a simulated model does is drawn from a generator seeded by a hash of names (model, seed,
+format, problem, sample, purpose). Time, the order of requests and Python's `hash()`, which differs between
+processes, have no influence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from astra_async.bundled import problem_ids, read_statement
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.simulate.wires.asked import Ask
+    from astra_async.simulate.wires.request_parsing import ParsedRequest
     from astra_async.types import Format
 
 
@@ -40,21 +40,21 @@ class Taken:
 class SampleNumbers:
     """Counts attempts, and numbers the requests of clients that name no sample.
 
-    Attempts are counted until the sample is answered, so memory holds unanswered samples only. Requests
-    without a header are numbered by prompt: the k-th answer to a prompt is its k-th sample, a failed
-    request gives its number back, and so k answers are the same set in whatever order they were asked.
-    A request with a seed of its own always gets the answer of that seed.
+    Attempts are counted until the sample is answered, so only unanswered samples use memory. Requests without
+    the header are numbered by prompt: the k-th answer to a prompt is its k-th sample. A failed request
+    returns its number, so k answers are the same set in any order of requests. A request with a seed always
+    gets the answer for that seed.
     """
 
     def __init__(self, seed: int, find_problem: Callable[[str], str | None]) -> None:
         self._seed = seed
         self._find_problem = find_problem
         self._attempts: dict[str, int] = {}
-        self._free: dict[str, list[int]] = {}  # numbers by prompt, a heap; the last is the least never given
+        self._free: dict[str, list[int]] = {}  # heap of free numbers by prompt; the largest was never used
         self._problems: dict[str, str] = {}
 
-    def take(self, ask: Ask, name: SampleName | None) -> Taken:
-        """Begin an attempt of the sample that the header names, or of one that is counted here."""
+    def take(self, ask: ParsedRequest, name: SampleName | None) -> Taken:
+        """Start an attempt of the sample in the header, or of a sample numbered here."""
         prompt = digest(ask.prompt)
         counted = name is None and ask.seed is None and not ask.tools
         if name is None:
@@ -67,22 +67,22 @@ class SampleNumbers:
         return Taken(name=name, key=key, attempt=attempt, prompt=prompt, counted=counted)
 
     def leave(self, taken: Taken, model: str, *, answered: bool) -> None:
-        """The attempt has ended; an answered sample's attempts are forgotten."""
+        """End an attempt; the attempts of an answered sample are forgotten."""
         if answered:
             self._attempts.pop(taken.key, None)
         elif taken.counted:
             heapq.heappush(self._free[f"{model}/{taken.prompt}"], taken.name.sample)
 
-    def _name(self, ask: Ask, prompt: str) -> SampleName:
+    def _name(self, ask: ParsedRequest, prompt: str) -> SampleName:
         problem_id = self._problem(ask.prompt, prompt)
         fmt: Format = "json" if "JSON" in ask.prompt and "<solution" not in ask.prompt else "xml"
-        if ask.tools:  # a conversation grows: it is known by its problem
+        if ask.tools:  # the prompt of a conversation grows, so only the problem identifies the sample
             return SampleName(str(self._seed), "tools", problem_id, 0)
         if ask.seed is not None:
             return SampleName(str(ask.seed), fmt, problem_id, 0, len(ask.answers))
         free = self._free.setdefault(f"{ask.model}/{prompt}", [0])
         number = heapq.heappop(free)
-        if not free:  # what was never given before is the largest of them
+        if not free:  # the number never used before is the largest one
             free.append(number + 1)
         return SampleName(f"{self._seed}-{prompt}", fmt, problem_id, number, len(ask.answers))
 
@@ -93,9 +93,9 @@ class SampleNumbers:
 
 
 def find_bundled_problem(prompt: str) -> str | None:
-    """The id of the bundled problem whose statement stands in the prompt, or None."""
-    squeezed = _squeezed(prompt)
-    found = (problem_id for problem_id, statement in _statements() if statement in squeezed)
+    """Return the id of the bundled problem whose statement is in the prompt, or None."""
+    without_whitespace = _squeezed(prompt)
+    found = (problem_id for problem_id, statement in _statements() if statement in without_whitespace)
     return next(found, None)
 
 
@@ -114,9 +114,9 @@ SAMPLE_HEADER = "x-astra-sample"
 
 @dataclass(frozen=True, slots=True)
 class SampleName:
-    """What the header `x-astra-sample: SEED/FORMAT/PROBLEM/SAMPLE` names; `seed` is any text.
+    """The parsed header `x-astra-sample: SEED/FORMAT/PROBLEM/SAMPLE`; `seed` is any text.
 
-    A further turn of a sample has it behind an @: `.../SAMPLE@TURN`.
+    A follow-up turn of a sample is `.../SAMPLE@TURN`.
     """
 
     seed: str
@@ -127,7 +127,7 @@ class SampleName:
 
     @classmethod
     def parse(cls, header: str) -> SampleName:
-        """Read the header's value; a problem id may hold slashes. Raises ValueError."""
+        """Parse the header's value; a problem id may contain slashes. Raises ValueError."""
         seed, slash, rest = header.partition("/")
         fmt, _, rest = rest.partition("/")
         problem_id, _, last = rest.rpartition("/")
@@ -141,12 +141,12 @@ class SampleName:
 
 
 def seeded(*names: object) -> random.Random:
-    """A generator that is the same for the same names, on every machine and in every process."""
+    """Return a generator that is equal for equal names, on every machine and in every process."""
     text = "\x1f".join(map(str, names)).encode("utf-8", "surrogatepass")
     number = int.from_bytes(blake2b(text, digest_size=8).digest())
-    return random.Random(number)  # noqa: S311 - repeatable draws are the point, nothing is secret
+    return random.Random(number)  # noqa: S311 - reproducible draws, not security-relevant
 
 
 def digest(text: str) -> str:
-    """A short, stable name for a long text."""
+    """Return a short, stable name for a long text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

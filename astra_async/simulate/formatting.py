@@ -1,8 +1,7 @@
-"""Files -> the text of an answer, in the two formats and with the flaws that real models show.
+"""Write files as the text of an answer, in both formats and with flaws of real models.
 
-A well-formed answer still varies (prose around it, fences, CDATA or entities, child elements, wrapper
-objects). A flaw is either repairable, meaning that a tolerant reader can recover every file as it was
-meant, or it leaves nothing that could be recovered for certain.
+Well-formed answers also vary (prose, code fences, CDATA or entities, child elements, wrapper objects). A
+repairable flaw lets a lenient parser recover every file exactly; an unreadable one does not.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _AFTER = (
 
 
 def well_formed(files: Files, fmt: Format, generator: random.Random, *, prose: float) -> str:
-    """An answer that keeps to the format, in one of the usual manners; `prose` is a chance."""
+    """Return an answer in a valid variant of the format; `prose` is the probability of each remark."""
     styles = _XML_STYLES if fmt == "xml" else _JSON_STYLES
     body = generator.choices(*zip(*styles, strict=True))[0](files)
     if generator.random() < _FENCED:
@@ -45,12 +44,12 @@ def well_formed(files: Files, fmt: Format, generator: random.Random, *, prose: f
 
 
 def flawed(files: Files, fmt: Format, flaw: str) -> str:
-    """The whole answer with a flaw of `REPAIRABLE` or `UNREADABLE`."""
+    """Return the answer with a flaw of `REPAIRABLE` or `UNREADABLE`."""
     return {**REPAIRABLE[fmt], **UNREADABLE[fmt]}[flaw](files)
 
 
 def introduced(body: str, generator: random.Random, *, prose: float) -> str:
-    """The body with a remark before it, with the chance `prose`."""
+    """Return the body, with probability `prose` after a remark."""
     return generator.choice(_BEFORE) + "\n\n" + body if generator.random() < prose else body
 
 
@@ -58,7 +57,7 @@ def introduced(body: str, generator: random.Random, *, prose: float) -> str:
 
 
 def xml(files: Files) -> str:
-    """The canonical XML answer: one `<file>` for each path, content in CDATA."""
+    """Return the canonical XML answer: one `<file>` per path, content in CDATA."""
     return _document(_element(path, _cdata(content)) for path, content in files.items())
 
 
@@ -85,7 +84,7 @@ def _cdata(content: str) -> str:
 
 
 def json(files: Files) -> str:
-    """The canonical JSON answer: one object, path to content."""
+    """Return the canonical JSON answer: one object that maps paths to contents."""
     return orjson.dumps(dict(files), option=orjson.OPT_INDENT_2).decode()
 
 
@@ -98,7 +97,7 @@ def _string(text: str) -> str:
     return orjson.dumps(text).decode()
 
 
-# --- flaws that can be repaired -----------------------------------------------------------------------
+# --- repairable flaws ---------------------------------------------------------------------------------
 
 
 def _without_cdata(files: Files) -> str:
@@ -128,7 +127,7 @@ def _with_literal_escapes(write: Write) -> Write:
     )
 
 
-# --- flaws that cannot ------------------------------------------------------------------------------
+# --- unreadable flaws -------------------------------------------------------------------------------
 
 
 def _markdown(files: Files) -> str:
@@ -153,7 +152,7 @@ _JSON_STYLES: tuple[tuple[Write, int], ...] = (
     (_json_with_wrapper, 1),
 )
 
-# The ways to get a format wrong, by their names.
+# Format flaws by name.
 REPAIRABLE: Mapping[Format, Mapping[str, Write]] = {
     "xml": {
         "unescaped": _without_cdata,

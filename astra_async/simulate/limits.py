@@ -1,7 +1,7 @@
-"""What a simulated provider counts: rate limits, the prompt cache, and the clocks for both.
+"""State of a simulated provider: rate limits, prompt cache, and their clocks.
 
-Limits are exact buckets, refilled continuously, one pair for each model. A prompt is cached from the first
-token of its first answer on.
+Limits are exact token buckets with continuous refill, one pair per model. A prompt is cached from the first
+token of its first answer.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from astra_async.types.simulation import SimulationSettings
 
 Dimension = Literal["requests", "tokens"]
-# A rejection reaches its client after others were sent: those could not know of the pause.
+# Requests sent before their client received the rejection do not count as violations of the pause.
 GRACE_S = 0.1
 _ROUNDING = 1e-6
-SMALLEST_TOKENS = 1024  # shorter prompts are never cached (OpenAI and Anthropic alike)
+SMALLEST_TOKENS = 1024  # shorter prompts are never cached (at OpenAI and Anthropic)
 _KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """Monotonic seconds for limits and the prompt cache, Unix time for what is announced."""
+    """Clocks: monotonic seconds for limits and cache, Unix time for response headers."""
 
     monotonic: Callable[[], float] = time.monotonic
     unix: Callable[[], float] = time.time
@@ -34,9 +34,9 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitWindow:
-    """One dimension as a response announces it.
+    """One limit as announced in a response.
 
-    `reset_s` is the time until the bucket is full, `reset_at` the same as Unix time.
+    `reset_s` is the number of seconds until the bucket is full, `reset_at` the Unix time of that moment.
     """
 
     dimension: Dimension
@@ -48,14 +48,14 @@ class LimitWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A request over the limit. `wait_s` is when it would fit; `never`: it is larger than the limit."""
+    """A rejected request. It would fit after `wait_s` seconds, or `never` if it exceeds the limit."""
 
     dimension: Dimension
     limit: float
     requested: float
     wait_s: float
     never: bool = False
-    announced: bool = False  # it came within a pause that an earlier rejection had announced
+    announced: bool = False  # the request ignored the pause announced by an earlier rejection
 
 
 class _Bucket:
@@ -72,7 +72,7 @@ class _Bucket:
         self.at = now
 
     def wait_s(self, amount: float) -> float:
-        # What is larger than the bucket is admitted when the bucket is full, and drives it negative.
+        # A request larger than the bucket is admitted when the bucket is full; the level becomes negative.
         missing = min(amount, self.capacity) - self.level
         return missing / self.rate if missing > _ROUNDING else 0.0
 
@@ -92,7 +92,7 @@ class _Bucket:
 
 
 class RateLimiter:
-    """Admits or rejects requests. A rejected request takes nothing from the buckets."""
+    """Admits or rejects requests. A rejected request uses no tokens of the buckets."""
 
     def __init__(self, settings: SimulationSettings, clocks: Clocks) -> None:
         self._settings = settings
@@ -101,7 +101,7 @@ class RateLimiter:
         self._pauses: dict[str, tuple[float, float]] = {}
 
     def admit(self, model: str, tokens: float) -> Rejected | None:
-        """Take one request and so many tokens, or say why not and when it would fit."""
+        """Take one request and its tokens from the buckets, or return the rejection."""
         now = self._clocks.monotonic()
         amounts = {"requests": 1.0, "tokens": tokens}
         wanted = [(bucket, amounts[bucket.dimension]) for bucket in self._refilled(model, now)]
@@ -117,13 +117,13 @@ class RateLimiter:
         return None
 
     def charge(self, model: str, tokens: float) -> None:
-        """Take tokens that are known only now (an answer's, where max_tokens was not charged)."""
+        """Take tokens known only after the answer (if max_tokens was not charged)."""
         for bucket in self._refilled(model, self._clocks.monotonic()):
             if bucket.dimension == "tokens":
                 bucket.level -= tokens
 
     def windows(self, model: str) -> tuple[LimitWindow, ...]:
-        """What the headers of a response announce; empty without limits."""
+        """Return the limits for response headers; empty without limits."""
         unix = self._clocks.unix()
         return tuple(bucket.window(unix) for bucket in self._refilled(model, self._clocks.monotonic()))
 
@@ -158,7 +158,7 @@ class SimulatedCache:
         self._used: dict[tuple[str, str], float] = {}
 
     def cached_tokens(self, model: str, prompt: str, tokens: int) -> int:
-        """How many of a prompt's tokens are read from the cache, in steps of 128."""
+        """Return the number of cached tokens of a prompt, in steps of 128."""
         used = self._used.get((model, prompt))
         if used is None or self._clock() - used >= self._ttl_s or tokens < SMALLEST_TOKENS:
             return 0
@@ -166,7 +166,7 @@ class SimulatedCache:
         return tokens // 128 * 128
 
     def warm(self, model: str, prompt: str) -> None:
-        """An answer to this prompt has begun to stream."""
+        """Store a prompt in the cache, when its answer begins to stream."""
         now = self._clock()
         if len(self._used) >= _KEPT:
             self._used = {key: at for key, at in self._used.items() if now - at < self._ttl_s}

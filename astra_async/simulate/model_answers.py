@@ -1,8 +1,8 @@
-"""What a simulated model says: a pure function of profile, sample, problem and its own earlier answers.
+"""Answers of simulated models: a pure function of profile, sample, problem and earlier answers.
 
-Answers are the bundled reference and faulty solutions of the problem. For a problem that the server
-has no solutions of, a model answers politely and without files, which is a format error and not a
-wrong result: a simulation knows nothing about a problem that is not bundled.
+Answers are the bundled reference and faulty solutions of the problem. For other problems, a model answers in
+prose without files. This counts as a format error, not as a wrong result, because the simulation knows
+nothing about such problems.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from astra_async.asking.judge_prompt import ERROR_CLASSES, LEAST_QUOTED, parts_of, squeezed
+from astra_async.asking.judge_prompt import ERROR_CLASSES, LEAST_QUOTED, parts_of, without_whitespace
 from astra_async.simulate.draws import SampleName, digest, seeded
 from astra_async.simulate.formatting import REPAIRABLE, UNREADABLE, flawed, introduced, well_formed
 from astra_async.simulate.profiles import Profile, try_rate
@@ -30,7 +30,7 @@ ERROR_RATE = 0.15
 INVENTED_RATE = 0.04
 Finish = Literal["stop", "length", "refusal", "content_filter"]
 
-# The other refusals have no text: a content filter stopped them.
+# The other refusals have no text, because a content filter stopped them.
 _SPOKEN_REFUSAL = 0.7
 UNKNOWN = (
     "I would be glad to help with this project, but I am a simulated model: I know the bundled problems"
@@ -46,10 +46,10 @@ REFUSALS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedAnswer:
-    """One answer before it is put on a wire.
+    """One answer before encoding in a wire format.
 
-    `solution` is `reference`, the name of a faulty solution, or None where nothing was drawn; `flaw`
-    names what is wrong with its format. Both are for tests and statistics and are never sent.
+    `solution` is `reference`, the name of a faulty solution, or None; `flaw` is the name of a format flaw or
+    None. Both are for tests and statistics and are never sent.
     """
 
     text: str
@@ -61,25 +61,25 @@ class SimulatedAnswer:
 
     @property
     def text_tokens(self) -> int:
-        """Tokens of the visible text and of calls."""
+        """Number of tokens of the visible text and of tool calls."""
         return tokens_in(self.text) + sum(tokens_in(call.arguments) for call in self.calls)
 
 
 def tokens_in(text: str) -> int:
-    """A text's tokens by its length: there is no tokenizer here, and none is needed."""
+    """Estimate a text's tokens from its length; the simulation needs no tokenizer."""
     return max(1, math.ceil(len(text) / CHARACTERS_PER_TOKEN)) if text else 0
 
 
 def draw_answer(
     profile: Profile, name: SampleName, solutions: BundledAnswers | None, earlier: Sequence[str] = ()
 ) -> SimulatedAnswer:
-    """The answer of a model to one sample; always the same for the same arguments.
+    """Return a model's answer to one sample; always equal for equal arguments.
 
-    `earlier` are its answers before, in a further turn.
+    `earlier` has the model's earlier answers in a follow-up turn.
     """
     turn = (name.turn,) if name.turn else ()
     generator = seeded("answer", profile.name, name.seed, name.format, name.problem_id, name.sample, *turn)
-    # Drawn first and always, so that a change of one rate leaves the other draws as they were.
+    # Always drawn first, so that changing one rate does not change the other draws.
     refusal, cut, readable, thinking = (generator.random() for _ in range(4))
     reasoning = round(profile.reasoning_tokens * math.exp(0.5 * generator.gauss(0, 1)) * (0.5 + thinking))
     if refusal < profile.refusal:
@@ -108,11 +108,11 @@ def draw_answer(
 
 
 def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | None) -> SimulatedAnswer:
-    """What a model says as a judge of failed samples (`asking.judge_prompt`): a rule whose errors are known.
+    """Return a model's answer as a judge of failed samples (`asking.judge_prompt`), with a known error rate.
 
-    The truth is the class that the bundled faulty solution carries whose files stand in the judged answer;
-    an answer that is none of them is `logic`. A judge errs in ERROR_RATE of all samples, evenly among the
-    other classes, and in INVENTED_RATE quotes what nobody wrote. Both are drawn from the prompt alone.
+    The true class is that of the bundled faulty solution whose files are in the judged answer; `logic` for
+    any other answer. A judge errs with probability ERROR_RATE, uniformly among the other classes, and with
+    probability INVENTED_RATE quotes a line that does not exist. Both draws depend only on the prompt.
     """
     parts = parts_of(prompt)
     generator = seeded("judge", profile.name, digest(prompt))
@@ -129,11 +129,11 @@ def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | No
 def draw_solution(
     profile: Profile, name: SampleName, solutions: BundledAnswers, generator: random.Random
 ) -> tuple[str, Mapping[str, str]]:
-    """Which solution the sample is, and its files."""
+    """Return the name and the files of the solution drawn for a sample."""
     problem_id = name.problem_id
     if generator.random() < try_rate(profile, problem_id, name.turn):
         return "reference", solutions.reference
-    # Sorted: the draw must not depend on the order in which solutions were read from a disk.
+    # Sorted, because the draw must not depend on the order of files on disk.
     faulty = sorted(_whole(solutions) if name.turn else solutions.faulty, key=lambda one: one.name)
     best = max(1, *(one.expected_passed for one in faulty))
     weights = [math.exp(profile.nearness * one.expected_passed / best) for one in faulty]
@@ -144,7 +144,7 @@ def draw_solution(
 
 
 def limited(answer: SimulatedAnswer, max_tokens: int | None) -> SimulatedAnswer:
-    """The answer as far as max_tokens lets it get; hidden reasoning counts, as it does in reality."""
+    """Truncate an answer to max_tokens; hidden reasoning counts, as with real providers."""
     if max_tokens is None or answer.reasoning_tokens + answer.text_tokens <= max_tokens:
         return answer
     reasoning = min(answer.reasoning_tokens, max_tokens)
@@ -161,7 +161,7 @@ def _refusal(generator: random.Random, reasoning: int) -> SimulatedAnswer:
 def _without_a_try(
     profile: Profile, solutions: BundledAnswers, earlier: Sequence[str], generator: random.Random, fmt: Format
 ) -> SimulatedAnswer | None:
-    """An answer to feedback that is no new try, or None."""
+    """Return an answer to feedback that is not a new attempt, or None."""
     turns, drawn = profile.turns, generator.random()
     if drawn < turns.repeats:
         return SimulatedAnswer(text=earlier[-1], finish="stop")
@@ -178,16 +178,16 @@ def _without_a_try(
 
 
 def _whole(solutions: BundledAnswers) -> list[Faulty]:
-    """Wrong solutions that give every file which the reference gives.
+    """Return the faulty solutions that contain every file of the reference.
 
-    Laid over an earlier answer they are still just as wrong: nothing of that one shows through.
+    Merged with an earlier answer they are equally wrong, because they replace all its files.
     """
     whole = [one for one in solutions.faulty if one.files.keys() >= solutions.reference.keys()]
     return whole or list(solutions.faulty)
 
 
 def _changed(files: Mapping[str, str], earlier: Sequence[str]) -> Mapping[str, str]:
-    """The files that the last answer to give them did not give alike, word for word; all if none is left."""
+    """Return the files that differ from the last answer containing them; all files if none differs."""
     last = {path: next((text for text in reversed(earlier) if path in text), "") for path in files}
     return {path: content for path, content in files.items() if content not in last[path]} or files
 
@@ -201,16 +201,16 @@ def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random
 
 
 def _true_class(answer: str, solutions: BundledAnswers | None) -> str:
-    """The class of the faulty solution that an answer gives."""
-    given = squeezed(answer)
+    """Return the error class of the faulty solution in an answer."""
+    given = without_whitespace(answer)
     for faulty in solutions.faulty if solutions else ():
-        contents = [squeezed(content) for content in faulty.files.values()]
-        if all(each in given or squeezed(json.dumps(each))[1:-1] in given for each in contents):
+        contents = [without_whitespace(content) for content in faulty.files.values()]
+        if all(each in given or without_whitespace(json.dumps(each))[1:-1] in given for each in contents):
             return faulty.error_class
     return "logic"
 
 
 def _quote(parts: dict[str, str]) -> str:
-    """The first line of tests or answer that is long enough to be a quotation."""
+    """Return the first line of tests or answer that is long enough for a quotation."""
     lines = (line for name in ("tests", "output", "answer") for line in parts[name].splitlines()[1:])
-    return next((line.strip() for line in lines if len(squeezed(line)) >= LEAST_QUOTED), "")
+    return next((line.strip() for line in lines if len(without_whitespace(line)) >= LEAST_QUOTED), "")

@@ -1,13 +1,13 @@
-"""The simulated models: eight characters, each a table of rates.
+"""The simulated models: eight profiles, each a table of rates.
 
-The skill of a model differs from problem to problem: the chance of a correct answer to one problem is
-drawn once, from a logit-normal distribution with mean `skill` and width `spread`. Half of its variance
-is the problem's own difficulty, the same for all models, so that hard problems are hard for everyone.
-A wide spread makes a model that nearly always or nearly never solves a problem (consistent); a narrow
-one makes a model that solves every problem now and then (inconsistent), at the same mean score.
+A model's skill differs between problems. Its probability of a correct answer to a problem is drawn once,
+from a logit-normal distribution with mean `skill` and width `spread`. Half of the variance is the problem's
+difficulty, common to all models, so hard problems are hard for every model. With a wide spread, a model
+nearly always or nearly never solves a problem (consistent). With a narrow spread, it sometimes solves every
+problem (inconsistent), at the same mean score.
 
-What feedback does to a model is in its `TurnHabits`: the true gain over blind sampling follows, and three
-of the models have no other character: `mender` gains by it, `guesser` does not, and `muddler` loses.
+`TurnHabits` defines the effect of feedback, and thereby the true gain over blind sampling. Three models
+differ only in these habits: feedback helps `mender`, has no effect on `guesser`, and hurts `muddler`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnHabits:
-    """What a model makes of feedback. Rates are chances per further turn; what they leave is a new try.
+    """Reactions to feedback. Rates are probabilities per follow-up turn; the remainder is a new attempt.
 
     Attributes:
-        mends: how far a try's chance to be correct moves from that of a first answer towards 1; below 0,
-            towards 0; at 0 feedback changes nothing, and a turn is worth a blind sample.
-        repeats: gives its last answer again, word for word.
-        oscillates: gives the answer before its last one again; in the first turn, its last one.
-        breaks: gives what passes fewest tests.
-        gives_up: says that it cannot, and gives no files.
-        brief: leaves out files that its last answer gave alike.
+        mends: shift of an attempt's success probability from that of a first answer towards 1; towards 0 if
+            negative. With 0, feedback has no effect, and a turn equals a blind sample.
+        repeats: repeats its last answer verbatim.
+        oscillates: repeats the answer before its last one; in the first turn, its last one.
+        breaks: gives the solution that passes fewest tests.
+        gives_up: gives up without files.
+        brief: omits files that are unchanged since its last answer.
     """
 
     mends: float = 0.0
@@ -47,29 +47,29 @@ class TurnHabits:
 
     @property
     def tries(self) -> float:
-        """Chance that a turn is a new try."""
+        """Probability that a turn is a new attempt."""
         return 1 - self.repeats - self.oscillates - self.breaks - self.gives_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One simulated model. Rates are chances per answer, from 0 to 1.
+    """One simulated model. Rates are probabilities per answer.
 
     Attributes:
-        skill: mean over problems of the chance that a readable answer is the reference solution.
-        spread: standard deviation, in logits, of that chance between problems.
-        habit: chance that a wrong answer is the model's usual mistake with that problem.
-        nearness: how much mistakes lean towards those that pass many tests; below 0, towards few.
+        skill: mean over problems of the probability that a readable answer is the reference solution.
+        spread: standard deviation of that probability between problems, in logits.
+        habit: probability that a wrong answer is the model's usual mistake for the problem.
+        nearness: preference for mistakes that pass many tests; negative for few.
         unreadable: rate of answers that no parser can use, by format.
-        malformed: rate of answers with a flaw in their format that a tolerant parser can mend.
+        malformed: rate of answers with a format flaw that a lenient parser can repair, by format.
         refusal: rate of refusals.
-        truncation: rate of answers cut by length although the limit was not reached.
-        prose: chance of each of two remarks, before and after the files.
-        reasoning_tokens: median of hidden reasoning; 0 for a model that does not reason.
-        first_token_s: median time to the first token without reasoning, in seconds.
-        tokens_per_s: median speed of the stream, reasoning included.
-        context_tokens: longest prompt that is accepted.
-        turns: what it makes of feedback.
+        truncation: rate of answers truncated with reason `length` below the limit.
+        prose: probability of each of two remarks, before and after the files.
+        reasoning_tokens: median of hidden reasoning tokens; 0 for a model without reasoning.
+        first_token_s: median seconds to the first token, without reasoning.
+        tokens_per_s: median speed of the stream, including reasoning.
+        context_tokens: maximum prompt length in tokens.
+        turns: reactions to feedback.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Profile:
 
 
 def _repairer(name: str, turns: TurnHabits) -> Profile:
-    """A model whose answers have no flaws of format, so that its gain from feedback is known."""
+    """Return a model without format flaws, whose gain from feedback is therefore known."""
     return Profile(
         name=name,
         skill=0.4,
@@ -184,7 +184,7 @@ PROFILES: Mapping[str, Profile] = {
 
 
 def solve_rate(profile: Profile, problem_id: str) -> float:
-    """The chance that a readable answer of this model to this problem is the reference solution."""
+    """Return the probability that a readable answer to this problem is the reference solution."""
     difficulty = seeded("difficulty", problem_id).gauss(0, 1)
     affinity = seeded("affinity", profile.name, problem_id).gauss(0, 1)
     # The mean of sigmoid(m + s Z) is close to sigmoid(m / sqrt(1 + pi s^2 / 8)); solved for m.
@@ -193,7 +193,7 @@ def solve_rate(profile: Profile, problem_id: str) -> float:
 
 
 def try_rate(profile: Profile, problem_id: str, turn: int) -> float:
-    """The chance that a new try of this turn is the reference solution."""
+    """Return the probability that a new attempt in this turn is the reference solution."""
     blind, mends = solve_rate(profile, problem_id), profile.turns.mends
     if turn == 0:
         return blind

@@ -36,7 +36,7 @@ _BACKLOG = 1024
 
 
 class SimulatedServer:
-    """A running server; make one with `start`, end it with `stop`. `batches` is what was uploaded, too."""
+    """A running server; created by `start`, ended by `stop`. `batches` has uploaded files and batches."""
 
     def __init__(self, runner: web.AppRunner, service: Service, batches: BatchStore, port: int) -> None:
         self._runner = runner
@@ -54,13 +54,13 @@ class SimulatedServer:
         find_problem: Callable[[str], str | None] = find_bundled_problem,
         clocks: Clocks | None = None,
     ) -> SimulatedServer:
-        """Listen on 127.0.0.1; port 0 takes a free one.
+        """Start the server on 127.0.0.1; port 0 selects a free port.
 
-        `answers` gives the solutions of a problem by its id, None for an unknown one; `find_problem` the
-        problem that a prompt is about, for clients that do not name it.
+        `answers` returns the solutions of a problem by id, None for an unknown one. `find_problem` finds the
+        problem in a prompt, for clients that do not name the sample.
 
         Raises:
-            ConfigError: the port is taken or not allowed.
+            ConfigError: the port is in use or not allowed.
         """
         service = Service(
             settings or SimulationSettings(),
@@ -68,7 +68,7 @@ class SimulatedServer:
             find_problem=find_problem,
             clocks=clocks or Clocks(),
         )
-        # Handlers end with their client; when the server stops, streams are cut off, not waited for.
+        # A handler is cancelled when its client disconnects; streams are cut when the server stops.
         batches = BatchStore(service.settings, service.clocks)
         runner = web.AppRunner(
             _application(service, batches), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
@@ -83,23 +83,23 @@ class SimulatedServer:
         return cls(runner, service, batches, runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """Close the port and every connection."""
+        """Close the port and all connections."""
         await self._runner.cleanup()
 
     @property
     def base_url(self) -> str:
-        """For `simulated/NAME` and every other provider: all wire formats answer below it."""
+        """Base URL for `simulated/NAME` and all other providers; all wire formats are below it."""
         return f"{self.root_url}/v1"
 
     @property
     def root_url(self) -> str:
-        """The server itself, without a path; the same formats answer here."""
+        """URL of the server without a path; the wire formats are available here, too."""
         return f"http://{HOST}:{self.port}"
 
 
 def _application(service: Service, batches: BatchStore) -> web.Application:
     application = web.Application(client_max_size=_LARGEST_REQUEST_BYTES)
-    # Every path works below /v1 and without it, so that one base URL serves all providers of a run.
+    # Every path works with and without /v1, so that one base URL serves all providers of a run.
     for prefix in ("", "/v1"):
         application.router.add_get(f"{prefix}/models", _models)
         for path, wire in _ROUTES:

@@ -1,4 +1,4 @@
-"""One model call, seen from the server: read, admit, draw, and stream, with a fault now and then."""
+"""Handle one model request: parse, admit, draw an answer, and stream it, with injected faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from astra_async.simulate.limits import SMALLEST_TOKENS, RateLimiter, SimulatedC
 from astra_async.simulate.model_answers import draw_answer, draw_judgement, limited, tokens_in
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.tool_work import draw_aside, draw_work
-from astra_async.simulate.wires.asked import Ask, BadAsk
+from astra_async.simulate.wires.request_parsing import InvalidRequest, ParsedRequest
 from astra_async.simulate.wires.wire import Detail, Reply, Wire
 from astra_async.types import Completion, Usage
 from astra_async.types.samples import is_agent
@@ -41,14 +41,14 @@ _LEAST_WAIT_S = 0.05
 
 @dataclass(slots=True)
 class Counters:
-    """What a server has seen so far.
+    """Counts of a server's requests.
 
     Attributes:
-        requests: model calls received, whatever became of them.
-        answered: answers delivered to their end.
-        rejected: calls refused with 429 because a limit was passed.
-        violations: those of them that came within a pause the server had announced.
-        disconnected: answers not delivered to their end, because the client went or the server stopped.
+        requests: model requests received, regardless of the outcome.
+        answered: answers delivered completely.
+        rejected: requests rejected with 429 because of a limit.
+        violations: rejected requests sent during a pause that the server had announced.
+        disconnected: answers not delivered because the client disconnected or the server stopped.
         faults: injected faults by kind.
     """
 
@@ -62,10 +62,10 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """Everything that is known of one admitted call."""
+    """One admitted request."""
 
     wire: Wire
-    ask: Ask
+    ask: ParsedRequest
     profile: Profile
     taken: Taken
     reply: Reply
@@ -73,7 +73,7 @@ class _Call:
 
 
 class Service:
-    """Answers model calls in any wire format; `answers` gives the solutions of a problem, or None."""
+    """Answers model requests in any wire format; `answers` returns a problem's solutions, or None."""
 
     def __init__(
         self,
@@ -94,11 +94,11 @@ class Service:
     def processed(
         self, wire: Wire, body: Mapping[str, Any], header: str | None = None, model: str | None = None
     ) -> tuple[int, bytes]:
-        """The status and the body that a request in a batch gets: no limit and no fault meets it."""
+        """Return status and body for a request in a batch; limits and faults do not apply."""
         try:
             ask = wire.read(body, {"model": model} if model else {})
             name = _sample_name(header, ask) if header is not None else None
-        except BadAsk as error:
+        except InvalidRequest as error:
             return 400, orjson.dumps(wire.error("bad_request", Detail(message=str(error))))
         refused = self._unfit(wire, ask)
         if refused:
@@ -109,13 +109,13 @@ class Service:
         return 200, orjson.dumps(wire.body(call.reply))
 
     async def handle(self, wire: Wire, request: web.Request) -> web.StreamResponse:
-        """One request, from its body to the last byte of its answer."""
+        """Handle one request, from its body to the last byte of the response."""
         self.counters.requests += 1
         try:
             ask = wire.read(await _body(request), request.match_info)
             header = request.headers.get(SAMPLE_HEADER)
             name = _sample_name(header, ask) if header is not None else None
-        except BadAsk as error:
+        except InvalidRequest as error:
             return wire.failure("bad_request", Detail(message=str(error)))
         failure = self._unfit(wire, ask) or self._rejection(wire, ask)
         if failure:
@@ -131,15 +131,15 @@ class Service:
             raise
         except ConnectionResetError:
             self.counters.disconnected += 1
-            return web.Response()  # aiohttp drops it quietly: the client has gone
+            return web.Response()  # the client is gone, and aiohttp drops the response
         finally:
             self._samples.leave(taken, ask.model, answered=answered)
         return response
 
     # --- before the answer ------------------------------------------------------------------------
 
-    def _unfit(self, wire: Wire, ask: Ask) -> web.Response | None:
-        """Why the call gets no answer at any time: key, quota, model, context length."""
+    def _unfit(self, wire: Wire, ask: ParsedRequest) -> web.Response | None:
+        """Return a permanent error (key, quota, model or context length), or None if the request is valid."""
         denial = self.settings.denied.get(ask.model)
         if denial:
             return wire.failure(denial, Detail(model=ask.model))
@@ -152,8 +152,8 @@ class Service:
             return wire.failure("context", detail)
         return None
 
-    def _rejection(self, wire: Wire, ask: Ask) -> web.Response | None:
-        """Why the call is not admitted now; None admits it."""
+    def _rejection(self, wire: Wire, ask: ParsedRequest) -> web.Response | None:
+        """Return the rejection of a request over the limit; None if it is admitted."""
         tokens = tokens_in(ask.prompt) + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
         tokens -= self._cached(ask) if wire.cached_is_exempt and ask.cacheable else 0
         rejected = self._limiter.admit(ask.model, tokens)
@@ -164,7 +164,7 @@ class Service:
         detail = Detail(model=ask.model, rejected=rejected, wait_s=rejected.wait_s)
         return wire.failure("too_large" if rejected.never else "rate_limit", detail)
 
-    def _call(self, wire: Wire, ask: Ask, taken: Taken) -> _Call:
+    def _call(self, wire: Wire, ask: ParsedRequest, taken: Taken) -> _Call:
         profile = PROFILES[ask.model]
         solutions = self._answers(taken.name.problem_id)
         if is_judge_prompt(ask.prompt):
@@ -194,13 +194,13 @@ class Service:
         fault = fault_of(self.settings, taken.key, taken.attempt)
         return _Call(wire=wire, ask=ask, profile=profile, taken=taken, reply=reply, fault=fault)
 
-    def _cached(self, ask: Ask) -> int:
-        """Tokens that are read from the cache: of the whole input, else of its longest cached beginning."""
+    def _cached(self, ask: ParsedRequest) -> int:
+        """Return the cached tokens of the whole input, else of its longest cached prefix."""
         inputs = (ask.prompt, *reversed(ask.begun))
         read = (self._cache.cached_tokens(ask.model, digest(text), tokens_in(text)) for text in inputs)
         return next(filter(None, read), 0)
 
-    def _usage(self, wire: Wire, ask: Ask, answer: SimulatedAnswer) -> Usage:
+    def _usage(self, wire: Wire, ask: ParsedRequest, answer: SimulatedAnswer) -> Usage:
         prompt = tokens_in(ask.prompt)
         cached = self._cached(ask) if ask.cacheable else 0
         writes = wire.cache_mark and ask.cacheable and prompt >= SMALLEST_TOKENS
@@ -215,7 +215,7 @@ class Service:
     # --- the answer -------------------------------------------------------------------------------
 
     async def _respond(self, call: _Call, request: web.Request) -> web.StreamResponse:
-        """The response: the whole answer, unless a fault strikes."""
+        """Send the complete response, unless a fault is injected."""
         if call.fault:
             self.counters.faults[call.fault] += 1
         match call.fault:
@@ -261,7 +261,7 @@ class Service:
             await response.write(data)
 
     async def _break_off(self, call: _Call, request: web.Request, response: web.StreamResponse) -> None:
-        # `cut` simply ends; without a fault the terminal marker has been written.
+        # `cut` ends the stream here; without a fault, the terminal marker is already written.
         if call.fault == "stream_error":
             await response.write(call.wire.stream_error(Detail(model=call.ask.model)))
         elif call.fault == "stall":
@@ -285,7 +285,7 @@ class Service:
 
 
 def _events(call: _Call) -> list[bytes]:
-    """What is written, one entry for each piece (at least one); a broken answer stops before its end."""
+    """Return the events, one per piece (at least one); with a stream fault, only the first of them."""
     events = call.wire.stream(call.reply)
     return events[: broken_at(call.taken.key, call.taken.attempt, len(events))] if call.fault else events
 
@@ -299,26 +299,26 @@ async def _body(request: web.Request) -> Mapping[str, object]:
     try:
         body = orjson.loads(await request.read())
     except orjson.JSONDecodeError as error:
-        raise BadAsk("We could not parse the JSON body of your request.") from error
+        raise InvalidRequest("We could not parse the JSON body of your request.") from error
     if not isinstance(body, dict):
-        raise BadAsk("The body of your request must be a JSON object.")
+        raise InvalidRequest("The body of your request must be a JSON object.")
     return body
 
 
-def _sample_name(header: str, ask: Ask) -> SampleName:
+def _sample_name(header: str, ask: ParsedRequest) -> SampleName:
     try:
         name = SampleName.parse(header)
     except ValueError as error:
-        raise BadAsk(str(error)) from error
+        raise InvalidRequest(str(error)) from error
     if not is_agent(name.format) and name.turn != len(ask.answers):
-        raise BadAsk(
+        raise InvalidRequest(
             f"{SAMPLE_HEADER} names turn {name.turn}, and the input holds {len(ask.answers)} answers"
         )
     return name
 
 
 def reset(request: web.Request) -> None:
-    """Close the connection with RST, as a crashed server or a middlebox does."""
+    """Close the connection with RST, like a crashed server or a middlebox."""
     if request.transport is None:
         return
     connection = request.transport.get_extra_info("socket")

@@ -1,9 +1,9 @@
-"""How a simulated model works with tools: in rounds of calls that leave a bundled solution in the project.
+"""Answers of simulated models with tools: rounds of tool calls that write a bundled solution.
 
-A pure function of profile, sample and problem, as an answer in text is: which solution, in how many rounds.
-Which of them is next follows from the conversation, so that nothing is remembered between requests. It finds
-its way with any tool that looks like a shell, and ends as the agent wants it: by `submit`, by the command
-that mini-swe-agent waits for, or in words.
+Like a text answer, the solution and the number of rounds are a pure function of profile, sample and problem.
+The current round is derived from the conversation, so no state is kept between requests. For an unknown task
+the model runs the commands that the task's text quotes. Any tool that looks like a shell is used. The work
+ends as the agent expects: with the tool `submit`, with mini-swe-agent's final command, or with a text.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import orjson
 
 from astra_async.simulate.draws import digest, seeded
 from astra_async.simulate.model_answers import REFUSALS, UNKNOWN, SimulatedAnswer, draw_solution
+from astra_async.simulate.profiles import try_rate
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
@@ -32,11 +33,13 @@ _SURE_SHELLS = frozenset(
     {"bash", "shell", "exec_command", "run_shell_command", "shell_command", "local_shell", "execute_command"}
 )
 _COMMANDS = ("command", "cmd", "script", "input", "code")
-_MINI_ENDS = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # mini-swe-agent reads it in a command's output
-_AIDER = "*file listing*"  # stands in aider's prompt where it wants whole files
+_MINI_ENDS = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # mini-swe-agent searches command output for this
+_AIDER = "*file listing*"  # in aider's prompt if it expects whole files
 _END_OF_FILE = "END_OF_FILE"
-# Gemini CLI refuses commands with what looks like a substitution, wherever it stands.
+# Gemini CLI rejects commands that contain anything like a command substitution.
 _NOT_IN_A_HERE_DOCUMENT = (_END_OF_FILE, "`", "$(", "<(", ">(")
+# Commands that the text of an unknown task quotes.
+_TOLD = re.compile(r"```sh\n(?P<commands>.*?)\n```", re.DOTALL)
 _LOOKS, _TOGETHER, _CHECKS, _ENCODED = 0.8, 0.3, 0.5, 0.15
 _BEFORE = ("I will look at the project first.", "Let me see what is there.")
 _WRITES = ("Now I write {0}.", "{0} has to change.", "I put this into {0}.")
@@ -52,17 +55,24 @@ def draw_work(
     rounds: int,
     prompt: str,
 ) -> SimulatedAnswer:
-    """What the model says after so many rounds of calls; always the same for the same arguments."""
+    """Return the answer after `rounds` rounds of tool calls; always equal for equal arguments."""
     generator = seeded("work", profile.name, name.seed, name.format, name.problem_id, name.sample)
     shells = [tool for tool in tools if _SHELLS.search(tool.name)]
     shell = min(shells, key=lambda tool: tool.name.lower() not in _SURE_SHELLS, default=None)
     refused = generator.random() < profile.refusal
-    if solutions is None or not solutions.faulty or shell is None:
+    told = _TOLD.search(prompt) if solutions is None else None
+    if shell is None or not (told or (solutions and solutions.faulty)):
         return SimulatedAnswer(text=UNKNOWN, finish="stop")
     if refused:
         return SimulatedAnswer(text=generator.choice(REFUSALS), finish="refusal")
-    solution, files = draw_solution(profile, name, solutions, generator)
-    plan = _plan(files, generator)
+    solution = ""
+    if solutions:
+        solution, files = draw_solution(profile, name, solutions, generator)
+        plan = _plan(files, generator)
+    elif told:
+        rate = try_rate(profile, name.problem_id, name.turn)
+        lines = [line for line in told["commands"].splitlines() if generator.random() < rate]
+        plan = [(generator.choice(_BEFORE), [line]) for line in lines]
     if rounds < len(plan):
         text, commands = plan[rounds]
         made = [_arguments(shell.parameters, command) for command in commands]
@@ -76,7 +86,7 @@ def draw_work(
 def draw_aside(
     profile: Profile, name: SampleName, solutions: BundledAnswers | None, prompt: str
 ) -> SimulatedAnswer:
-    """What is answered to an agent's request without tools: whole files where it reads those, else words."""
+    """Answer an agent's request without tools: whole files for aider, else a short text."""
     generator = seeded("work", profile.name, name.seed, name.format, name.problem_id, name.sample)
     generator.random()
     if _AIDER not in prompt or solutions is None or not solutions.faulty:
@@ -89,7 +99,7 @@ def draw_aside(
 
 
 def _plan(files: Mapping[str, str], generator: random.Random) -> list[tuple[str, list[str]]]:
-    """What is said and run in each round: look, write (each file by itself, or all together), look again."""
+    """Return text and commands of each round: look, write (file by file or all at once), check."""
     plan = []
     if generator.random() < _LOOKS:
         plan.append((generator.choice(_BEFORE), ["ls -la"]))
@@ -106,7 +116,7 @@ def _plan(files: Mapping[str, str], generator: random.Random) -> list[tuple[str,
 
 
 def _write(path: str, text: str, generator: random.Random) -> str:
-    """A command that leaves exactly this text in a file."""
+    """Return a command that writes exactly this text to a file."""
     folder, slash, _ = path.rpartition("/")
     makes = f"mkdir -p {_quoted(folder)} && " if slash else ""
     encoded = generator.random() < _ENCODED or not text.endswith("\n")
@@ -117,7 +127,7 @@ def _write(path: str, text: str, generator: random.Random) -> str:
 
 
 def _last_call(shell: Tool, tools: Sequence[Tool], prompt: str) -> tuple[str, Mapping[str, Any]] | None:
-    """The call that ends the work, where words do not."""
+    """Return the call that ends the work; None if a text ends it."""
     if any(tool.name == "submit" for tool in tools):
         return "submit", {}
     if _MINI_ENDS in prompt:
@@ -131,7 +141,7 @@ def _call(name: SampleName, rounds: int, at: int, tool: str, arguments: Mapping[
 
 
 def _arguments(schema: Mapping[str, Any], command: str) -> dict[str, Any]:
-    """The command where the tool wants it, and something in every other place that has to be filled."""
+    """Return arguments with the command in the right field, and placeholders in other required fields."""
     properties = schema.get("properties") or {}
     place = next((each for each in _COMMANDS if each in properties), "command")
     wants_list = "array" in str((properties.get(place) or {}).get("type", "")).lower()

@@ -1,16 +1,15 @@
-"""Statistics on small tables: pure functions, each with its formula and source.
+"""Statistics: pure functions, each with its formula and source.
 
-Notation: n problems, k samples each, score s_ij = p_ij / T_i, problem mean m_i, s_i^2 the variance of
-problem i's scores with ddof = 1. The unit of every interval and test is the problem: the n * k samples
-are never treated as independent (such intervals cover 31 to 33 % where they say 95 %).
+Notation: n problems, k samples each, score s_ij = p_ij / T_i, problem mean m_i, and s_i^2 for the variance of
+problem i's scores with ddof = 1. The unit of every interval and test is the problem. The n * k samples are
+never treated as independent: 95 % intervals under that assumption cover the true value in only 31 to 33 % of
+cases.
 
-    intervals     means over problems, rates
-    differences   two models on the same problems, two sets of samples of one, many tests at once
-    passes        pass@m, pass^m, G-Pass@m
-    spread        variance within and between problems, median SD
-    power         what a run of this size can see
-    sequential    looks after whole rounds: who goes on
-    correlation   two lengths or scores over problems
+    intervals     intervals of means, medians and differences over problems; power and sample sizes
+    differences   paired tests of two models, tests within one problem, adjustment for several tests
+    spread        pass@m, pass^m, G-Pass@m; variance within and between problems
+    sequential    interim analyses after complete rounds
+    association   correlation over problems, agreement of raters
 
-scipy is imported where it is used: importing these modules costs only numpy.
+scipy is imported inside functions, because its import is slow.
 """

@@ -1,4 +1,4 @@
-"""Agreement of two raters (kappa), and rank correlation of two quantities."""
+"""Correlation of two quantities, agreement of two raters, and shares corrected for errors of a rater."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 _EXACT = 7
 _ORDERS = 10_000
-_AT_ONCE = 250  # orders whose values stay in the processor's cache
-_DIGITS = 9  # quotients that are equal must also tie: values are rounded to so many before ranking
-_SURELY = 1 - 1e-12  # a coefficient this far from 0 is 1 but for rounding
+_AT_ONCE = 250  # orders computed at once; their values fit into the processor's cache
+_DIGITS = 9  # decimals kept before ranking, so that quotients that differ by rounding errors tie
+_SURELY = 1 - 1e-12  # a larger coefficient is rounded to 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """Pearson's r and Spearman's rho, each with the p of its permutation test; rho with its interval.
+    """Pearson's r and Spearman's rho, each with the p of its permutation test, and the 95 % interval of rho.
 
-    r has no interval: Fisher's holds for normal values only, and covers 82 to 90 % for lengths and scores.
-    Its t-test takes normal values, too: one problem apart from all others would be "p < 0.001".
-    `interval` is None for n < 4 or |rho| = 1.
+    r has no interval, because Fisher's interval needs normal values; for lengths and scores it covers only 82
+    to 90 %. The t-test of r also needs normal values: a single outlier could give p < 0.001. `interval` is
+    None for n < 4 or |rho| = 1.
     """
 
     r: float
@@ -43,11 +43,11 @@ class Correlation:
 
 
 def correlation(x: ArrayLike, y: ArrayLike, orders: int = _ORDERS) -> Correlation | None:
-    """Pearson's and Spearman's correlation; None for n < 3 or where x or y does not vary.
+    """Return Pearson's and Spearman's correlation; None for n < 3 or if x or y is constant.
 
-    p is the share of all orders of y with a coefficient at least as far from 0 (Pitman 1937): exact up to
-    n = 7, else of `orders` random ones from a fixed seed, (1 + as far) / (1 + orders), Phipson and Smyth
-    (2010).
+    p is the share of all orders of y with a coefficient at least as far from 0 (Pitman 1937). Up to n = 7 all
+    orders are counted. For larger n, `orders` random orders with a fixed seed are used, and p is
+    (1 + number of extreme orders) / (1 + orders) (Phipson and Smyth 2010).
     """
     a, b = (np.asarray(values, dtype=float) for values in (x, y))
     n = len(a)
@@ -67,7 +67,7 @@ def correlation(x: ArrayLike, y: ArrayLike, orders: int = _ORDERS) -> Correlatio
 
 
 def rank_interval(rho: float, n: int, level: float = 0.95) -> tuple[float, float] | None:
-    """The interval of Spearman's rho: tanh(artanh rho -+ z sqrt((1 + rho^2 / 2) / (n - 3))).
+    """Return the interval of Spearman's rho: tanh(artanh rho -+ z sqrt((1 + rho^2 / 2) / (n - 3))).
 
     Bonett and Wright (2000), Psychometrika 65: 23-28. None for n < 4 or |rho| = 1.
     """
@@ -96,7 +96,7 @@ def _permutation_p(x: NDArray[np.float64], y: NDArray[np.float64], orders: int) 
 
 @lru_cache(maxsize=2)
 def _orders_of(n: int, drawn: int) -> NDArray[np.int32]:
-    """All orders of n things as rows, or so many drawn ones."""
+    """Return permutations of 0 to n - 1 as rows: all of them, or `drawn` random ones if that is not 0."""
     if not drawn:
         return np.array(list(permutations(range(n))), dtype=np.int32)
     rows = np.tile(np.arange(n, dtype=np.int32), (drawn, 1))
@@ -108,7 +108,10 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """`share` of the pairs that are equal; Cohen's `kappa`, None where chance alone explains all of it."""
+    """Agreement of two raters: share of equal pairs, and Cohen's kappa.
+
+    `kappa` is None if both raters always give the same single class.
+    """
 
     share: float
     kappa: float | None
@@ -116,7 +119,11 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedShare:
-    """A class's share of `total` things, corrected by those `checked` by people; no interval below two."""
+    """Share of a class among `total` items, corrected with the `checked` items that people labelled.
+
+    `judged` is the uncorrected share. `corrected` is None without checked items, `interval` with fewer than
+    two.
+    """
 
     total: int
     checked: int
@@ -126,9 +133,9 @@ class CorrectedShare:
 
 
 def agreement(pairs: Sequence[tuple[str, str | None]]) -> Agreement | None:
-    """Cohen's kappa (1960), (p_o - p_e) / (1 - p_e), over pairs (hand, judge); None without any.
+    """Return the agreement over pairs (hand, judge), with Cohen's (1960) kappa = (p_o - p_e) / (1 - p_e).
 
-    A judge that gave no class (None) agrees with nobody.
+    A judge's label None counts as a disagreement. Return None if there are no pairs.
     """
     if not pairs:
         return None
@@ -141,13 +148,16 @@ def agreement(pairs: Sequence[tuple[str, str | None]]) -> Agreement | None:
 
 
 def corrected_share(judged: Sequence[bool], checked: Sequence[tuple[bool, bool]]) -> CorrectedShare:
-    """The share of a class among all of `judged`, a finite set, by prediction-powered inference.
+    """Return the share of a class among all of `judged`, a finite set, by prediction-powered inference.
 
-    mean(f) + mean(y - f), the second over `checked` pairs (f by the judge, y by hand), which are a random
-    draw of that set (Angelopoulos et al. 2023, arXiv 2301.09633; for a finite set the difference estimator of
-    survey sampling). It is right however wrong the judge is; a good judge only narrows it. Its variance is
-    (1 - n/N) s^2 / n of the differences, with one +1 and one -1 added to them: a few that all agree do not
-    prove a judge without faults. Student's t with n - 1 degrees of freedom. Simulated coverage: 95 to 100 %.
+    The estimate is mean(f) + mean(y - f). The second mean is over `checked`, pairs (f by the judge, y by
+    hand) of a random sample of the set (Angelopoulos et al. 2023, arXiv 2301.09633; for a finite set this is
+    the difference estimator of survey sampling). The estimate is unbiased even if the judge is wrong; a
+    better judge only makes the interval narrower.
+
+    The variance is (1 - n/N) s^2 / n of the differences, with one +1 and one -1 added, because a few pairs
+    that all agree do not show that the judge is perfect. The interval uses Student's t with n - 1 degrees of
+    freedom. Simulated coverage: 95 to 100 %.
     """
     from scipy.special import stdtrit
 

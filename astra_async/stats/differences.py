@@ -1,7 +1,6 @@
-"""Is there a difference: two models on the same problems, two sets of samples of one, many tests at once.
+"""Tests of differences: paired tests over problems, a permutation test within one problem, adjustments.
 
-d_i = A_i - B_i, one difference for each problem; for each family of problems where those are drawn together
-(`by_family`).
+d_i = A_i - B_i is the difference in problem i, or in family i if families are recorded (`by_family`).
 """
 
 from __future__ import annotations
@@ -20,18 +19,21 @@ if TYPE_CHECKING:
 
 Conclusion = Literal["better", "worse", "equivalent", "inconclusive"]
 ALPHA = 0.05
-FEWEST = 6  # problems that differ: 2 / 2^6 is the first p of the sign-flip test below 5 %
+FEWEST = 6  # differing problems needed: 2 / 2^6 is the first p of the sign-flip test below 5 %
 
 _EXACT_FLIPS = 16  # up to this many non-zero differences, all 2^n sign patterns are counted
-_GRID = 32_768  # steps that the differences of more problems are rounded to: their sum, all of one sign
-_DIGITS = 12  # quotients that are equal must also compare equal: differences are rounded to so many
-_MOST_STATES = 4_000_000  # of the exact count; beyond it the permutations are sampled
+_GRID = 32_768  # for more differences: number of grid steps in sum |d_i|
+_DIGITS = 12  # decimals kept in differences, so that equal quotients compare equal
+_MOST_STATES = 4_000_000  # maximum size of the exact count; for larger counts permutations are sampled
 _PERMUTATIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedT:
-    """The paired t-test; `sd` is that of d_i (ddof 1). No `t` and `p` where all d_i are equal and not 0."""
+    """Result of the paired t-test; `sd` is the SD of d_i (ddof = 1).
+
+    `t` and `p` are None if all d_i are equal and not 0.
+    """
 
     sd: float
     t: float | None
@@ -39,10 +41,10 @@ class PairedT:
 
 
 def by_family(values: ArrayLike, families: Sequence[str] | NDArray[np.str_] | None) -> NDArray[np.float64]:
-    """The sums over families, times families / problems: their mean is that of the values; None: as they are.
+    """Return the sum of each family's values, times families / problems, so that the mean is unchanged.
 
-    One sign flips for a whole family, and a family is one value of a t-test: problems of one family that
-    rise and fall together are not several proofs.
+    Problems of one family are correlated, so a family is one observation: one sign in the sign-flip test and
+    one value in the t-test. Without families the values are returned.
     """
     each = np.asarray(values, dtype=float)
     if families is None:
@@ -55,10 +57,10 @@ def by_family(values: ArrayLike, families: Sequence[str] | NDArray[np.str_] | No
 def ratio_of_means(
     a: ArrayLike, b: ArrayLike, families: Sequence[str] | NDArray[np.str_] | None = None
 ) -> tuple[float, tuple[float, float]] | None:
-    """mean(a) / mean(b) over problems, with its 95 % interval (Fieller 1954); None where that has no end.
+    """Return mean(a) / mean(b) over problems, with its 95 % interval (Fieller 1954).
 
-    The interval holds every ratio r for which a t-test of a - r b over families does not reject 0. None also
-    for fewer than FEWEST families.
+    The interval contains every ratio r for which a t-test of a - r b over families does not reject 0. Return
+    None if the interval is unbounded, or if there are fewer than FEWEST families.
     """
     from scipy.special import stdtrit
 
@@ -79,10 +81,10 @@ def ratio_of_means(
 
 
 def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:
-    """Student's paired t-test, two-sided; None for n < 2.
+    """Return Student's paired t-test, two-sided; None for n < 2.
 
-    t = mean(d) / (sd(d) / sqrt(n)), df = n - 1; p = 1 where all d_i are 0. The interval of the difference
-    is `intervals.difference_interval`: t's own covers too little for scores.
+    t = mean(d) / (sd(d) / sqrt(n)), df = n - 1; p = 1 if all d_i are 0. For an interval of the difference use
+    `intervals.difference_interval`, because the t-interval has too low a coverage for scores.
     """
     from scipy.special import stdtr
 
@@ -97,13 +99,13 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:
 
 
 def sign_flips(a: ArrayLike, b: ArrayLike) -> float | None:
-    """Two-sided p of the sign-flip permutation test of mean(d) = 0 (Fisher 1935); None for n < 1.
+    """Return the two-sided p of the sign-flip permutation test of mean(d) = 0 (Fisher 1935); None for n < 1.
 
-    All 2^m patterns are counted, m problems that differ: one by one up to 16; beyond, by the distribution of
-    their sums (Pagano and Tritchler 1983, JASA 78: 435-440) on a grid of 1/32,768 of sum |d_i|. Rounding
-    keeps the signs' symmetry, so that the test stays exact for the rounded differences; sums within the
-    rounding of the observed one count as extreme. No chance is drawn: p has no floor but 2 / 2^m, which
-    sampled patterns have, and which many comparisons run into.
+    All 2^m sign patterns of the m nonzero differences are counted. Up to m = 16 they are enumerated. For
+    larger m the distribution of their sums is computed (Pagano and Tritchler 1983, JASA 78: 435-440) on a
+    grid of 1/32,768 of sum |d_i|. Rounding preserves the symmetry of the signs, so the test is exact for the
+    rounded differences. Sums within the rounding error of the observed sum count as extreme. No patterns are
+    sampled, because sampling limits how small p can be, and adjustments for many comparisons need small p.
     """
     d = _differences(a, b)
     if len(d) == 0:
@@ -112,10 +114,10 @@ def sign_flips(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> float | None:
-    """Two-sided p of Wilcoxon's (1945) signed-rank test, zeros as Pratt (1959); None for n < 1.
+    """Return the two-sided p of Wilcoxon's (1945) signed-rank test, zeros by Pratt (1959); None for n < 1.
 
-    Exact, with ties and zeros, for any number of problems: all sign patterns of the ranks are counted by
-    their sum, which is a whole number of halves.
+    The test is exact, also with ties and zeros, for any number of problems: all sign patterns of the ranks
+    are counted by their sum, which is a multiple of 1/2.
     """
     d = _differences(a, b)
     if len(d) == 0:
@@ -128,7 +130,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def ranks(values: ArrayLike) -> NDArray[np.float64]:
-    """From 1 for the smallest; equal values share the mean of theirs."""
+    """Return ranks from 1 for the smallest value; equal values have their mean rank."""
     _, which, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     found: NDArray[np.float64] = ((last - counts + 1 + last) / 2)[which]
@@ -136,18 +138,18 @@ def ranks(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def least_p(a: ArrayLike, b: ArrayLike) -> float:
-    """The smallest p that the sign-flip test can reach here: 2 / 2^m where m problems differ."""
+    """Return the smallest p that the sign-flip test can reach: 2 / 2^m if m problems differ."""
     return min(1.0, 2.0 ** (1 - min(60, int(np.count_nonzero(_differences(a, b))))))
 
 
 def conclusion(
     difference: float, *, p_values: Sequence[float | None], p_equivalence: float | None
 ) -> Conclusion:
-    """What may be said of A against B: equivalence first, for a real difference may be too small to matter.
+    """Return the conclusion on A against B from p-values adjusted for the number of comparisons.
 
-    A difference needs every test of `p_values` (Student's and the sign flips': the one trusts a shape, the
-    other needs enough problems). All p-values are to be adjusted for the number of comparisons beforehand;
-    None is a test that could not be done.
+    Equivalence is checked first, because a significant difference may be too small to matter. A difference
+    needs significance in every test of `p_values`: the t-test assumes a distribution, and the sign-flip test
+    needs enough problems. None means that a test was impossible.
     """
     if p_equivalence is not None and p_equivalence < ALPHA:
         return "equivalent"
@@ -157,11 +159,12 @@ def conclusion(
 
 
 def permutation_p(a: Sequence[int], b: Sequence[int]) -> float | None:
-    """Exact two-sided p of the permutation test that two samples of counts have one mean; None if empty.
+    """Return the two-sided p of a permutation test for equal means of two samples of counts; None if empty.
 
-    All ways to choose which len(a) of the pooled counts are called "a" are counted by their sum
-    (dynamic programming over the pooled counts); p is the share at least as far from the expected sum as
-    the observed one. For counts of 0 and 1 this is a two-sided Fisher exact test (1935).
+    All choices of len(a) of the pooled counts are counted by their sum (dynamic programming). p is the share
+    of choices whose sum is at least as far from the expected sum as the observed one. For counts of 0 and 1
+    this is Fisher's exact test (1935), two-sided. The test is exact up to 4,000,000 states; above, 10,000
+    random permutations with a fixed seed are used.
     """
     if not a or not b:
         return None
@@ -178,9 +181,9 @@ def permutation_p(a: Sequence[int], b: Sequence[int]) -> float | None:
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Holm's (1979) step-down adjustment: the chance of any false claim stays below alpha.
+    """Return p-values after Holm's (1979) step-down adjustment, which controls the familywise error rate.
 
-    Adjusted p_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)), in the order given.
+    Adjusted p_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)); the result has the order of the input.
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -191,7 +194,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Benjamini and Hochberg's (1995) adjustment: the expected share of false claims stays below alpha."""
+    """Return p-values after Benjamini and Hochberg's (1995) adjustment for the false discovery rate."""
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(-p, kind="stable")
     steps = np.minimum(1.0, p[order] * len(p) / (len(p) - np.arange(len(p))))
@@ -206,9 +209,9 @@ def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
 
 
 def _all_flips(d: NDArray[np.float64]) -> float:
-    """The share of all sign patterns whose sum is (up to rounding) as far from 0 as the observed one."""
-    differing = d[d != 0]  # a zero gives the same sum under both signs
-    sums = differing[:1]  # the first sign alone would only mirror all sums
+    """Return the share of sign patterns whose sum is at least as far from 0 as the observed sum."""
+    differing = d[d != 0]  # a zero does not change any sum
+    sums = differing[:1]  # flipping the first sign would only mirror all sums
     for value in differing[1:]:
         sums = np.concatenate([sums + value, sums - value])
     extreme = np.abs(sums) >= abs(d.sum()) - 1e-9 * np.abs(d).sum()
@@ -216,10 +219,11 @@ def _all_flips(d: NDArray[np.float64]) -> float:
 
 
 def _flips_on_grid(d: NDArray[np.float64]) -> float:
-    """The same for differences rounded to a grid: the chance of every sum x of those with the sign +.
+    """Return the p of the sign-flip test for differences rounded to a grid.
 
-    The sum of all is then 2 x - sum |d_i|, and both tails weigh the same. Sums that were equal before the
-    rounding are apart by a random walk of it: 2 sqrt(n) steps, over three of its deviations, are granted.
+    For each x, the probability is computed that the differences with the sign + sum to x. The signed sum of
+    all differences is then 2 x - sum |d_i|, and both tails are equal. Rounding can separate equal sums by a
+    random walk, so sums within 2 sqrt(n) steps (more than three standard deviations) count as equal.
     """
     steps = np.rint(d / (np.abs(d).sum() / _GRID)).astype(np.int64)
     chances = _chances_of_sums(np.abs(steps))
@@ -228,7 +232,7 @@ def _flips_on_grid(d: NDArray[np.float64]) -> float:
 
 
 def _chances_of_sums(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The chance of every sum, from 0 to all, of the sizes with the sign +, which each has or has not."""
+    """Return the probability of each sum of a random subset of `sizes` (inclusion probability 1/2)."""
     chances = np.zeros(int(sizes.sum()) + 1)
     chances[0] = 1.0
     reached = 0
@@ -241,7 +245,7 @@ def _chances_of_sums(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _ways(counts: Counter[int], chosen: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """How many ways to choose `chosen` of the counts give each sum, scaled against overflow."""
+    """Return for each sum the number of ways to choose `chosen` counts with it, scaled to avoid overflow."""
     total = sum(value * times for value, times in counts.items())
     ways = np.zeros((chosen + 1, total + 1))
     ways[0, 0] = 1.0

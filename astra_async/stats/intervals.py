@@ -1,16 +1,18 @@
-"""Intervals of means over problems, of rates and of medians, and of a difference of two such means.
+"""Intervals of means, rates, medians and differences over problems; power and sample sizes.
 
-Every value averaged here lies between two known ends (0 and 1; for a difference -1 and 1), mostly near one:
-Student's interval then covers 75 to 90 % in place of 95, and a spread that was not seen is no proof that
-there is none. All intervals of means are therefore of one kind: the quantiles of the mean under random
-weights (standard exponentials; Rubin 1981, the Bayesian bootstrap) of all that was observed and of one value
-more, at the end that the bound looks to: 0 for the lower bound of a mean, 1 for the upper. If that unseen
-value weighed as much as the others, this would be Gaffke's bound (Phan, Thomas and Learned-Miller 2021,
-"Towards practical mean bounds for small samples", arXiv 2106.03163), which for zeros and ones is Clopper and
-Pearson's, and for which no distribution is known where it fails. Here it weighs 0.6, which still covers 92 %
-wherever we looked (`tests/stats/test_coverage.py`). The quantiles are computed, not drawn (`chance_below`).
+Values are bounded (0 to 1; differences -1 to 1) and often close to a bound. Student's 95 % interval covers
+only 75 to 90 % for such values, and it has no width if all observed values are equal. All intervals of means
+here use the Bayesian bootstrap (Rubin 1981): the bounds are quantiles of the mean under random weights
+(standard exponentials) of the observed values and of one additional, unobserved value. For a lower bound the
+unobserved value is the lowest possible value, for an upper bound the highest.
 
-Problems of one family are drawn together: a family is one value, with its size.
+With equal weight of the unobserved value this is Gaffke's bound (Phan, Thomas and Learned-Miller 2021,
+"Towards practical mean bounds for small samples", arXiv 2106.03163). For zeros and ones Gaffke's bound is
+Clopper and Pearson's, and no distribution is known for which its coverage is too low. Here the weight is 0.6;
+the coverage is then at least 92 % in all simulations (`tests/stats/test_coverage.py`). The quantiles are
+computed by `probability_below`, without random numbers.
+
+Problems of one family are drawn together: a family is one value, with its size as weight.
 """
 
 from __future__ import annotations
@@ -36,21 +38,22 @@ _ALPHA = 0.05
 
 
 def power_paired(effect: float, n: int, alpha: float = _ALPHA) -> float:
-    """Power of the two-sided paired t-test for dz = mean(d) / sd(d) (Cohen 1988); noncentral t."""
+    """Return the power of the two-sided paired t-test for dz = mean(d) / sd(d) (Cohen 1988); noncentral t."""
     from scipy.special import nctdtr, stdtrit
 
     bound = float(stdtrit(n - 1, 1 - alpha / 2))
     shift = effect * math.sqrt(n)
-    wrong_side = float(nctdtr(n - 1, shift, -bound))  # NaN in scipy where it is far below 1e-12
+    wrong_side = float(nctdtr(n - 1, shift, -bound))  # scipy returns NaN for values far below 1e-12
     return 1 - float(nctdtr(n - 1, shift, bound)) + (0.0 if math.isnan(wrong_side) else wrong_side)
 
 
 @lru_cache(maxsize=256)
 def minimum_detectable_effect(n: int, power: float = 0.8) -> float | None:
-    """The smallest dz that a paired t-test over n problems finds with the given power; None for n < 2.
+    """Return the smallest dz that a paired t-test over n problems finds with this power; None for n < 2.
 
-    Times sd(d) it is a difference in score. Solved for the noncentral t; the search starts at the normal
-    approximation (z_{alpha/2} + z_beta) / sqrt(n), for scipy's distribution is NaN far beyond the answer.
+    dz times sd(d) is a difference in score. The equation is solved with the noncentral t distribution. The
+    search starts at the normal approximation (z_{alpha/2} + z_beta) / sqrt(n), because scipy's distribution
+    returns NaN far above the solution.
     """
     if n < 2:  # noqa: PLR2004 - a spread takes two
         return None
@@ -66,55 +69,58 @@ def minimum_detectable_effect(n: int, power: float = 0.8) -> float | None:
 
 
 def problems_needed(between: Floats, within: Floats, samples: int, target_se: float) -> Floats:
-    """Problems for a standard error of the mean score on new ones: (sigma_b^2 + sigma_w^2 / k) / SE^2."""
+    """Return the problems needed for a standard error on new problems: (sigma_b^2 + sigma_w^2 / k) / SE^2."""
     return np.maximum(1.0, np.ceil((between + within / samples) / target_se**2))
 
 
 def samples_needed(between: Floats, within: Floats, problems: int, target_se: float) -> Floats:
-    """Samples of each problem for the same: sigma_w^2 / (n SE^2 - sigma_b^2); infinite if none suffice."""
+    """Return the samples of each problem needed for a standard error on new problems.
+
+    sigma_w^2 / (n SE^2 - sigma_b^2), or infinity if no number of samples is sufficient.
+    """
     spare = problems * target_se**2 - between
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(spare > 0, np.maximum(1.0, np.ceil(within / spare)), math.inf)
 
 
-UNSEEN = 0.6
+UNOBSERVED_WEIGHT = 0.6
 LEVEL = 0.95
-_DIGITS = 12  # quotients that are equal must also compare equal
-_NODES = 40  # of Gauss and Legendre, in each panel of the integral
-_FAR = 40.0  # beyond any quantile of the normal that has a chance
-_FEW, _PANELS, _MORE_PANELS = 200, 4, 8  # panels up to so many values, and above
-_FEW_VALUES, _MANY_PANELS = 64, 64  # where most values are equal, the integrand turns often
+_DIGITS = 12  # decimals kept, so that equal quotients compare equal
+_NODES = 40  # Gauss-Legendre nodes in each panel of the integral
+_FAR = 40.0  # a normal quantile larger than any that occurs
+_FEW, _PANELS, _MORE_PANELS = 200, 4, 8  # panels for up to _FEW units, and for more units
+_FEW_VALUES, _MANY_PANELS = 64, 64  # many units with few distinct values: the integrand oscillates quickly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """What is drawn: distinct values, `counts` times each, of `sizes` problems.
+class BootstrapUnits:
+    """Units of the bootstrap: distinct values with their sizes (problems per unit) and counts.
 
-    `unseen` is the size of the one that was not seen; `effective` is their number if all were of one size,
+    `unobserved` is the size of the unobserved unit. `effective` is the effective number of units,
     (sum s)^2 / sum s^2 (Kish 1965).
     """
 
     values: Floats
     sizes: Floats
     counts: Floats
-    unseen: float
+    unobserved: float
     effective: float
 
-    def with_unseen(self, end: float) -> Drawn:
-        """The same with the value that was not seen, at `end`."""
+    def with_unobserved(self, end: float) -> BootstrapUnits:
+        """Return the units with the unobserved unit added, at the value `end`."""
         return replace(
             self,
             values=np.append(self.values, end),
-            sizes=np.append(self.sizes, self.unseen),
-            counts=np.append(self.counts, UNSEEN),
+            sizes=np.append(self.sizes, self.unobserved),
+            counts=np.append(self.counts, UNOBSERVED_WEIGHT),
         )
 
 
-def drawn(values: ArrayLike, families: Families | None = None) -> Drawn | None:
-    """Values of problems as what was drawn: families, a problem without one being its own. None below two.
+def bootstrap_units(values: ArrayLike, families: Families | None = None) -> BootstrapUnits | None:
+    """Return the units of the bootstrap: families, or problems without a family.
 
-    A large family weighs as much as many small ones and is one draw (Carter, Schnepel and Steigerwald 2017,
-    Rev. Econ. Stat. 99: 698-709): nothing can be said below an effective number of 2.
+    Return None if the effective number of units is below 2. A large family counts as one draw but weighs as
+    much as many small families (Carter, Schnepel and Steigerwald 2017, Rev. Econ. Stat. 99: 698-709).
     """
     means, sizes = family_means(np.asarray(values, dtype=float), families)
     total, squares = float(sizes.sum()), float((sizes**2).sum())
@@ -124,13 +130,13 @@ def drawn(values: ArrayLike, families: Families | None = None) -> Drawn | None:
 
 
 def total_interval(means: ArrayLike, families: Families | None = None) -> Interval | None:
-    """The interval of the mean over problems: "a new set of problems like these".
+    """Return the 95 % interval of the mean over problems, for a new set of problems like these.
 
-    Values from 0 to 1, one for each problem: mean scores, pass@1 or shares of its samples. None for fewer
-    than two (effective) families.
+    `means` has a value from 0 to 1 for each problem: mean score, pass@1 or a share of samples. Return None if
+    the effective number of families is below 2.
     """
     m = np.asarray(means, dtype=float)
-    units = drawn(m, families)
+    units = bootstrap_units(m, families)
     if units is None:
         return None
     mean = math.fsum(m) / len(m)
@@ -139,12 +145,12 @@ def total_interval(means: ArrayLike, families: Families | None = None) -> Interv
 
 
 def run_only_interval(means: ArrayLike, scores: ArrayLike, problems: ArrayLike) -> Interval | None:
-    """The interval of the mean over problems for "these very problems, new samples".
+    """Return the 95 % interval of the mean over problems, for new samples of the same problems.
 
-    `scores` are those of all samples, `problems` the place in `means` of each one's problem. Drawn are the
-    samples' distances from their problem's mean, times sqrt(k / (k - 1)), of n problems with k samples each;
-    the unseen sample fails where none did, or passes where none did. None where a problem has fewer than two
-    samples.
+    `scores` has the score of each sample, and `problems` the index of its problem in `means`. The units of
+    the bootstrap are the samples' distances from their problem's mean, times sqrt(k / (k - 1)) for k samples.
+    The unobserved sample has score 0 in the problem with the highest mean (lower bound), or 1 in the problem
+    with the lowest mean (upper bound). Return None if a problem has fewer than two samples.
     """
     m, s, where = np.asarray(means, float), np.asarray(scores, float), np.asarray(problems, int)
     k = np.bincount(where, minlength=len(m)).astype(float)
@@ -161,11 +167,12 @@ def run_only_interval(means: ArrayLike, scores: ArrayLike, problems: ArrayLike) 
 def difference_interval(
     a: ArrayLike, b: ArrayLike, families: Families | None = None, level: float = LEVEL, most: float = 1.0
 ) -> Interval | None:
-    """The interval of mean(a) - mean(b) over the same problems, values from 0 to `most`; None below two.
+    """Return the interval of mean(a) - mean(b) over the same problems, with values from 0 to `most`.
 
-    Of the problems' differences: the unseen one is -`most` for the lower bound and `most` for the upper.
+    The unobserved difference is -`most` for the lower bound and `most` for the upper. Return None if the
+    effective number of families is below 2.
     """
-    units = drawn(np.subtract(a, b, dtype=float), families)
+    units = bootstrap_units(np.subtract(a, b, dtype=float), families)
     if units is None:
         return None
     mean = float((units.counts * units.sizes * units.values).sum() / (units.counts * units.sizes).sum())
@@ -176,24 +183,26 @@ def difference_interval(
 def equivalence(
     a: ArrayLike, b: ArrayLike, margin: float, families: Families | None = None, most: float = 1.0
 ) -> float | None:
-    """The p of "the difference is `margin` or more": 1 less the level at which the interval is within it.
+    """Return the p-value of the hypothesis that the difference is `margin` or more.
 
-    None where `difference_interval` is.
+    p is 1 - the highest level at which `difference_interval` is within the margin; None if the interval is
+    None.
     """
-    units = drawn(np.subtract(a, b, dtype=float), families)
+    units = bootstrap_units(np.subtract(a, b, dtype=float), families)
     if units is None:
         return None
-    below = chance_below(-margin, units.with_unseen(-most))
-    above = 1 - chance_below(margin, units.with_unseen(most))
+    below = probability_below(-margin, units.with_unobserved(-most))
+    above = 1 - probability_below(margin, units.with_unobserved(most))
     return min(1.0, 2 * max(below, above))
 
 
 def median_interval(values: ArrayLike, families: Families | None = None) -> Interval | None:
-    """The interval of the median over problems, between two order statistics; None below 6 values.
+    """Return the 95 % interval of the median over problems, between two order statistics.
 
-    The narrowest pair x_(j), x_(n+1-j) with 1 - 2 P(Bin(n, 1/2) < j) >= 0.95: it needs no distribution,
-    and covers more where values tie (Thompson 1936, Ann. Math. Stat. 7: 122-128). Below 6 values no pair
-    reaches 95 %. With families, the shares of values outside are those for their effective number.
+    The interval is the narrowest pair x_(j), x_(n+1-j) with 1 - 2 P(Bin(n, 1/2) < j) >= 0.95. It is valid for
+    any distribution, and its coverage is higher with ties (Thompson 1936, Ann. Math. Stat. 7: 122-128). With
+    families, j is computed for their effective number and scaled to n. Return None for fewer than 6 values
+    (effective number), because no pair reaches 95 %.
     """
     from scipy.special import bdtr
 
@@ -211,7 +220,7 @@ def median_interval(values: ArrayLike, families: Families | None = None) -> Inte
 
 
 def family_means(values: Floats, families: Families | None) -> tuple[Floats, Floats]:
-    """The mean and the size of each family."""
+    """Return the mean and the size of each family."""
     if families is None:
         return values, np.ones(len(values))
     _, numbers = np.unique(np.asarray(families, dtype=str), return_inverse=True)
@@ -219,19 +228,21 @@ def family_means(values: Floats, families: Families | None) -> tuple[Floats, Flo
     return np.asarray(np.bincount(numbers, weights=values) / sizes, dtype=float), sizes
 
 
-def _counted(values: Floats, sizes: Floats, unseen: float, effective: float) -> Drawn:
-    """Equal values of one size are one, as often as they are there."""
+def _counted(values: Floats, sizes: Floats, unobserved: float, effective: float) -> BootstrapUnits:
+    """Merge units with equal value and size into one with a count."""
     (values, sizes), counts = np.unique(np.round([values, sizes], _DIGITS), axis=1, return_counts=True)
-    return Drawn(values=values, sizes=sizes, counts=counts.astype(float), unseen=unseen, effective=effective)
+    return BootstrapUnits(
+        values=values, sizes=sizes, counts=counts.astype(float), unobserved=unobserved, effective=effective
+    )
 
 
-def _interval(units: Drawn, ends: Interval, level: float = LEVEL) -> Interval:
+def _interval(units: BootstrapUnits, ends: Interval, level: float = LEVEL) -> Interval:
     tail = (1 - level) / 2
     return _bound(units, ends[0], tail), _bound(units, ends[1], 1 - tail)
 
 
-def _bound(units: Drawn, end: float, chance: float) -> float:
-    """The value that the weighted mean, with an unseen value at `end`, is below with this chance."""
+def _bound(units: BootstrapUnits, end: float, chance: float) -> float:
+    """Return the quantile of the weighted mean with an unobserved value at `end`, for this probability."""
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
@@ -239,26 +250,30 @@ def _bound(units: Drawn, end: float, chance: float) -> float:
     if high - low < 10.0**-_DIGITS:
         return end
 
-    wanted, whole = ndtri(chance), units.with_unseen(end)
+    wanted, whole = ndtri(chance), units.with_unobserved(end)
 
     def off(place: float) -> float:
-        """As quantiles of the normal chances nearly lie on a line, which takes Brent's method fewer steps."""
-        if place in (low, high):  # nothing lies beyond
+        """Return the difference from the wanted quantile, on the normal scale.
+
+        On that scale the function is almost linear, so Brent's method needs fewer steps.
+        """
+        if place in (low, high):  # the mean is always between low and high
             return _FAR if place == high else -_FAR
-        return float(ndtri(min(max(chance_below(place, whole), 1e-300), 1 - 1e-16)) - wanted)
+        return float(ndtri(min(max(probability_below(place, whole), 1e-300), 1 - 1e-16)) - wanted)
 
     return float(brentq(off, low, high, xtol=10.0**-_DIGITS))
 
 
-def chance_below(place: float, units: Drawn) -> float:
-    """P(sum_j G_j s_j x_j / sum_j G_j s_j <= place), G_j gamma variables whose shapes a_j are the counts.
+def probability_below(place: float, units: BootstrapUnits) -> float:
+    """Return P(sum_j G_j s_j x_j / sum_j G_j s_j <= place) for gamma variables G_j with shapes a_j = counts.
 
-    That is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place), by inversion (Gil-Pelaez 1951):
-    1/2 - (1/pi) int_0^inf Im prod_j (1 - i u c_j)^-a_j du / u. Of two values of one size one share is Beta.
+    This is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place). It is computed by inversion of the
+    characteristic function (Gil-Pelaez 1951): 1/2 - (1/pi) int_0^inf Im prod_j (1 - i u c_j)^-a_j du / u. For
+    two units of equal size the share of one unit has a beta distribution.
     """
     from scipy.special import betainc
 
-    if len(units.values) == 2 and units.sizes[0] == units.sizes[1]:  # noqa: PLR2004 - one seen, one unseen
+    if len(units.values) == 2 and units.sizes[0] == units.sizes[1]:  # noqa: PLR2004 - one seen, one unobserved
         (first, second), (a, b) = units.values, units.counts
         share = min(1.0, max(0.0, (place - first) / (second - first))) if first != second else 0.0
         below = float(betainc(b, a, share))
@@ -277,7 +292,7 @@ def chance_below(place: float, units: Drawn) -> float:
 
 @lru_cache(maxsize=3)
 def _grid(panels: int) -> tuple[Floats, Floats]:
-    """Nodes u = tan(t), t from 0 to pi / 2, and the weights for an integral of f(u) du / u."""
+    """Return nodes u = tan(t), t from 0 to pi / 2, and weights for an integral of f(u) du / u."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     width = math.pi / 2 / panels
     u = np.tan(((np.arange(panels)[:, None] + (nodes + 1) / 2) * width).ravel())

@@ -1,18 +1,23 @@
-"""Looks at a run after whole rounds: which pairs of models are decided, with the error kept over all looks.
+"""Group-sequential tests: interim analyses ("looks") after complete rounds, with control of the error rate.
 
-A group-sequential design (Lan and DeMets 1983, Biometrika 70: 659-663) over rounds k = 2, 4, 8 ... of
-samples: `alpha * sqrt(k / K)` is spent by the look after k samples. The test is the sign-flip test over
-families of problems, with the same flips at all looks: a flip crosses at a look where its sum is among the
-most extreme of the flips that have not crossed before, as many as the schedule lets. The observed signs are
-one flip among them; so the test is exact wherever differences are symmetric, whatever the correlation of the
-looks. Repeated intervals (Jennison and Turnbull 1989, J. R. Stat. Soc. B 51: 305-361) are those of
-`intervals.difference_interval` at the level that the look spends: all hold together, whyever one stops. They
-reckon with rare losses that no problem has shown, as the test cannot, and may hold 0 where it crosses.
+The design is an alpha-spending design (Lan and DeMets 1983, Biometrika 70: 659-663) over rounds of k = 2, 4,
+8 ... samples. Up to the look after k of K samples, `alpha * sqrt(k / K)` is spent. The test is the sign-flip
+test over families of problems, with the same flips at all looks. At each look the schedule allows a number of
+flips to cross: those with the most extreme sums among the flips that have not crossed before. The observed
+signs are one of the flips, so the test is exact for symmetric differences, whatever the correlation of the
+looks.
 
-Several pairs: Holm's (1979) step-down over their number, by closure also for looks that have been. Claims of
-a difference hand their alpha on to such claims, those of equivalence to their like: two kinds, each with an
-error rate. If equivalent pairs left theirs to all, it would go to the pair that is furthest apart by chance.
-Everything here is a function of the scores of complete rounds, and of a seed.
+Repeated intervals (Jennison and Turnbull 1989, J. R. Stat. Soc. B 51: 305-361) are
+`intervals.difference_interval` at the level that the look spends. They are simultaneously valid for all
+looks, whatever the reason to stop. They allow for rare losses that were not observed, so they may include 0
+even if the test finds a difference.
+
+For several pairs, Holm's (1979) step-down procedure is applied to their number; by closure it also applies to
+earlier looks. A decided pair passes its alpha on to pairs tested for the same kind of claim (difference or
+equivalence), so each kind has its own error rate. If equivalent pairs passed alpha on to all claims, it would
+go to the pair with the largest chance difference.
+
+All results are functions of the scores of complete rounds and of a seed.
 """
 
 from __future__ import annotations
@@ -36,21 +41,27 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 State = Literal["open", "better", "worse", "equivalent", "not separable", "precise"]
-RULE = 3  # grows with every change by which the same scores could end otherwise
-FIRST_ROUND = 2  # samples: a spread takes two
+RULE = 3  # version of the rules; increased with every change that can change a decision
+FIRST_ROUND = 2  # samples of each problem; a variance needs two
 FLIPS = 9_999
-_EXACT = 13  # families up to which all 2^n signs are fewer
-_ENOUGH = 0.9  # of the information that all samples would give: more would narrow an interval by 5 % at most
-_PRECISE_FROM = 4  # samples of each problem, before which no mean is called precise
+_EXACT = 13  # up to this number of families all sign patterns are used, because they are fewer than FLIPS
+_ENOUGH = (
+    0.9  # share of the information of all samples; the remaining samples narrow an interval by at most 5 %
+)
+_PRECISE_FROM = 4  # minimum samples of each problem for the state "precise"
 _NORMAL = NormalDist().inv_cdf(0.975)
-_POWER = 0.84  # standard errors above its bound at which a difference is found with 80 %
+_POWER = 0.84  # normal quantile of 80 % power
 _MOST_PROBLEMS = 10_000
-_DUST = 1e-9  # what rounding may add
+_TOLERANCE = 1e-9  # tolerance for rounding errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When it is looked, and how much of alpha has been spent by then; recorded before the first look."""
+    """Rounds of the looks, and alpha spent up to each look; recorded before the first look.
+
+    `margin` is the equivalence margin (score from 0 to 1). `flips` and `seed` determine the random sign
+    flips.
+    """
 
     rounds: tuple[int, ...]
     spent: tuple[float, ...]
@@ -62,10 +73,12 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Two models on the same problems after each round that both have completed.
+    """Scores of two models on the same problems after each round that both have completed.
 
-    `a`, `b`: mean scores, a row for each round; `within`: mean over problems of both models' variances within
-    (ddof = 1), summed, by round; `families` of the problems, None where none share one.
+    Attributes:
+        a, b: mean scores, as arrays of rounds x problems.
+        within: by round, the sum of both models' mean variances within problems (ddof = 1).
+        families: families of the problems; None if no two problems share a family.
     """
 
     a: Floats
@@ -76,10 +89,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequentialOutcome:
-    """What is known of A against B after `k` samples of both; `interval` is the repeated one.
+    """Result of a look at A against B after `k` samples of both; `interval` is the repeated interval.
 
-    `problems`: how many like these would separate them with 80 % power if the difference is what it seems
-    (infinite above 10,000); None for what is decided.
+    `problems` is the number of problems that would separate the models with 80 % power if the difference is
+    as observed (infinity above 10,000). It is None for a decided pair.
     """
 
     state: State
@@ -92,7 +105,7 @@ class SequentialOutcome:
 def schedule_of(
     samples: int, *, alpha: float = 0.05, margin: float = 0.02, flips: int = FLIPS, seed: int = 0
 ) -> Schedule:
-    """Rounds of 2, 4, 8 ... samples up to `samples`, and sqrt(k / samples) of alpha spent by each."""
+    """Return a schedule with rounds of 2, 4, 8 ... `samples` samples, and alpha * sqrt(k / samples) spent."""
     rounds = [samples]
     while rounds[0] > FIRST_ROUND:
         rounds.insert(0, 2 ** (math.ceil(math.log2(rounds[0])) - 1))
@@ -101,9 +114,9 @@ def schedule_of(
 
 
 def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[SequentialOutcome]]:
-    """The outcomes of all pairs, look by look, for rounds that all open ones have; the last is how it stands.
+    """Return for each pair the outcomes of its looks, over the rounds that all open pairs have completed.
 
-    A pair's list ends with its decision. The order of the pairs changes nothing.
+    A pair's list ends with its decision. The result does not depend on the order of the pairs.
     """
     return [
         [_seen(schedule, pair, look, state, len(pairs)) for look, state in enumerate(states)]
@@ -112,17 +125,18 @@ def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[SequentialO
 
 
 def states_of(schedule: Schedule, pairs: Sequence[Series]) -> list[list[State]]:
-    """What `decide` decides, without the figures."""
+    """Return for each pair the states of its looks, as `decide` but without figures."""
     found: list[list[State]] = [[] for _ in pairs]
     drawn = [_flipped(schedule, pair) for pair in pairs]
     for look in range(len(schedule.rounds)):
         there = [i for i, states in enumerate(found) if states[-1:] in ([], ["open"])]
         if any(len(pairs[i].a) <= look for i in there):
-            break  # a round counts when it is complete for all: what one pair hands on may decide another
+            break  # all open pairs need the round, because alpha passed on by one pair may decide another
         for i in there:
             found[i].append("open")
         while True:
-            # Invariant: a claim hands on its alpha, to its own kind; whoever is open is tested again then.
+            # Invariant: a decided pair passes its alpha on to claims of its kind, so open pairs are tested
+            # again.
             states = {i: _tested(schedule, pairs[i], look, drawn[i], found) for i in there}
             decided = {i: state for i, state in states.items() if state != "open"}
             if not decided:
@@ -131,33 +145,36 @@ def states_of(schedule: Schedule, pairs: Sequence[Series]) -> list[list[State]]:
                 found[i][-1] = state
                 there.remove(i)
         for i in there:
-            if _is_hopeless(schedule, pairs[i], look):
+            if _is_futile(schedule, pairs[i], look):
                 found[i][-1] = "not separable"
     return found
 
 
-def can_tell(schedule: Schedule, families: int, pairs: int) -> bool:
-    """Whether any scores let the last look call one of so many pairs different: alpha spent covers a flip."""
-    return schedule.spent[-1] * _rows(schedule.flips, families) / pairs + _DUST >= 1
+def can_find(schedule: Schedule, families: int, pairs: int) -> bool:
+    """Return True if the last look can find a difference in one of `pairs` pairs for any scores.
+
+    This needs enough alpha for at least one flip to cross.
+    """
+    return schedule.spent[-1] * _rows(schedule.flips, families) / pairs + _TOLERANCE >= 1
 
 
 def information(within: float, between: float, k: int, most: int) -> float:
-    """Var(all samples) / Var(k samples): the share of what `most` samples would tell."""
+    """Return Var(`most` samples) / Var(k samples), the share of the information of `most` samples."""
     whole = between + within / k
     return (between + within / most) / whole if whole > 0 else 1.0
 
 
 def between_of(values: Floats, within: float, k: int, families: NDArray[np.str_] | None) -> float:
-    """The variance between problems, times what families raise it by, without that within them."""
+    """Return the variance between problems, with the design effect of families, minus the variance within."""
     units = by_family(values, families)
-    if len(units) < 2:  # noqa: PLR2004 - a spread takes two
+    if len(units) < 2:  # noqa: PLR2004 - a variance needs two values
         return 0.0
     return max(0.0, float(units.var(ddof=1)) * len(values) / len(units) - within / k)
 
 
 @lru_cache(maxsize=2)
 def signs(flips: int, seed: int, n: int) -> Floats:
-    """The flips of n families, a row each, the same at all looks; the first leaves all signs as they are."""
+    """Return the sign flips of n families as rows, the same at all looks; the first row changes no sign."""
     if n <= _EXACT:
         turned = (np.arange(_rows(flips, n))[:, None] >> np.arange(n)) & 1
     else:
@@ -167,24 +184,27 @@ def signs(flips: int, seed: int, n: int) -> Floats:
 
 
 def _rows(flips: int, n: int) -> int:
-    return 2 ** max(0, n - 1) if n <= _EXACT else flips + 1  # the first sign alone would only mirror all sums
+    return (
+        2 ** max(0, n - 1) if n <= _EXACT else flips + 1
+    )  # flipping the last sign would only mirror all sums
 
 
 def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | None:
-    """The look at which the first column (the observed signs) crosses; `sums` are absolute, looks by flips.
+    """Return the look at which the first column (the observed signs) crosses; None if it does not cross.
 
-    Of all flips `spent * share` may have crossed by each look; ties cross together or not at all.
+    `sums` has absolute sums, as looks x flips. Up to each look a share of `spent * share` of all flips may
+    cross. Flips with equal sums cross together or not at all.
     """
     flips = sums.shape[1]
     left = np.ones(flips, dtype=bool)
     for look, row in enumerate(sums):
-        allowed = int(spent[look] * share * flips + _DUST) - int(flips - left.sum())
+        allowed = int(spent[look] * share * flips + _TOLERANCE) - int(flips - left.sum())
         if allowed <= 0:
             continue
         values = row[left]
-        place = len(values) - 1 - allowed  # of the first that may not cross
+        place = len(values) - 1 - allowed  # rank of the largest sum that may not cross
         bound = np.partition(values, place)[place] if place >= 0 else -1.0
-        crossing = left & (row > bound * (1 + _DUST) + _DUST)
+        crossing = left & (row > bound * (1 + _TOLERANCE) + _TOLERANCE)
         if crossing[0]:
             return look
         left &= ~crossing
@@ -192,7 +212,7 @@ def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | 
 
 
 def _flipped(schedule: Schedule, pair: Series) -> Floats:
-    """|sum| under each flip, a row for each round; the first column is what was observed."""
+    """Return |sum of differences| as rounds x flips; the first column is the observed sum."""
     d = pair.a - pair.b
     if pair.families is not None:
         d = np.array([by_family(row, pair.families) for row in d]).reshape(len(d), -1)
@@ -217,7 +237,7 @@ def _own_alpha(schedule: Schedule, look: int) -> float:
 def _tested(
     schedule: Schedule, pair: Series, look: int, sums: Floats, found: Sequence[Sequence[State]]
 ) -> State:
-    """The pair at this look, with its part of the alpha that the claims in `found` have left."""
+    """Return the state of a pair at a look, with the alpha available after the claims in `found`."""
     p = equivalence(pair.a[look], pair.b[look], schedule.margin, pair.families)
     if p is not None and p < _own_alpha(schedule, look) / _left(found, ("equivalent",)):
         return "equivalent"
@@ -227,11 +247,11 @@ def _tested(
 
 
 def _left(found: Sequence[Sequence[State]], claims: tuple[State, ...]) -> int:
-    """So many pairs of which none of these has been claimed."""
+    """Return the number of pairs without any of these claims."""
     return sum(not states or states[-1] not in claims for states in found)
 
 
-def _is_hopeless(schedule: Schedule, pair: Series, look: int) -> bool:
+def _is_futile(schedule: Schedule, pair: Series, look: int) -> bool:
     k, most = schedule.rounds[look], schedule.rounds[-1]
     if k == most:
         return True
@@ -240,9 +260,11 @@ def _is_hopeless(schedule: Schedule, pair: Series, look: int) -> bool:
 
 
 def _problems(schedule: Schedule, pair: Series, look: int, pairs: int) -> float:
-    """(z + 0.84)^2 (s_b^2 + s_w^2 / K) / D^2 + z^2 / 2, z at this pair's part of alpha; above what there are.
+    """Return the number of problems that would show a difference D as observed, with 80 % power.
 
-    The last term stands for a spread that is estimated (Guenther 1981, Am. Stat. 35: 243-244).
+    (z + 0.84)^2 (s_b^2 + s_w^2 / K) / D^2 + z^2 / 2, with z for alpha / number of pairs; at least one more
+    than the present number. The last term accounts for the estimated variance (Guenther 1981, Am. Stat. 35:
+    243-244).
     """
     a, b, k = pair.a[look], pair.b[look], schedule.rounds[look]
     difference, bound = abs(float((a - b).mean())), NormalDist().inv_cdf(1 - schedule.alpha / (2 * pairs))
@@ -261,11 +283,13 @@ def precise(
     families: NDArray[np.str_] | None,
     target_se: float,
 ) -> list[SequentialOutcome]:
-    """Looks at one model until no side of its mean's 95 % interval is above 1.96 `target_se`.
+    """Return the looks at one model until its mean score is precise.
 
-    That side decides, not the standard error that was seen: that is small by luck where rare
-    low scores have not been drawn yet. "not separable" stands for: no number of samples brings these problems
-    there. `difference` is the mean itself, with this interval; `problems` is how many could be enough.
+    A mean is precise if both sides of its 95 % interval are at most 1.96 `target_se` long. The estimated
+    standard error is not used, because it is too small if rare low scores have not been observed yet. The
+    state "not separable" means that no number of samples of these problems can reach the target. In the
+    outcomes `difference` is the mean, `interval` its 95 % interval, and `problems` an estimate of the
+    problems needed.
     """
     wanted = _NORMAL * target_se
     units = len(by_family(means[0], families)) if means else 0

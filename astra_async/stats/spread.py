@@ -1,4 +1,4 @@
-"""How much scores vary: within a problem (the model) and between problems (the benchmark)."""
+"""Pass@m and related measures, and variances of scores within and between problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.stats.intervals import UNSEEN, family_means
+from astra_async.stats.intervals import UNOBSERVED_WEIGHT, family_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,20 +23,26 @@ if TYPE_CHECKING:
 
 
 def pass_at(m: int, k: int, c: int) -> float:
-    """pass@m: at least one of m passes, 1 - C(k-c, m) / C(k, m) (Chen et al. 2021, arXiv 2107.03374)."""
+    """Return pass@m, that at least one of m samples passes, if c of k samples pass.
+
+    1 - C(k-c, m) / C(k, m) (Chen et al. 2021, arXiv 2107.03374).
+    """
     return _shares(k, k - c)[1][m - 1]
 
 
 def pass_hat(m: int, k: int, c: int) -> float:
-    """pass^m: all m samples pass, C(c, m) / C(k, m) (Yao et al. 2024, tau-bench, arXiv 2406.12045)."""
+    """Return pass^m, that all m samples pass, if c of k samples pass.
+
+    C(c, m) / C(k, m) (Yao et al. 2024, tau-bench, arXiv 2406.12045).
+    """
     return _shares(k, c)[0][m - 1]
 
 
 @cache
 def _shares(k: int, c: int) -> tuple[array[float], array[float]]:
-    """C(c, m) / C(k, m) for every m from 1 to k, and 1 less that: exact until they are rounded, once.
+    """Return C(c, m) / C(k, m) and 1 minus it, for every m from 1 to k; each is rounded only once.
 
-    From one m to the next it takes a factor: C(n, m) = C(n, m - 1) (n - m + 1) / m.
+    The binomials are updated by C(n, m) = C(n, m - 1) (n - m + 1) / m.
     """
     shares, rests = array("d"), array("d")
     chosen = ways = 1
@@ -49,9 +55,10 @@ def _shares(k: int, c: int) -> tuple[array[float], array[float]]:
 
 @cache
 def g_pass_at(m: int, k: int, c: int, at_least: int) -> float:
-    """G-Pass@m_tau: at least ceil(tau m) = `at_least` of m samples pass (Liu et al. 2024, arXiv 2412.13147).
+    """Return G-Pass@m_tau, that at least ceil(tau m) = `at_least` of m samples pass, if c of k samples pass.
 
-    sum_{j >= at_least} C(c, j) C(k-c, m-j) / C(k, m): a hypergeometric tail.
+    sum_{j >= at_least} C(c, j) C(k-c, m-j) / C(k, m), a hypergeometric tail (Liu et al. 2024, arXiv
+    2412.13147).
     """
     ways = sum(comb(c, j) * comb(k - c, m - j) for j in range(at_least, m + 1))
     return float(Fraction(ways, comb(k, m)))
@@ -59,7 +66,10 @@ def g_pass_at(m: int, k: int, c: int, at_least: int) -> float:
 
 @cache
 def mg_pass_at(m: int, k: int, c: int) -> float:
-    """mG-Pass@m: G-Pass averaged over tau from 0.5 to 1, (2/m) sum_{i=ceil(m/2)+1..m} G-Pass@m_{i/m}."""
+    """Return mG-Pass@m, the average of G-Pass over tau from 0.5 to 1.
+
+    (2/m) sum_{i=ceil(m/2)+1..m} G-Pass@m_{i/m}.
+    """
     return 2 / m * sum(g_pass_at(m, k, c, i) for i in range((m + 1) // 2 + 1, m + 1))
 
 
@@ -68,11 +78,15 @@ _DRAWS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceSplit:
-    """One-way analysis of variance, problems as groups.
+    """One-way analysis of variance with problems as groups.
 
-    `within` is sigma_w^2 (MSW), `between` is sigma_b^2 = (MSB - MSW) / k0, not below 0; `icc` is ICC(1)
-    of Shrout and Fleiss (1979), (MSB - MSW) / (MSB + (k0 - 1) MSW), the share of variance that lies
-    between problems (it may come out below 0); `k0` is the samples of a problem, or their effective number.
+    Attributes:
+        msb: mean square between problems.
+        k0: samples of each problem, or their effective number if the numbers differ.
+        between: sigma_b^2 = (MSB - MSW) / k0, at least 0.
+        within: sigma_w^2 = MSW.
+        icc: ICC(1) of Shrout and Fleiss (1979), (MSB - MSW) / (MSB + (k0 - 1) MSW): the share of the variance
+            between problems. It may be negative.
     """
 
     msb: float
@@ -83,9 +97,10 @@ class VarianceSplit:
 
 
 def variance_split(means: ArrayLike, variances: ArrayLike, samples: ArrayLike) -> VarianceSplit | None:
-    """Split the variance of scores; `variances` have ddof = 1. None for n < 2 or any k_i < 2.
+    """Split the variance of scores into parts within and between problems; `variances` have ddof = 1.
 
-    With unequal k_i: k0 = (N - sum k_i^2 / N) / (n - 1), N = sum k_i (Searle, Casella, McCulloch 1992).
+    Return None for n < 2 or any k_i < 2. For unequal k_i, k0 = (N - sum k_i^2 / N) / (n - 1) with N = sum k_i
+    (Searle, Casella, McCulloch 1992).
     """
     m, s2, k = (np.asarray(values, dtype=float) for values in (means, variances, samples))
     n = len(m)
@@ -106,27 +121,28 @@ def variance_split(means: ArrayLike, variances: ArrayLike, samples: ArrayLike) -
     )
 
 
-def drawn_spreads(
+def variance_draws(
     means: ArrayLike,
     variances: ArrayLike,
     samples: float,
     families: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> tuple[Floats, Floats]:
-    """What the variances between and within problems may be: the best guess first, then 2,000 draws.
+    """Return estimates of the variances between and within problems: the best estimate, then 2,000 draws.
 
-    Each draw weighs the families of problems by random exponentials, and one more at the far end, as the
-    intervals do (`intervals`): few problems that came out alike do not prove that all do. The first has the
-    weights' means. `variances` have ddof = 1, `samples` is k or the effective number; between is what the
-    mean of so many independent problems would vary by, times their number, less within / k.
+    Each draw weighs the families of problems by random exponentials and adds one unobserved problem at the
+    far end of the scale, as the intervals do (see `intervals`), because a few problems with similar results
+    do not show that all problems are similar. The best estimate uses the expected weights. `variances` have
+    ddof = 1, `samples` is k or the effective number. The variance between is n times the variance of a mean
+    over n independent problems, minus within / k.
     """
     m, s2 = np.asarray(means, dtype=float), np.asarray(variances, dtype=float)
     (x, sizes), (within, _) = family_means(m, families), family_means(s2, families)
-    unseen = float((sizes**2).sum() / sizes.sum())
-    x, sizes = np.append(x, 0.0 if m.mean() > 0.5 else 1.0), np.append(sizes, unseen)  # noqa: PLR2004 - the middle
-    rng = np.random.default_rng(0)  # the same pilot, the same plan
+    unobserved = float((sizes**2).sum() / sizes.sum())
+    x, sizes = np.append(x, 0.0 if m.mean() > 0.5 else 1.0), np.append(sizes, unobserved)  # noqa: PLR2004 - the middle
+    rng = np.random.default_rng(0)  # fixed seed: the same pilot always gives the same plan
     weights = np.ones((_DRAWS + 1, len(x)))
     weights[1:, :-1] = rng.standard_exponential((_DRAWS, len(x) - 1))
-    weights[0, -1], weights[1:, -1] = UNSEEN, rng.standard_gamma(UNSEEN, _DRAWS)
+    weights[0, -1], weights[1:, -1] = UNOBSERVED_WEIGHT, rng.standard_gamma(UNOBSERVED_WEIGHT, _DRAWS)
     problems = weights @ sizes
     mean = weights @ (sizes * x) / problems
     whole = (weights * (sizes * (x - mean[:, None])) ** 2).sum(axis=1) / problems
@@ -135,7 +151,10 @@ def drawn_spreads(
 
 
 def rms_within_sd(variances: ArrayLike) -> float | None:
-    """sqrt(mean_i s_i^2), ddof = 1: does not depend on k, as median SD does. None without a spread."""
+    """Return sqrt(mean_i s_i^2) with ddof = 1, which unlike the median SD does not depend on k.
+
+    Return None if no problem has two samples.
+    """
     s2 = np.asarray(variances, dtype=float)
     s2 = s2[~np.isnan(s2)]
     return math.sqrt(float(s2.mean())) if len(s2) else None

@@ -1,1 +1,1 @@
-"""From changed files to a verdict: the container, its reports, which tests count, what is repeated."""
+"""Grading of changed files: test run, report parsing, counted tests, repeated runs."""

@@ -1,8 +1,8 @@
-"""Cases against the expected multiset of tests: the one rule that turns a report into a score.
+"""Match reported cases with the multiset of expected tests; the only rule that turns a report into a score.
 
-Names match (docs/formats.md) as `name`, `classname name` or `classname.name`. Where name and
-class name are the full and the short title of one test (mocha-junit-reporter, either way round), one
-ending with the other, the class name matches too.
+An expected name matches `name`, `classname name` or `classname.name` of a case (docs/formats.md). If one of
+name and class name ends with the other, because they are the full and the short title of one test
+(mocha-junit-reporter, in either order), the expected name also matches the class name.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING
 
 from astra_async.listing import some
 from astra_async.report_text import MAX_NAME, clean_name
-from astra_async.testing.reports.suspects import is_suite_failure
+from astra_async.testing.reports.suite_failures import is_suite_failure
 from astra_async.types import ExpectedTest, NamedOutcome, Outcome, TestCase, TestReport, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-MAX_EXTRA_TESTS = 1_000  # recorded; code under test can report as many as it likes
+MAX_EXTRA_TESTS = 1_000  # limit of recorded extra tests; code under test can report any number
 
 _WORST_FIRST: Mapping[Outcome, int] = {"failed": 0, "error": 1, "missing": 2, "skipped": 3, "passed": 4}
 _TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}:[0-9]{2}|[0-9]{12,}")
 
 
 def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
-    """Counts the expected tests that passed.
+    """Count the expected tests that passed.
 
-    A name expected n times counts at most its n worst occurrences: reporting a failed test a second
-    time as passed gains nothing. As many skipped ones as the teaching run had beside them are none of
-    these. Occurrences that are absent are `missing`. Everything that no expected name claims is extra.
+    A name that is expected n times counts its n worst cases, so that reporting a failed test again as passed
+    has no effect. Skipped cases that also occurred in the run from which the tests were learned are not
+    counted. Missing cases are `missing`. Cases that match no expected name are extra.
     """
     wanted = _wanted(expected)
     beside = {clean_name(test.name): test.skipped for test in expected}
@@ -60,9 +60,9 @@ def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
 
 
 def unknown_tests(report: TestReport, verdict: Verdict) -> list[str]:
-    """Names of tests that ran and are not expected, of a class or file that holds an expected test.
+    """Return the names of unexpected tests that ran in a class or file with an expected test.
 
-    A solution cannot add such tests: what it writes into test files is dropped.
+    A solution cannot add such tests, because its changes to test files are dropped.
     """
     claimed = {at for places in _claims(report.cases, _wanted(verdict.tests)).values() for at in places}
     known = {_place(report.cases[at]) for at in claimed} - {""}
@@ -77,11 +77,11 @@ def unknown_tests(report: TestReport, verdict: Verdict) -> list[str]:
 
 
 def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
-    """The multiset of tests that a run of the reference or of the untouched project reported.
+    """Return the tests that a run of the reference or of the untouched project reported, as a multiset.
 
-    Left out: skipped tests, which nobody can pass, and failed hooks and suites, which are no tests.
-    A plain name that several classes share becomes `classname.name`, unless a class name carries a time
-    stamp and would never be seen again; duplicates within one class stay duplicates.
+    Skipped tests are left out because no solution can pass them, failed hooks and suites because they are not
+    tests. A name that occurs in several classes becomes `classname.name`, unless a class name contains a
+    timestamp and would differ in the next run. Duplicates within one class remain duplicates.
     """
     cases = [case for case in report.cases if not is_suite_failure(case)]
     classes = defaultdict(set)
@@ -92,7 +92,7 @@ def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
 
 
 def among_skipped(report: TestReport, expected: Sequence[ExpectedTest]) -> tuple[ExpectedTest, ...]:
-    """The tests, with the number of those of the same name that the run skipped."""
+    """Return the tests, each with the number of skipped cases of the same name in the run."""
     wanted = _wanted(expected)
     skipped = {
         name: sum(report.cases[at].outcome == "skipped" for at in places)
@@ -102,9 +102,9 @@ def among_skipped(report: TestReport, expected: Sequence[ExpectedTest]) -> tuple
 
 
 def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None:
-    """Why the expected names cannot be scored against what was reported; None when any name matches.
+    """Return why the report matches no expected name, or None if any name matches.
 
-    The text names both lists, for the ExpectationError.
+    The text lists both expected and reported names, for the ExpectationError.
     """
     if not report.cases:
         why = f" ({'; '.join(report.problems[:3])})" if report.problems else ""
@@ -128,13 +128,13 @@ def _place(case: TestCase) -> str:
 
 
 def _claims(cases: Sequence[TestCase], wanted: Mapping[str, int]) -> Mapping[str, list[int]]:
-    """Expected name -> the cases it claims; a case serves one name, the most qualified that is expected.
+    """Assign cases to expected names; each case is assigned to one name, the most qualified that matches.
 
-    Cases beyond the expected number go over to another name that fits them and still lacks some, those that
-    ran first.
+    If a name has more cases than expected, surplus cases move to another matching name that lacks cases, in
+    the order in which they ran.
     """
     claimed: dict[str, list[int]] = {name: [] for name in wanted}
-    others: dict[int, list[str]] = {}  # case -> further expected names that fit it
+    others: dict[int, list[str]] = {}  # case -> further expected names that match it
     for at, case in sorted(enumerate(cases), key=lambda each: each[1].outcome == "skipped"):
         fitting = [form for form in dict.fromkeys(_forms(case)) if form in claimed]
         if fitting:
@@ -162,7 +162,7 @@ def _forms(case: TestCase) -> Iterator[str]:
 
 
 def _worst(places: Sequence[int], cases: Sequence[TestCase], count: int, beside: int) -> list[int]:
-    """The `count` worst of the places, without skipped ones that stand beside them."""
+    """Return the `count` worst of the cases, without up to `beside` skipped ones."""
     skipped = [at for at in places if cases[at].outcome == "skipped"]
     left_out = set(skipped[: min(beside, max(0, len(places) - count))])
     counting = (at for at in places if at not in left_out)
@@ -170,7 +170,7 @@ def _worst(places: Sequence[int], cases: Sequence[TestCase], count: int, beside:
 
 
 def _learned_name(case: TestCase, classes: set[str]) -> str:
-    if len(classes) < 2 or not case.classname or any(_TIME_STAMP.search(name) for name in classes):  # noqa: PLR2004 - shared
+    if len(classes) < 2 or not case.classname or any(_TIME_STAMP.search(name) for name in classes):  # noqa: PLR2004 - at least two classes
         return case.name
     return clean_name(f"{case.classname}.{case.name}")
 

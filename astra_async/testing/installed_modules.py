@@ -1,7 +1,7 @@
-"""What an image holds beside a project: asked once in a container of it, and kept in the cache.
+"""List the modules that an image holds in addition to a project, once for each image, in the cache.
 
-The overlay needs it to tell a file that takes the place of an installed module from one whose name only
-sounds like it. The container holds nothing of the project and nothing of any answer.
+The overlay needs the list to tell a file that would be loaded in place of an installed module from a file
+whose name is only similar. The container holds neither the project nor an answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_NAMES = 400_000
 
 
 class InstalledModules:
-    """Asks each image once, and keeps what it said in `cache`."""
+    """Lists each image's modules once and stores them in `cache`."""
 
     def __init__(self, cache: Path, sandbox: Sandbox, limits: Limits) -> None:
         self._cache = cache
@@ -44,17 +44,20 @@ class InstalledModules:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def fitted(self, prepared: Prepared, image: str) -> Prepared:
-        """The problem with rules that know its image. Raises SandboxError."""
-        return replace(prepared, policy=prepared.policy.knowing(await self.of(image)))
+        """Return the problem with rules that know the modules in its image. Raises SandboxError."""
+        return replace(prepared, policy=prepared.policy.with_installed(await self.of(image)))
 
     async def of(self, image: str) -> Installed:
-        """What the image holds; unknown where nothing could be learned. Raises SandboxError."""
+        """Return the image's modules by language; languages without a list are absent.
+
+        Raises SandboxError.
+        """
         async with self._locks.setdefault(image, asyncio.Lock()):
             if image not in self._known:
                 image_id = await self._sandbox.image_id(image)
                 digest = hashlib.sha256(f"{image_id}\0{_command()}".encode()).hexdigest()
                 path = self._cache / f"installed-{digest}.json"
-                found = await asyncio.to_thread(read_kept, path)
+                found = await asyncio.to_thread(read_stored, path)
                 if found is None:
                     found = await self._ask(image)
                     self._cache.mkdir(parents=True, exist_ok=True)
@@ -70,7 +73,7 @@ class InstalledModules:
             command=_command(),
             result_files=tuple(f"{_FOLDER}/{name}" for name in languages),
             limits=replace(self._limits, timeout_s=max(self._limits.timeout_s, _LEAST_S)),
-            label="what the image holds",
+            label="installed modules",
         )
         reports = (await self._sandbox.run(job)).reports
         return {
@@ -82,7 +85,7 @@ class InstalledModules:
 
 @cache
 def _scripts() -> Mapping[str, str]:
-    """By language, the script that writes what an image holds, one name a line."""
+    """Return for each language the script that lists an image's modules, one name a line."""
     root = resources.files("astra_async.languages")
     held = {each.name: each.images.holds for each in LANGUAGES if each.images and each.images.holds}
     return {name: (root / script).read_text() for name, script in held.items()}
@@ -93,8 +96,8 @@ def _command() -> str:
     return f"mkdir -p {_FOLDER}\n{''.join(_scripts().values())}true\n"
 
 
-def read_kept(path: Path) -> dict[str, Any] | None:
-    """What was kept in a file; None where that is absent or damaged, and is to be learned again."""
+def read_stored(path: Path) -> dict[str, Any] | None:
+    """Return the stored JSON object, or None if the file is missing or damaged."""
     try:
         content = orjson.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""A time-out on an overloaded machine is repeated once, alone: it may have been the machine's fault.
+"""Repeat a timed-out test run once, alone, if the machine was overloaded.
 
-At most once for the same solution and for at most 1 % of a run's samples (three in a small run), so that
-endless loops cost little; the record names it (repair `timeout_repeated`).
+Each solution is repeated at most once, and at most 1 % of a run's samples (at least three), so that endless
+loops cost little. The record has the repair `timeout_repeated`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 TIMEOUT_REPEATED = "timeout_repeated"
 _SHARE_OF_SAMPLES = 0.01
 _FEWEST = 3
-_PRESSURE = 20.0  # per cent of the time in which some task waited for a core
+_PRESSURE = 20.0  # percent of the time in which some task waited for a core
 _SOME = re.compile(r"^some avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+)", re.MULTILINE)
-_SHORT_S, _MIDDLE_S = 30.0, 150.0  # runs up to which the averages over 10 and 60 seconds describe them
+_SHORT_S, _MIDDLE_S = 30.0, 150.0  # longest runs for the averages over 10 s and 60 s
 
 
 class Exclusive:
-    """A Sandbox in which a run can be given the machine: nothing of this process runs beside it.
+    """Sandbox that can run one job with no other job of this process on the machine.
 
-    Where there are several machines, `alone` gives one of them.
+    With several machines, `alone` provides one of them.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class Exclusive:
         self._own = alone
         self._running = 0
         self._idle = asyncio.Event()
-        self._entrance = asyncio.Lock()  # held while a run is alone
+        self._entrance = asyncio.Lock()  # held while a job runs alone
 
     async def image_id(self, image: str) -> str:
-        """As `types.Sandbox`."""
+        """See `types.Sandbox`."""
         return await self._sandbox.image_id(image)
 
     def expect(self, image: str, limits: Limits) -> None:
-        """As `types.Sandbox`."""
+        """See `types.Sandbox`."""
         self._sandbox.expect(image, limits)
 
     async def run(self, job: Job) -> Execution:
-        """As `types.Sandbox`; waits while another run is alone."""
+        """Run a job, see `types.Sandbox`; wait while another job runs alone."""
         async with self._entrance:
             self._running += 1
         try:
@@ -63,7 +63,7 @@ class Exclusive:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Sandbox]:
-        """The sandbox itself once all runs under way have ended; new ones wait until this is left."""
+        """Wait until all jobs have ended, and yield the sandbox; other jobs wait until the block ends."""
         if self._own is not None:
             async with self._own() as machine:
                 yield machine
@@ -76,10 +76,10 @@ class Exclusive:
 
 
 class Timeouts:
-    """Decides which time-outs are repeated.
+    """Decides whether a timed-out run is repeated.
 
-    `samples` are those of the whole run; `earlier` are the (problem, solution) pairs that earlier calls of
-    the run repeated; `strained` says whether the machine was overloaded in the last so many seconds.
+    `samples` is the number of samples in the whole run. `earlier` are the (problem, solution) pairs repeated
+    by earlier invocations. `strained` returns True if the machine was overloaded in the last given seconds.
     """
 
     def __init__(
@@ -98,7 +98,10 @@ class Timeouts:
     def take_repetition(
         self, problem_id: str, solution_sha256: str, duration_s: float, *, strained: bool | None = None
     ) -> bool:
-        """Whether this time-out is repeated; a yes is counted. `strained` is a node's own word on itself."""
+        """Return True if this timed-out run should be repeated, and count the repetition.
+
+        `strained` is a node's own measurement of its load.
+        """
         if not (self._strained(duration_s) if strained is None else strained):
             return False
         if len(self._repeated) >= self._allowed or (problem_id, solution_sha256) in self._repeated:
@@ -108,10 +111,10 @@ class Timeouts:
 
 
 def oversubscribed(duration_s: float, proc: Path = Path("/proc")) -> bool:
-    """Whether tasks had to wait for a core in about the last `duration_s` seconds.
+    """Return True if tasks had to wait for a core in about the last `duration_s` seconds.
 
-    From the kernel's pressure stall information (`cpu`, `some`), else from the load average against the
-    number of cores.
+    The source is the kernel's pressure stall information (`cpu`, `some`), or else the load average compared
+    with the number of cores.
     """
     try:
         found = _SOME.search((proc / "pressure" / "cpu").read_text())

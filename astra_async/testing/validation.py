@@ -1,9 +1,8 @@
-"""Is a problem fit to measure a model? Untouched project, reference, known faulty answers, repeated.
+"""Check whether a problem can measure a model, with repeated runs of several candidates.
 
-A problem is unfit when its reference stays below full marks, when repetitions disagree, when its tests
-are not the expected ones, when the untouched project earns full marks already, when a known faulty
-answer does not earn its known score, or when an answer could replace its tests. Without a reference it is
-unverified, not unfit.
+A problem is unfit if its reference fails a test, if repetitions differ, if its tests are not the expected
+ones, if the untouched project already passes all tests, if a known faulty answer does not get its known
+score, or if an answer could replace the tests. Without a reference a problem is unverified, not unfit.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ T = TypeVar("T")
 UNTOUCHED = "untouched"
 REFERENCE = "reference"
 _NAMED = 5  # tests named in a reason
-_NEAR = 0.5  # of the time limit
+_NEAR = 0.5  # share of the time limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One set of changes to try: `solution` None is the untouched project; `expected_passed` if known."""
+    """A solution to test. `solution` is None for the untouched project; `expected_passed` may be unknown."""
 
     name: str
     solution: Solution | None
@@ -43,15 +42,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetitions:
-    """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed.
+    """Repeated runs of a candidate: passed tests and seconds of each run, and tests with changing outcomes.
 
-    `failures` says how each ended. `unreported` are expected tests of which no repetition told anything;
-    `unexpected` are tests that ran and are not expected. `failed` are the first one's expected tests that did
-    not pass, with what the report says of them.
+    For a task `passed` holds its scores.
+
+    `failures` are the failures of each run. `unreported` are expected tests that no run reported.
+    `unexpected` are unexpected tests that ran. `failed` are the expected tests that did not pass in the first
+    run.
     """
 
     name: str
-    passed: tuple[int, ...]
+    passed: tuple[float, ...]
     total: int
     seconds: tuple[float, ...]
     failures: tuple[Failure | None, ...] = ()
@@ -65,10 +66,10 @@ class Repetitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """What was found about one problem; `reasons` is empty when it is fit (or unverified).
+    """Result for one problem; `reasons` is empty if the problem is fit or unverified.
 
-    `image_bytes` is the size of the image on disk, layers shared with other images included. `remarks`
-    are what makes a fit problem delicate.
+    `image_bytes` is the image's size on disk, including layers shared with other images. `remarks` are risks
+    of a problem that is otherwise fit.
     """
 
     problem_id: str
@@ -89,7 +90,10 @@ class Validation:
 
 
 async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in order; when one fails, the others are cancelled and its error is raised as it is."""
+    """Await all coroutines and return their results in order.
+
+    If a coroutine fails, the others are cancelled and its exception is raised.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in coroutines]
@@ -103,7 +107,7 @@ async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validator:
-    """Tries candidates on problems in a sandbox."""
+    """Tests candidates on problems in a sandbox."""
 
     sandbox: Sandbox
     expectations: Expectations
@@ -112,14 +116,14 @@ class Validator:
     on_tried: Callable[[str, Repetitions], None] = lambda *_: None
 
     async def check(self, prepared: Prepared, image: str, faulty: Sequence[Candidate] = ()) -> Validation:
-        """Everything about one problem; what breaks is its own trouble. Raises EngineUnavailable."""
+        """Check one problem; an error becomes a reason of this problem. Raises EngineUnavailable."""
         try:
             return await self._check(prepared, image, faulty)
         except EngineUnavailable:
             raise
         except (ProjectError, SandboxError) as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - the boundary: no other problem is left untried
+        except Exception as error:  # noqa: BLE001 - other problems must still be checked
             reason = f"unexpected {type(error).__name__}: {error}; please report this"
         return Validation(problem_id=prepared.problem.id, image=image, reasons=(reason,))
 
@@ -184,8 +188,8 @@ class Validator:
 
 
 def _flaky(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Names of the tests whose outcomes differ between repetitions."""
-    # All list the expected tests in one order.
+    """Return the names of tests whose outcomes differ between repetitions."""
+    # All verdicts list the expected tests in the same order.
     repeated = zip(*(verdict.tests for verdict in verdicts), strict=True)
     differing = (tests[0].name for tests in repeated if len({test.outcome for test in tests}) > 1)
     return tuple(dict.fromkeys(differing))
@@ -198,15 +202,15 @@ def _unreported(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
 
 
 def _unexpected(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Names of extra tests that ran: a skipped one and a failed hook count nowhere."""
+    """Return the names of extra tests that ran, without skipped tests and failed hooks."""
     extra = (test for verdict in verdicts for test in verdict.extra_tests)
     return tuple(dict.fromkeys(test.name for test in extra if test.outcome in ("passed", "failed")))
 
 
 def _count(each: Repetitions) -> list[str]:
-    """Where the tests that ran are not those that are expected.
+    """Return reasons if the tests that ran differ from the expected tests.
 
-    Shown by the reference, else by the untouched project, which need not get as far as all its tests.
+    Missing tests count only for the reference, because the untouched project may not reach all tests.
     """
     reasons = []
     if each.unreported and each.name == REFERENCE:
@@ -220,14 +224,14 @@ def _count(each: Repetitions) -> list[str]:
 
 
 def _near_the_limit(tried: Sequence[Repetitions], limit_s: float) -> tuple[str, ...]:
-    """Where a busier machine would turn a pass into a time-out."""
+    """Return a remark if a busier machine could turn a pass into a timeout."""
     slowest = max(tried, key=lambda each: max(each.seconds, default=0.0))
     seconds = max(slowest.seconds, default=0.0)
     if seconds < _NEAR * limit_s or "timeout" in slowest.failures:
         return ()
     remark = (
-        f"{slowest.name}: its tests take {seconds:.0f} s of the {limit_s:.0f} s that they may; on a busier"
-        " machine they will time out: raise timeout_s"
+        f"{slowest.name}: the tests take {seconds:.0f} s of the allowed {limit_s:.0f} s and may time out on a"
+        " busier machine; raise timeout_s"
     )
     return (remark,)
 
@@ -242,9 +246,11 @@ def _reasons(each: Repetitions) -> list[str]:
         if low < each.total:
             reasons.append(f"the reference passes {passed} of {each.total}")
         if each.dropped:
-            reasons.append(f"the reference changes what an answer may not: {', '.join(each.dropped)}")
+            reasons.append(
+                f"the reference changes files that an answer may not change: {', '.join(each.dropped)}"
+            )
     elif each.name == UNTOUCHED and high == each.total:
-        reasons.append(f"the untouched project passes all {each.total} tests already")
+        reasons.append(f"the untouched project already passes all {each.total} tests")
     elif each.expected_passed is not None and set(each.passed) != {each.expected_passed}:
         reasons.append(f"{each.name}: passes {passed} of {each.total}, expected {each.expected_passed}")
     return reasons

@@ -1,4 +1,4 @@
-"""From changed files to a verdict: the container's job, its reports, and what its failure is called."""
+"""Grade changed files: run the tests in a container, parse the reports, and classify failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from astra_async.languages import LANGUAGES
 from astra_async.overlay import project_archive
 from astra_async.testing.counting import grade
 from astra_async.testing.reports import read_reports
-from astra_async.testing.reports.suspects import JEST_AFTER, JEST_NO_TESTS, JEST_SUITE
+from astra_async.testing.reports.suite_failures import JEST_AFTER, JEST_NO_TESTS, JEST_SUITE
 from astra_async.types import Job, NamedOutcome
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Solved(NamedTuple):
-    """A solution to a problem, identified by the hash of its applied files."""
+    """A solution of a problem, identified by the hash of its applied files."""
 
     problem_id: str
     sha256: str
@@ -41,7 +41,7 @@ class Solved(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A solution to grade: the changes, the problem and the image."""
+    """A solution to grade: problem, image and changes."""
 
     prepared: Prepared
     image: str
@@ -49,13 +49,13 @@ class Submission:
 
     @property
     def solved(self) -> Solved:
-        """The solution, whoever wrote it."""
+        """Identity of the solution, independent of its author."""
         return Solved(self.prepared.problem.id, self.integrated.sha256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The outcome of a scored run: the tests' report and the verdict on it."""
+    """Outcome of a scored run: the test run and its verdict."""
 
     tested: Tested
     verdict: Verdict
@@ -66,9 +66,9 @@ class Examined:
 
 
 OUTPUT_TAIL_BYTES = 2000
-_SLOW_REPORT_BYTES = 256 * 1024  # beyond this a report is read in a thread, not on the loop
-# What compilers, bundlers and interpreters print when the code cannot even be loaded. Searched in a whole
-# output, on the event loop: no part may repeat without a bound, and the bounds are a compiler's.
+_SLOW_REPORT_BYTES = 256 * 1024  # larger reports are parsed in a thread
+# Messages of compilers, bundlers and interpreters about code that cannot be loaded. The whole output is
+# searched on the event loop, so every repetition needs a bound.
 _BUILD_SIGNS = re.compile(
     "|".join(
         [
@@ -82,9 +82,9 @@ _BUILD_SIGNS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """One run of a problem's tests: what the container did and what its reports say."""
+    """One run of a problem's tests: the container's outcome and the parsed reports."""
 
-    __test__: ClassVar[bool] = False  # not a test for pytest to collect
+    __test__: ClassVar[bool] = False  # pytest must not collect this class
 
     execution: Execution
     report: TestReport
@@ -99,7 +99,7 @@ async def run_tests(
     *,
     command: str = "",
 ) -> Tested:
-    """Run the problem's tests, or another command, on its project with `changed` laid over.
+    """Run the problem's tests, or another command, on its project with `changed` applied.
 
     Raises SandboxError.
     """
@@ -119,17 +119,17 @@ async def run_tests(
 
 
 def limits_for(prepared: Prepared, limits: Limits) -> Limits:
-    """The run's limits with the problem's own time-out where it has one."""
+    """Return the run's limits, with the problem's own timeout if it has one."""
     timeout_s = prepared.problem.timeout_s
     return limits if timeout_s is None else replace(limits, timeout_s=timeout_s)
 
 
 def verdict_on(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Failure | None, str]:
-    """The verdict, its failure (None: all passed) and one line of explanation where one helps.
+    """Return the verdict, its failure (None if all tests passed) and a note, which may be empty.
 
-    A time-out, the container's memory or disk limit and a report without any case score 0 of T,
-    whatever a half-written report says (docs/formats.md). So does a report of errors in place of tests, where
-    the code could not be loaded: pytest writes a case for each file that it cannot import.
+    A timeout, an exceeded memory or disk limit and a report without cases score 0 of T, even if a partial
+    report exists (docs/formats.md). The same holds for a report of errors instead of tests if the code could
+    not be loaded: pytest reports a case for each file that it cannot import.
     """
     verdict = grade(tested.report, expected)
     stopped = cut_short(tested.execution)
@@ -143,14 +143,14 @@ def verdict_on(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdic
 
 
 def _only_errors_of_loading(tested: Tested, verdict: Verdict) -> bool:
-    """Whether no expected test ran, nothing else passed, and the output tells of code that does not load."""
+    """Return True if no expected test ran, no case passed, and the output shows code that does not load."""
     ran = any(test.outcome != "missing" for test in verdict.tests)
     passed = any(case.outcome == "passed" for case in tested.report.cases)
     return not ran and not passed and bool(_BUILD_SIGNS.search(tested.execution.output))
 
 
 def none_passed(verdict: Verdict) -> Verdict:
-    """The verdict without its passed tests: nothing that such a run reports counts."""
+    """Return the verdict with all passed tests as missing, because the run's report does not count."""
     return replace(
         verdict,
         passed=0,
@@ -162,16 +162,16 @@ def none_passed(verdict: Verdict) -> Verdict:
 
 
 def not_built(tested: Tested) -> bool:
-    """Whether the run ended by itself, reported nothing, and its output tells of code that does not build."""
+    """Return True if the run ended by itself without cases, and the output shows code that does not build."""
     silent = not tested.report.cases and cut_short(tested.execution) is None
     return silent and bool(_BUILD_SIGNS.search(tested.execution.output))
 
 
-def untold(tested: Tested) -> tuple[str, ...]:
-    """What says that tests are missing from a run's report; empty where it seems to tell of all.
+def signs_of_missing_tests(tested: Tested) -> tuple[str, ...]:
+    """Return the signs that a run's report lacks tests; empty if the report seems complete.
 
-    jest-junit leaves out a suite that does not load, unless `reportTestSuiteErrors` is set: of that only
-    jest's output tells, in the words that it also has for a file without tests and for a failed `afterAll`.
+    jest-junit leaves out a suite that does not load, unless `reportTestSuiteErrors` is set. Then only jest's
+    output shows the failure, in the same words as for a file without tests and for a failed `afterAll`.
     """
     output = tested.execution.output
     others = output.count(JEST_NO_TESTS) + sum(JEST_AFTER in case.name for case in tested.report.cases)
@@ -180,12 +180,12 @@ def untold(tested: Tested) -> tuple[str, ...]:
 
 
 def tail(output: str) -> str:
-    """The end of an output, at most OUTPUT_TAIL_BYTES of UTF-8."""
+    """Return the end of an output, at most OUTPUT_TAIL_BYTES of UTF-8."""
     return output.encode()[-OUTPUT_TAIL_BYTES:].decode(errors="ignore")
 
 
 def cut_short(execution: Execution) -> tuple[Failure, str] | None:
-    """Which limit ended a run, as a failure and in words; None where it came to its end."""
+    """Return the failure and a note if a limit ended the run, else None."""
     if execution.timed_out:
         return "timeout", f"stopped after {execution.duration_s:.0f} s"
     if execution.out_of_memory:

@@ -185,6 +185,15 @@ def is_cluster(text: str) -> bool:
         return False
 
 
+def is_reward_range(text: str) -> bool:
+    """LOW:HIGH, two finite numbers of which the first is smaller."""
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        return False
+    return math.isfinite(low) and math.isfinite(high) and low < high
+
+
 _AGENT_NAME = r"[a-z0-9][a-z0-9.-]{0,40}(?:@[0-9][A-Za-z0-9.+-]{0,40})?"
 
 

@@ -191,6 +191,11 @@ def read_result(line: bytes, path: Path, number: int) -> tuple[Result, Outcomes]
     return result, outcomes
 
 
+def score_of(record: Mapping[str, Any]) -> float:
+    """Return the score of a final line that is believed: see `Result.exact_score`."""
+    return float(record["passed"] / record["total"] if record.get("rewards") is None else record["score"])
+
+
 def read_tests(line: bytes) -> tuple[NamedOutcome, ...]:
     """Parse the tests of a valid final line. Raises Flaw."""
     try:
@@ -246,7 +251,10 @@ def _check_verdict(result: Result, outcomes: Outcomes) -> None:
             raise Flaw(
                 f"passed is {passed} of {total}, and its own tests say {counted} of {len(result.tests)}"
             )
-    if result.score is not None and abs(result.score - passed / total) > _ROUNDING:
+    if result.rewards is not None:
+        if result.score is None or not 0 <= result.score <= 1 or (result.score == 1) != (passed == total):
+            raise Flaw(f"score is {shown_value(result.score)}, and {passed} of {total} passed")
+    elif result.score is not None and abs(result.score - passed / total) > _ROUNDING:
         raise Flaw(f"score is {result.score}, and {passed} of {total} passed")
 
 

@@ -200,6 +200,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     started_at: str = ""
     finished_at: str = ""
     agent: AgentWork | None = None  # only for agents
+    rewards: Mapping[str, float] | None = None  # raw rewards by name; only for tasks
+
+    @property
+    def exact_score(self) -> float:
+        """Score from 0 to 1: the recorded score of a task, else passed / total without rounding."""
+        return self.passed / self.total if self.rewards is None or self.score is None else self.score
 
     @property
     def key(self) -> AnswerKey:

@@ -99,7 +99,8 @@ class Problem:
     """One row of the problems CSV; missing values come from the project's hackerrank.yml.
 
     `project` and `reference` are locations (folder, .zip, https, s3); they are absolute after loading.
-    `tests` is empty if the expected tests are to be learned from a run.
+    `tests` is empty if the expected tests are to be learned from a run. `task` is the folder of a task in
+    Harbor's format (docs/harbor.md), which has no project.
     """
 
     id: str
@@ -117,6 +118,7 @@ class Problem:
     readonly_paths: tuple[str, ...] = ()
     hidden_paths: tuple[str, ...] = ()
     reference: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

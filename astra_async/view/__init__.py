@@ -1,11 +1,11 @@
-"""A run looked at while it happens: `astra view`, a process of its own that only reads.
+"""`astra view`: a web viewer of runs in progress or finished; a separate process that only reads.
 
-    tails, logs, following
-                        one run directory's files, read on from where the last look ended
+    logs, following     incremental reading of one run directory's files
     board               several directories as one grid of samples: ids, cells, columns
-    overview, opened    what the pages show: how the run stands, and one sample with all its texts
-    replay, finding     an answer's changes made again; tests, search, two models compared
-    access, serving     who may ask; the addresses, the stream of changes, the server
+    overview, opened    data of the pages: summary of the runs; one sample with all its texts
+    replay, finding     diff of an answer; per-test results, search, comparison of two models
+    watching            the task that reads the directories and sends changes to the pages
+    access, serving     access control; HTTP routes and the server
 
-Nothing is locked, and nothing written but `labels.csv`, at the user's word.
+The viewer takes no locks and writes only `labels.csv`, on the user's request.
 """

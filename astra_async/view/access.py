@@ -1,8 +1,9 @@
-"""Who may ask: the checks before every answer, and the headers on every answer.
+"""Access control: checks before every response, and headers on every response.
 
-Without a token only loopback is served, only to this account, and only under a loopback name: a page of
-another site that lets its own name lead here (DNS rebinding) sends that name as Host. With a token the cookie
-decides, which browsers keep for one host and send to no request that another site began (SameSite=Strict).
+Without a token, the viewer serves only loopback, only this account, and only loopback host names. The last
+rule prevents DNS rebinding: a page of another site whose name resolves to 127.0.0.1 sends its own name as
+Host. With a token, the cookie is checked. Browsers store the cookie per host and do not send it with
+requests from other sites (SameSite=Strict).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-# The one script that stands in the page itself.
+# The only inline script of the page.
 _PAGE = (Path(__file__).parent / "page" / "index.html").read_bytes()
 _INLINE = _PAGE.partition(b"<script>")[2].partition(b"</script>")[0]
 _HASH = base64.b64encode(hashlib.sha256(_INLINE).digest()).decode()
@@ -41,34 +42,34 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 
-NOBODY = -1  # no account has it
+NOBODY = -1  # not a valid user id
 
 
 class Access:
-    """The rules for one server; without a token: loopback only, and only for this account."""
+    """Access rules of one server; without a token, only loopback connections of this account."""
 
     def __init__(self, token: str | None) -> None:
         self.token = token
         self._accounts: WeakKeyDictionary[asyncio.BaseTransport, bool] = WeakKeyDictionary()
 
     def refusal(self, request: web.Request) -> str | None:
-        """Why a request is not served, in one line; None if it is."""
+        """Return the reason for refusing a request, in one line; None if the request is allowed."""
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
         if self.token is None and not is_loopback(_name(host)):
-            return f"the name {host!r} is not this machine's own; use 127.0.0.1 or localhost"
+            return f"the host name {host!r} is not local; use 127.0.0.1 or localhost"
         if self.token is None and not self._is_own_account(request):
-            return "another account of this machine asks; `astra view --token` lets it in"
+            return "another account of this machine sent the request; `astra view --token` allows this"
         if origin is not None and origin != f"{request.scheme}://{host}":
-            return f"a page of {origin} may not ask here"
+            return f"requests from pages of {origin} are not allowed"
         if request.headers.get("Sec-Fetch-Site", "none") == "cross-site" and request.path != "/":
-            return "another site may not ask here"
+            return "requests from other sites are not allowed"
         cookie = request.cookies.get(_cookie(request), "")
         if self.token is not None and not (self.is_introduced(request) or self._is_token(cookie)):
-            return "open the whole address that `astra view` printed, its token included"
+            return "the token is missing; open the complete address that `astra view` printed"
         return None
 
     def _is_own_account(self, request: web.Request) -> bool:
-        """Whether the other end of a connection belongs to this account or to root; asked once for each."""
+        """Return True if the client belongs to this account or root; checked once per connection."""
         transport = request.transport
         if transport is None:
             return False
@@ -78,11 +79,11 @@ class Access:
         return self._accounts[transport]
 
     def is_introduced(self, request: web.Request) -> bool:
-        """Whether the token comes in the address."""
+        """Return True if the request's URL has the token."""
         return self._is_token(request.query.get("token", ""))
 
     def admit(self, request: web.Request) -> web.Response:
-        """The cookie for a page that came with the token, and the address without it."""
+        """Set the cookie and redirect to the URL without the token."""
         response = web.Response(status=303, headers={"Location": request.path})
         response.set_cookie(
             _cookie(request), self.token or "", httponly=True, samesite="Strict", path="/", max_age=None
@@ -94,17 +95,17 @@ class Access:
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """A signal of the application: every answer carries these, errors too."""
+    """Add the security headers to every response, including errors (an aiohttp signal)."""
     response.headers.update(_HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.pop("Server", None)
 
 
 def account_of(peer: Any, own: Any) -> int | None:
-    """The user id that owns the socket at the other end of a local connection (/proc/net/tcp, proc(5)).
+    """Return the user id of the client of a local connection (/proc/net/tcp, proc(5)).
 
-    NOBODY if no open socket is there; None where that cannot be known: without /proc, and from an address
-    that is no loopback's, for such a socket is in another network namespace (a container's port).
+    Return NOBODY if the client has no open socket. Return None if the account is unknown: without /proc, or
+    for an address that is not loopback, whose socket is in another network namespace (a container's port).
     """
     ends = [_kernel_forms(name, port) for name, port, *_ in (peer, own)]
     tables = [Path("/proc/net", name) for name in ("tcp", "tcp6")]
@@ -113,7 +114,7 @@ def account_of(peer: Any, own: Any) -> int | None:
     for form, table in enumerate(tables):
         for line in table.read_text(encoding="ascii").splitlines()[1:] if table.exists() else ():
             fields = line.split()
-            # A socket that its program has closed has no inode any more, and root for its user.
+            # A closed socket has inode 0 and is listed with user id 0.
             if fields[1:3] == [forms[form] for forms in ends] and fields[9] != "0":
                 return int(fields[7])
     address = ip_address(peer[0].partition("%")[0])
@@ -121,10 +122,10 @@ def account_of(peer: Any, own: Any) -> int | None:
 
 
 def _kernel_forms(name: str, port: int) -> tuple[str, str]:
-    """An address as the kernel's tables of IPv4 and IPv6 sockets print it.
+    """Return an address as listed in the kernel's IPv4 and IPv6 socket tables.
 
-    In words of four bytes, each in the machine's own order. An IPv4 address is in both tables: a program may
-    reach it through an IPv6 socket too (RFC 4291, 2.5.5.2).
+    Addresses are listed in four-byte words in the machine's byte order. An IPv4 address can be in both
+    tables, because a program may use it through an IPv6 socket (RFC 4291, section 2.5.5.2).
     """
     packed = ip_address(name.partition("%")[0]).packed
     mapped = (bytes(10) + b"\xff\xff" + packed)[-16:]
@@ -133,7 +134,7 @@ def _kernel_forms(name: str, port: int) -> tuple[str, str]:
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a host's name or address can only mean this machine."""
+    """Return True if a host name or address always means this machine."""
     if name.lower() in {"localhost", "localhost."}:
         return True
     try:
@@ -143,7 +144,7 @@ def is_loopback(name: str) -> bool:
 
 
 def _name(host: str) -> str:
-    """The name in a Host header, without port and brackets; empty for a malformed one."""
+    """Return the name in a Host header, without port and brackets; '' if the header is malformed."""
     try:
         return urlsplit(f"//{host}").hostname or "" if "@" not in host and "/" not in host else ""
     except ValueError:
@@ -151,5 +152,5 @@ def _name(host: str) -> str:
 
 
 def _cookie(request: web.Request) -> str:
-    """Cookies are shared between the ports of a host: each server has a name of its own."""
+    """Return this server's cookie name, which has the port because all ports of a host share cookies."""
     return f"astra_view_{urlsplit(f'//{request.host}').port or 80}"

@@ -1,6 +1,6 @@
-"""Several run directories as one grid: a row for each model of each directory, problems, samples.
+"""Several run directories as one grid of models, problems and samples.
 
-Samples are bytes here, one for each, in the order (model, problem, sample); texts never travel in lists.
+Each sample is one byte, in the order (model, problem, sample). Lists of samples never include texts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MISSING, NO_SOLUTION, NONE_PASSED, PART = 0, 1, 2, 3
 WAITING, ALL_PASSED, UNDER_WAY, NOT_PLANNED = 252, 253, 254, 255
-_PARTS = 249  # a share p/T becomes PART + floor(249 p/T)
+_PARTS = 249  # a score p/T is encoded as PART + floor(249 p/T)
 _MOST_KINDS = 32
 FAILURE_NAMES: tuple[Failure, ...] = get_args(Failure)
 _NO_SOLUTION_STATUS = STATUSES.index("no_solution")
@@ -40,7 +40,7 @@ _NO_SOLUTION_STATUS = STATUSES.index("no_solution")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model under one format in one directory: `run` and `pair` are places there."""
+    """One model and format in one directory; `run` and `pair` are indices there."""
 
     name: str
     format: Format
@@ -51,10 +51,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """What the numbers of a grid stand for, as long as no plan changes.
+    """The meaning of the grid's indices, valid until a plan changes.
 
     Attributes:
-        columns: for each run, the numbers here of its problems; empty without a readable run.json.
+        columns: for each run, the grid indices of its problems; empty without a readable run.json.
         samples: the largest k of the runs.
     """
 
@@ -65,12 +65,12 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Models, problems, samples."""
+        """Number of models, problems and samples."""
         return len(self.models), len(self.problems), self.samples
 
 
 class Board:
-    """The grid over run directories that are followed, computed again when something has changed."""
+    """A grid over several run directories, recomputed after changes."""
 
     def __init__(self, runs: Sequence[Following]) -> None:
         self.runs = tuple(runs)
@@ -79,17 +79,17 @@ class Board:
 
     @property
     def version(self) -> int:
-        """Grows with every change."""
+        """A number that increases with every change."""
         return sum(run.version for run in self.runs)
 
     @property
     def plan(self) -> tuple[int, ...]:
-        """Another one when ids may mean something else."""
+        """A value that changes when indices may change their meaning."""
         return tuple(run.plan for run in self.runs)
 
     @property
     def state(self) -> State:
-        """Running if any is, finished if all are."""
+        """Return "running" if any run is running, "finished" if all are finished."""
         states = {run.state for run in self.runs}
         if "running" in states:
             return "running"
@@ -97,20 +97,20 @@ class Board:
 
     @property
     def grid(self) -> Grid:
-        """What ids mean at present."""
+        """Return the current meaning of the indices."""
         if self._grid is None or self._grid[0] != self.plan:
             self._grid = self.plan, _grid_of(self.runs)
         return self._grid[1]
 
     def cells(self) -> Bytes:
-        """One byte for each sample, by model, problem, sample."""
+        """Return one byte per sample, ordered by model, problem, sample."""
         version = self.version
         if self._cells is None or self._cells[0] != version:
             self._cells = version, self._filled(NOT_PLANNED, np.uint8, _cells_of).reshape(-1)
         return self._cells[1]
 
     def column(self, name: str) -> bytes | None:
-        """One column of COLUMNS for all samples, little-endian; None for a name that is none."""
+        """Return a column of COLUMNS for all samples, little-endian; None for an unknown name."""
         if name not in COLUMNS:
             return None
         kind, absent, values = COLUMNS[name]
@@ -118,7 +118,7 @@ class Board:
         return filled.astype(f"<{kind}").tobytes()
 
     def names(self, field: str) -> list[str]:
-        """Names of repairs or suspicions that occur, in the order in which they were met."""
+        """Return the repairs or suspicions that occur, in order of first occurrence."""
         found: dict[str, None] = {}
         for run in self.runs:
             columns = run.logs.columns
@@ -128,7 +128,7 @@ class Board:
         return list(found)
 
     def totals(self) -> list[int | None]:
-        """T of each problem, from its results; None while there are none."""
+        """Return the number of tests (T) of each problem; None if the problem has no results."""
         found = np.zeros(len(self.grid.problems), dtype=np.int64)
         for run, columns in zip(self.runs, self.grid.columns, strict=True):
             here = run.logs.columns.places["total"].max(axis=(0, 2), initial=0)
@@ -136,27 +136,27 @@ class Board:
         return [int(total) or None for total in found]
 
     def key(self, model: int, problem: int, sample: int) -> SampleKey:
-        """The sample's key, as the records have it."""
+        """Return a sample's key, as used in the records."""
         row = self.grid.models[model]
         return SampleKey(row.name, row.format, self.grid.problems[problem].id, sample)
 
     def run_of(self, model: int) -> Following:
-        """The directory that a model's samples are in."""
+        """Return the run directory of a model."""
         return self.runs[self.grid.models[model].run]
 
     def place(self, model: int, problem: int) -> int | None:
-        """The problem's number in the model's own directory; None if it is not planned there."""
+        """Return the problem's index in the model's directory; None if the problem is not planned there."""
         found = np.flatnonzero(self.grid.columns[self.grid.models[model].run] == problem)
         return int(found[0]) if len(found) else None
 
     def cell(self, run: int, flat: int) -> tuple[int, int, int]:
-        """Numbers here of model, problem and sample, of a sample's number within a run's logs."""
+        """Convert a sample's flat index in a run's logs to the grid's (model, problem, sample)."""
         pair, problem, sample = np.unravel_index(flat, self.runs[run].logs.columns.places.shape)
         models = [(model.run, model.pair) for model in self.grid.models]
         return models.index((run, int(pair))), int(self.grid.columns[run][problem]), int(sample)
 
     def flat(self, model: int, problem: int, sample: int) -> int | None:
-        """The sample's number within its run's logs; None if it is not planned there."""
+        """Convert grid indices to the flat index in the run's logs; None if the sample is not planned."""
         row, here = self.grid.models[model], self.place(model, problem)
         columns = self.runs[row.run].logs.columns
         if here is None or sample >= columns.samples:
@@ -164,7 +164,7 @@ class Board:
         return (row.pair * len(columns.problems) + here) * columns.samples + sample
 
     def _filled(self, absent: float, kind: Any, values: Callable[[Following], NDArray[Any]]) -> NDArray[Any]:
-        """An array over the grid, from one over each run's pairs, problems and samples."""
+        """Return an array over the grid, filled from one array per run."""
         grid = self.grid
         filled = np.full(grid.shape, absent, dtype=kind)
         for number, run in enumerate(self.runs):
@@ -196,11 +196,11 @@ def _grid_of(runs: Sequence[Following]) -> Grid:
 
 
 def _cells_of(run: Following) -> Bytes:
-    """A byte for each sample; what has no verdict differs by whether a process is there to bring it.
+    """Return one byte per sample; the code of a sample without a result depends on the run's state.
 
-    While one lives, an answer or an agent's call is under way and all else waits, but for what was lost since
-    it began. Without one nothing is under way: answers wait for their tests, and all else is missing. Rounds
-    that `--until` has not begun are not planned.
+    While a process is running, samples with an answer or an agent step are UNDER_WAY, samples lost since the
+    process started are MISSING, and all others are WAITING. Otherwise, answers without test results are
+    WAITING and all others MISSING. Rounds that `--until` has not begun are NOT_PLANNED.
     """
     places = run.logs.columns.places
     is_running = run.state == "running"
@@ -213,7 +213,9 @@ def _cells_of(run: Following) -> Bytes:
     answered = run.logs.lines["completions"].places()
     cells.reshape(-1)[answered] = UNDER_WAY if is_running else WAITING
     passed, total = places["passed"].astype(np.int64), np.maximum(places["total"], 1).astype(np.int64)
-    scored = np.where(passed > 0, PART + _PARTS * passed // total, NONE_PASSED)
+    rewarded = (_PARTS * places["score"]).astype(np.int64)
+    parts = np.where(places["rewarded"] == 1, rewarded, _PARTS * passed // total)
+    scored = np.where(places["score"] > 0, PART + parts, NONE_PASSED)
     scored = np.where(passed == total, ALL_PASSED, scored)
     scored = np.where(places["status"] == _NO_SOLUTION_STATUS, NO_SOLUTION, scored)
     return np.where(places["present"] == 1, scored, cells).astype(np.uint8)
@@ -224,13 +226,13 @@ def _field(name: str, _: Board, run: Following) -> NDArray[Any]:
 
 
 def _measured(name: str, _: Board, run: Following) -> NDArray[Any]:
-    """A number that may not be recorded, NaN then."""
+    """Return a numeric field as float, NaN without a result."""
     places = run.logs.columns.places
     return np.where(places["present"], places[name], np.nan)
 
 
 def _failure(_: Board, run: Following) -> NDArray[Any]:
-    found = run.logs.columns.places["failure"].astype(np.int64) - 1  # number 0 is none
+    found = run.logs.columns.places["failure"].astype(np.int64) - 1  # 0 means no failure
     return np.where(found < 0, NOT_PLANNED, found)
 
 
@@ -239,7 +241,7 @@ def _any_of(name: str, _: Board, run: Following) -> NDArray[Any]:
 
 
 def _kinds(name: str, board: Board, run: Following) -> NDArray[Any]:
-    """Bit i for the i-th of `names`; all from the 32nd on share the last bit."""
+    """Return bit masks: bit i for entry i of `names`; entries from the 32nd on share the last bit."""
     bits = {kind: 1 << min(i, _MOST_KINDS - 1) for i, kind in enumerate(board.names(name))}
     texts = run.logs.columns.texts
     masks = [reduce(or_, (bits.get(kind, 0) for kind in text.split(";"))) for text in texts]
@@ -257,7 +259,7 @@ def _label(_: Board, run: Following) -> NDArray[Any]:
     return found
 
 
-# Name -> element type, value where there is no result, and how it is worked out.
+# Name -> element type, value of a sample without a result, and function that computes the column.
 COLUMNS: dict[str, tuple[str, float, Values]] = {
     "failure": ("u1", NOT_PLANNED, _failure),
     "repair": ("u4", 0, partial(_kinds, "repairs")),

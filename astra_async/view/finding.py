@@ -1,4 +1,4 @@
-"""Questions over all samples: tests by models, samples that failed, texts in answers, two models compared."""
+"""Queries over all samples: results per test, failed samples, text search, comparison of two models."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from astra_async.view.logs import LineIndex
 
 Record = dict[str, Any]
-Cell = tuple[int, int, int]  # numbers of model, problem and sample
+Cell = tuple[int, int, int]  # indices of model, problem and sample
 
 MOST_FOUND = 5_000
 SEARCH_S = 5.0
-# Where texts can be searched: the file and the field of each.
+# Searchable texts: file and field by kind.
 TEXTS = {"answers": ("completions", "text"), "outputs": ("outputs", "output")}
 _BLOCK_BYTES = 4 << 20
-_FEWEST = 5  # samples from which on "none" and "all" say something
+_FEWEST = 5  # minimum number of samples for the notes "none" and "all"
 
 
 def tests_of(board: Board, problem: int) -> list[Record]:
-    """Each test of a problem with the share of samples that passed it, by model and over all.
+    """Return each test of a problem with the share of samples that passed it, per model and overall.
 
-    Of the samples whose line lists tests. A name that a problem has twice is there twice.
+    Only samples whose result lists tests count. A test name that occurs twice is listed twice.
     """
     counts = [_counts(board, number, problem) for number in range(len(board.grid.models))]
     name_of = board.grid.problems[problem].id
@@ -56,7 +56,7 @@ def tests_of(board: Board, problem: int) -> list[Record]:
 
 
 def with_test(board: Board, problem: int, name: str, *, passed: bool) -> Iterator[Cell]:
-    """The samples of a problem whose line says that they passed a test of this name, or that they did not."""
+    """Yield the samples of a problem that passed (or failed) a test of this name."""
     for number, model in enumerate(board.grid.models):
         logs, here = board.run_of(number).logs, board.place(number, problem)
         if here is None:
@@ -72,7 +72,7 @@ def with_test(board: Board, problem: int, name: str, *, passed: bool) -> Iterato
 
 
 def compared(board: Board, a: int, b: int) -> Record:
-    """Problem and sample where one model passed all tests and the other, with a result, did not."""
+    """Return (problem, sample) pairs that one model solved and the other failed; both need results."""
     cells = board.cells().reshape(board.grid.shape)
     one, other = cells[a], cells[b]
     both = _is_final(one) & _is_final(other)
@@ -84,9 +84,9 @@ def compared(board: Board, a: int, b: int) -> Record:
 
 
 async def with_text(board: Board, text: str, kind: str) -> Record:
-    """The samples whose answers (or outputs) hold a text; ASCII letters without regard to case.
+    """Find the samples whose answers or outputs contain a text; ASCII letters are case-insensitive.
 
-    Stops after MOST_FOUND samples or SEARCH_S seconds, and says so. Raises OSError.
+    The search stops after MOST_FOUND samples or SEARCH_S seconds; `more` is then true. Raises OSError.
     """
     began, more = time.monotonic(), False
     cells: list[Cell] = []
@@ -95,7 +95,7 @@ async def with_text(board: Board, text: str, kind: str) -> Record:
         name, field = TEXTS[kind]
         blocks = _by_block(run.directory / f"{name}.jsonl", run.logs.lines[name], needle, (field, text))
         found: set[int] = set()
-        # in pieces, so that a client that has gone ends it
+        # Search block by block, so that the search ends if the client disconnects.
         while not more and (block := await asyncio.to_thread(next, blocks, None)) is not None:
             found |= block
             more = len(found) + len(cells) >= MOST_FOUND or time.monotonic() > began + SEARCH_S
@@ -104,7 +104,7 @@ async def with_text(board: Board, text: str, kind: str) -> Record:
 
 
 def _by_block(path: Path, index: LineIndex, needle: bytes, wanted: tuple[str, str]) -> Iterator[set[int]]:
-    """Samples of one block of a file after another: bytes first, then the field itself where these are."""
+    """Yield the matching samples of each block: search the raw bytes, then verify the parsed field."""
     places, offsets, lengths = index.columns()
     end = int(offsets[-1] + lengths[-1]) if len(offsets) else 0
     for start in range(0, end, _BLOCK_BYTES):
@@ -115,7 +115,7 @@ def _by_block(path: Path, index: LineIndex, needle: bytes, wanted: tuple[str, st
             line = int(np.searchsorted(offsets, start + at, side="right")) - 1
             lines.add(line)
             stop = int(offsets[line] + lengths[line]) if line >= 0 else 0
-            at = block.find(needle, max(at + 1, stop - start))  # a line is read as a whole, once
+            at = block.find(needle, max(at + 1, stop - start))  # continue after this line
         found = ((int(places[line]), int(offsets[line]), int(lengths[line])) for line in lines if line >= 0)
         yield {place for place, *where in found if _holds(read_at(path, *where), *wanted)}
 
@@ -130,7 +130,7 @@ def _holds(content: bytes, name: str, text: str) -> bool:
 
 
 def _counts(board: Board, model: int, problem: int) -> dict[tuple[str, int], tuple[int, int]]:
-    """Samples of one model that passed and that list each test, by name and how often that came before."""
+    """Return (passed, total) samples of one model by test; equal names are numbered."""
     row = board.grid.models[model]
     logs, here = board.run_of(model).logs, board.place(model, problem)
     if here is None:
@@ -159,7 +159,7 @@ def _note(passed: int, seen: int) -> str:
 
 
 def _passes(tests: tuple[str, ...], bits: int, name: str) -> bool | None:
-    """Whether every test of this name passed; None if there is none."""
+    """Return True if all tests of this name passed; None if there is no such test."""
     found = [bool(bits >> place & 1) for place, each in enumerate(tests) if each == name]
     return all(found) if found else None
 

@@ -1,4 +1,4 @@
-"""One run directory, read on when somebody looks: its plan, columns, where its texts stand, how it runs."""
+"""Incremental reading of one run directory: plan, results, positions of texts, and running state."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
-from astra_async.report.deciding import goes_on
+from astra_async.report.deciding import has_open_pairs
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.run_settings import RunSettings, read_settings
-from astra_async.running.held import owner_of
+from astra_async.running.spool import owner_of
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_record
 from astra_async.view.logs import Logs, Regrown
@@ -30,27 +30,27 @@ Record = dict[str, Any]
 Stamp = tuple[int, int, int]
 
 MOST_SAMPLES = 5_000_000
-_STALE_S = 10.0  # a live.json that is older is nobody's
+_STALE_S = 10.0  # an older live.json is from a process that no longer runs
 _CONFLICTS_SHOWN = 20
 _HAPPENED_KEPT = 5
-_SHOWN_S = 120.0  # that what happened is told
-_SLICE_S = 0.02  # the event loop is held no longer than that
+_SHOWN_S = 120.0  # display time of a notice
+_SLICE_S = 0.02  # longest time that one reading step blocks the event loop
 
 
 _NO_PLAN = RunSettings(run_id="", created_at="", samples=0, models={}, formats=(), problems={})
 
 
 class Following:
-    """One run directory that may grow, stop, vanish and come back.
+    """One run directory that may grow, stop, vanish and reappear.
 
     Attributes:
-        version: grows with every change that a page could show.
-        plan: grows when models, formats, problems or samples change, and when everything is read anew.
-        logs: what was read; of an empty plan while there never was a readable run.json (`plan` is 0).
+        version: increases with every visible change.
+        plan: increases when models, formats, problems or samples change, and when everything is read again.
+        logs: the content read so far; has an empty plan until a run.json was read (`plan` is 0).
         live: the content of live.json, or None.
-        trouble: why the directory cannot be read now, in one line; empty while it can.
-        loaded: whether everything was read once under this plan.
-        labels: class of error and who gave it (`hand`, `judge:MODEL`) by sample, from labels.csv.
+        trouble: the reason why the directory cannot be read now, in one line; '' if it can be read.
+        loaded: True after everything was read once under this plan.
+        labels: error class and its source (`hand`, `judge:MODEL`) by sample, from labels.csv.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -68,14 +68,14 @@ class Following:
         self._stamps: dict[str, Stamp | None] = {}
 
     def look(self) -> bool:
-        """Read on for some milliseconds; whether there is more to read at once."""
+        """Read for some milliseconds; return True if there is more to read."""
         more, trouble = False, ""
         try:
             self._look_at_run()
             more = self._read_on()
         except (AstraError, OSError) as error:
             trouble = self._in_words(error)
-        except Exception as error:  # noqa: BLE001 - a boundary: whatever a directory holds, the pages stay
+        except Exception as error:  # noqa: BLE001 - the viewer must survive any content of a directory
             trouble = one_line(f"{self.directory}: unexpected {type(error).__name__}: {error}")
         self._look_at_live()
         self._look_at_labels()
@@ -86,7 +86,7 @@ class Following:
         return more
 
     def lost(self) -> Iterator[tuple[Any, ...]]:
-        """Places of samples that the process which runs now has lost; indices of (pair, problem, sample)."""
+        """Yield index tuples (pair, problem, sample) of samples that the current process has lost."""
         began, columns = str((self.live or {}).get("since") or ""), self.logs.columns
         numbers = {name: place for place, name in enumerate(columns.problems)}
         for (model, fmt, problem, sample), at in self.logs.events_seen.lost.items():
@@ -106,7 +106,7 @@ class Following:
 
     @property
     def loading(self) -> float | None:
-        """The share of the logs that was read for the first time; None when all was."""
+        """Return the share of the logs read so far during the first reading; None afterwards."""
         if self.loaded or not self.plan:
             return None
         done = sum(tail.offset for tail in self.logs.tails.values())
@@ -114,14 +114,14 @@ class Following:
         return min(1.0, done / total) if total else 1.0
 
     def warnings(self) -> list[str]:
-        """One line for everything that is ignored or cannot be read."""
+        """Return one line for each thing that is ignored or cannot be read."""
         lines = [each for each in (self.trouble, self._labels_trouble) if each]
         lines += [text for at, text in self._happened if at > time.monotonic() - _SHOWN_S]
         conflicts = self.logs.conflicts
         lines += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_SHOWN]]
         if len(conflicts) > _CONFLICTS_SHOWN:
             more = len(conflicts) - _CONFLICTS_SHOWN
-            lines.append(f"{more} more lines contradict others and are not counted")
+            lines.append(f"{more} more lines contradict other lines and are ignored")
         return [mask(each) for each in lines]
 
     def _note(self, text: str) -> None:
@@ -131,21 +131,21 @@ class Following:
         stamp = _stamp(self.directory / "run.json")
         if stamp is not None and stamp == self._stamps.get("run.json") and not self.trouble:
             return
-        settings = read_settings(self.directory)  # tells of one that is not there
+        settings = read_settings(self.directory)  # raises if run.json is missing
         self._stamps["run.json"] = stamp
         if not self.plan or _plan(settings) != _plan(self.logs.settings):
             if self.plan:
-                self._note(f"{self.directory}: the plan has changed, and all was read again")
+                self._note(f"{self.directory}: the plan changed, so everything was read again")
             self._begin(settings)
         elif settings != self.logs.settings:
             self.logs.settings = settings
-            self.logs.columns.plan_again(settings)
+            self.logs.columns.update_plan(settings)
             self.version += 1
 
     def _begin(self, settings: RunSettings) -> None:
         planned = len(settings.models) * len(settings.formats) * len(settings.problems) * settings.samples
         if planned > MOST_SAMPLES:
-            raise ConflictError(f"{self.directory}: {planned} samples planned, over {MOST_SAMPLES} to show")
+            raise ConflictError(f"{self.directory}: {planned} planned samples; the limit is {MOST_SAMPLES}")
         self.logs = Logs.of(self.directory, settings)
         self.loaded = False
         self.plan += 1
@@ -157,7 +157,7 @@ class Following:
         try:
             changed = self.logs.read_on(time.monotonic() + _SLICE_S)
         except Regrown:
-            self._note(f"{self.directory}: its logs were cut or replaced, and were read again")
+            self._note(f"{self.directory}: a log was truncated or replaced, so everything was read again")
             self._begin(read_settings(self.directory))
             return True
         if changed or not self.loaded:
@@ -167,7 +167,7 @@ class Following:
 
     def _in_words(self, error: AstraError | OSError) -> str:
         if self.plan and _stamp(self.directory / "run.json") is None:
-            return f"{self.directory}: is gone, or its run.json is; what was read before is shown"
+            return f"{self.directory}: the directory or its run.json is gone; showing what was read before"
         return one_line(f"{self.directory}: {error.strerror}" if isinstance(error, OSError) else str(error))
 
     def _look_at_live(self) -> None:
@@ -188,12 +188,12 @@ class Following:
         self.version += 1
 
     def _is_changed(self, name: str) -> bool:
-        """Whether a file is another than at the last look."""
+        """Return True if a file has changed since the last call."""
         before, self._stamps[name] = self._stamps.get(name), _stamp(self.directory / name)
         return before != self._stamps[name]
 
     def label(self, key: SampleKey, label: str | None) -> None:
-        """Give a sample a class of error, or take it away. Raises UsageError, StorageError, OSError."""
+        """Set or remove a sample's error class. Raises UsageError, StorageError, OSError."""
         path = self.directory / "labels.csv"
         before = path.read_bytes().decode("utf-8-sig", "replace") if path.exists() else ""
         text = relabelled(before, key, label)
@@ -209,19 +209,19 @@ class Following:
         left = (
             missing.any()
             or not missing.size
-            or goes_on(self.logs.settings.deciding, self.logs.settings.formats)
+            or has_open_pairs(self.logs.settings.deciding, self.logs.settings.formats)
         )
         return "stopped" if left else "finished"
 
 
 def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:
-    """Whether a process works in a run directory: from live.json, else from who holds its lock."""
+    """Return True if a process is running: according to live.json, else to the directory's lock."""
     recorded = _recorded_running(live) if live else None
     return recorded if recorded is not None else owner_of(directory) is not None
 
 
 def _recorded_running(live: Mapping[str, Any]) -> bool | None:
-    """What live.json says of its process; None where it is too old to say anything."""
+    """Return the running state recorded in live.json; None if the file is too old."""
     if live.get("ended"):
         return False
     try:
@@ -250,7 +250,7 @@ def _plan(settings: RunSettings) -> tuple[Any, ...]:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """What changes when a file is replaced; None without one."""
+    """Return a value that changes when the file is replaced or written; None if there is no file."""
     try:
         found = path.stat()
     except OSError:

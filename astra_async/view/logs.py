@@ -1,4 +1,4 @@
-"""What is read of a directory's logs under one plan: columns of the results, where all other lines stand."""
+"""The content of a directory's logs under one plan: result columns, and positions of all other lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.report.harness import Events
-from astra_async.report.sidecar import kept_columns
+from astra_async.report.sidecar import cached_columns
 from astra_async.types.records import Flaw, read_head, read_key, read_record
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ Line = tuple[int, int, bytes]  # number from 1, offset, content without its newl
 
 
 class Regrown(Exception):  # noqa: N818 - what happened to the file
-    """The file is not the one that was read: it is shorter, another, or has other content."""
+    """The file was truncated or replaced since it was read."""
 
 
 class Tail:
-    """One growing file of lines.
+    """Incremental reader of one growing file of lines.
 
     Attributes:
-        offset: how far it was read; whole lines only.
-        lines: how many lines that was.
+        offset: number of bytes read; always at the end of a line.
+        lines: number of lines read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,17 +53,17 @@ class Tail:
         self.lines = 0
         self._inode = 0
         self._mark = b""
-        self._searched = 0  # bytes behind `offset` that hold no newline
+        self._searched = 0  # bytes after `offset` known to have no newline
 
     def skip(self, lines: int, size: int) -> None:
-        """Go on behind so many lines of so many bytes, which are known to be there. Raises OSError."""
+        """Skip a number of lines and bytes that are already known. Raises OSError."""
         with self.path.open("rb") as stream:
             self._inode = os.fstat(stream.fileno()).st_ino
             self._mark = os.pread(stream.fileno(), min(_MARK_BYTES, size), max(0, size - _MARK_BYTES))
         self.lines, self.offset = lines, size
 
     def read(self) -> list[Line]:
-        """About a megabyte of whole lines that are new; empty at the end. Raises Regrown, OSError."""
+        """Return up to about 1 MB of new whole lines; [] at the end. Raises Regrown, OSError."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -88,7 +88,7 @@ class Tail:
         return self._lines(block) if block else []
 
     def _block(self, descriptor: int) -> bytes:
-        """The next bytes, up to and with a newline; empty while the next line has no end."""
+        """Return the next bytes up to the last newline; empty if the next line is not complete."""
         block = os.pread(descriptor, _BLOCK_BYTES, self.offset + self._searched)
         end = block.rfind(b"\n") + 1
         while not end and block:
@@ -112,7 +112,7 @@ class Tail:
 
 
 class LineIndex:
-    """Where the lines of each sample stand in a file: sample's number, turn, offset and length."""
+    """Positions of each sample's lines in a file: sample index, follow-up turn, offset, length."""
 
     def __init__(self) -> None:
         self._places = array("q")
@@ -121,22 +121,22 @@ class LineIndex:
         self._lengths = array("I")
 
     def add(self, place: int, offset: int, length: int, turn: int = 0) -> None:
-        """Note one line."""
+        """Add one line."""
         self._places.append(place)
         self._turns.append(turn)
         self._offsets.append(offset)
         self._lengths.append(length)
 
     def columns(self) -> list[Numbers]:
-        """Samples, offsets and lengths of all lines, in the order of the file."""
+        """Return sample, offset and length of all lines, in file order."""
         return [np.array(each, dtype=np.int64) for each in (self._places, self._offsets, self._lengths)]
 
     def places(self) -> Numbers:
-        """The samples of all lines, in the order of the file."""
+        """Return the samples of all lines, in file order."""
         return np.array(self._places, dtype=np.int64)
 
     def of(self, place: int) -> list[tuple[int, Place]]:
-        """Turn and place of the lines of one sample, in the order of the file."""
+        """Return (follow-up turn, byte range) of each line of one sample, in file order."""
         found = np.flatnonzero(np.frombuffer(self._places, dtype=np.int64) == place) if self._places else ()
         return [(self._turns[i], (self._offsets[i], self._lengths[i])) for i in found]
 
@@ -146,13 +146,13 @@ _EVENTS_KEPT = 100
 
 @dataclass(slots=True)
 class Logs:
-    """What was read of a directory's logs under one plan; a changed plan begins anew.
+    """The content of a directory's logs under one plan; a changed plan needs a new object.
 
     Attributes:
-        lines: where the lines of each sample stand, by file; those of the results `columns` know.
-        last_events: the last of them, whole.
-        events_seen: counted by kind and model, and why samples are missing.
-        conflicts: lines that contradict others, and are not counted.
+        lines: positions of each sample's lines, by file; `columns` has those of the results.
+        last_events: the latest events, complete.
+        events_seen: counts by kind and model, and reasons why samples are missing.
+        conflicts: messages about lines that contradict other lines and are ignored.
     """
 
     settings: RunSettings
@@ -165,15 +165,15 @@ class Logs:
 
     @classmethod
     def of(cls, directory: Path, settings: RunSettings) -> Logs:
-        """Nothing read yet but what is kept beside the result lines."""
+        """Return logs with only the cached result columns loaded."""
         tails = {name: Tail(directory / f"{name}.jsonl") for name in _READERS}
-        columns, lines, size = kept_columns(directory, settings)
+        columns, lines, size = cached_columns(directory, settings)
         if size:
             tails["results"].skip(lines, size)
         return cls(settings=settings, columns=columns, tails=tails)
 
     def read_on(self, until: float) -> bool:
-        """Read what is new until a time of the monotonic clock; whether anything was. Raises Regrown."""
+        """Read until a monotonic time; return True if there were new lines. Raises Regrown."""
         changed = False
         for name, tail in self.tails.items():
             while lines := tail.read():
@@ -185,7 +185,7 @@ class Logs:
         return changed
 
     def flat(self, record: Mapping[str, Any]) -> int:
-        """A sample's number, counted through pairs, problems and samples; -1 for none that is planned."""
+        """Return a sample's flat index over pairs, problems and samples; -1 if it is not planned."""
         try:
             place = self.columns.place(read_key(record))
         except Flaw:
@@ -203,14 +203,14 @@ def _result(logs: Logs, line: Line) -> None:
 
 
 def _into(name: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Line], None]:
-    """A reader that notes where a sample's line stands; fields from `before` on are not parsed."""
+    """Return a reader that records a line's position; fields from `before` on are not parsed."""
 
     def read(logs: Logs, line: Line) -> None:
         _, offset, content = line
         try:
             record = read_head(content, before)
         except Flaw:
-            return  # told by whoever resumes the run
+            return  # resuming the run reports this line
         if turn and "turn" not in record:
             record = read_record(content)
         place, number = logs.flat(record), record.get("turn", 0)

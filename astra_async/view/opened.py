@@ -1,4 +1,4 @@
-"""One sample with all its texts, read from disk when somebody opens it."""
+"""One sample with all its texts, read from disk on request."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 _MOST_EVENTS = 200
 _MOST_CALLS = 1_000
-_AT_ONCE = 2  # answers parsed and compared
+_AT_ONCE = 2  # concurrent parsing and comparison of answers
 _KEPT = 16
 
 
 class Samples:
-    """Opens samples; to be closed. What an answer changed is worked out in threads, and kept for a while."""
+    """Opens samples; must be closed. Diffs are computed in threads and cached."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -42,11 +42,11 @@ class Samples:
         self._kept: OrderedDict[tuple[Any, ...], Replayed] = OrderedDict()
 
     async def close(self) -> None:
-        """End the helper process, if there is one."""
+        """Stop the helper process, if one is running."""
         await self._lenient.close()
 
     async def open(self, model: int, problem: int, sample: int, turn: int = 0) -> Record | None:
-        """Everything about one sample; None if it is not planned. Raises OSError."""
+        """Return everything about one sample; None if it is not planned. Raises OSError."""
         flat = self._board.flat(model, problem, sample)
         run = self._board.run_of(model)
         if flat is None:
@@ -82,7 +82,7 @@ class Samples:
             return Replayed(files=(), note="no answer")
         try:
             read = [await self._read(answer) for answer in (*texts.standing, texts.answer)]
-        except ValueError as error:  # the record of what an agent left is damaged
+        except ValueError as error:  # the record of an agent's changes is damaged
             return Replayed(files=(), note=str(error))
         return await asyncio.to_thread(replayed, read, texts.prompt, texts.result or {})
 
@@ -91,7 +91,7 @@ class Samples:
 
 
 def lines_of_sample(logs: Logs, flat: int) -> Lines:
-    """Where the lines of a sample stand."""
+    """Return the positions of a sample's lines, by file."""
     row = logs.columns.places.reshape(-1)[flat]
     first = [(0, (int(row["offset"]), int(row["length"])))] if row["present"] else []
     lines = {name: index.of(flat) for name, index in logs.lines.items()} | {"results": first}
@@ -99,7 +99,7 @@ def lines_of_sample(logs: Logs, flat: int) -> Lines:
 
 
 def as_response(directory: Path, texts: Texts, missing_why: str | None) -> Record:
-    """The sample as the page gets it; its changes come separately."""
+    """Return a sample in the page's JSON form, without its diff."""
     result, output = texts.result, texts.output
     text = output.get("output") if output else (result or {}).get("output_tail") or None
     return {
@@ -120,24 +120,24 @@ def as_response(directory: Path, texts: Texts, missing_why: str | None) -> Recor
 
 
 def _audit(directory: Path, result: Record) -> Record | None:
-    """Return the audit of a sample's solution; None without one."""
+    """Return the audit of a sample's solution, or None."""
     key = SolutionKey(str(result.get("problem_id")), str(result.get("solution_sha256")))
     line = read_audit(directory).get(key)
     return msgspec.to_builtins(line) if line else None
 
 
 def why_missing(logs: Logs, key: SampleKey, texts: Texts) -> str:
-    """Why a sample, or a turn of it, has no final line, in words."""
+    """Return the reason why a sample or a turn has no final result."""
     if texts.answer is not None:
-        return "answered, and not graded yet"
+        return "answered, not tested yet"
     found = logs.events_seen.reason(*key)
     if found:
         return mask(f"{found[0].replace('_', ' ')}: {found[1]}")
-    return f"calls of its agent: {len(texts.steps)} so far" if texts.steps else "not asked yet, or under way"
+    return f"agent steps so far: {len(texts.steps)}" if texts.steps else "not requested yet, or in progress"
 
 
 def event_in_words(event: Mapping[str, Any]) -> Record:
-    """One line of events.jsonl as a person would say it, with what it is about."""
+    """Return an event as a readable line, with its kind, time, model, problem and sample."""
     kind, detail = str(event.get("kind") or ""), " ".join(str(event.get("detail") or "").split())
     about = event.get("model") or event.get("pool") or ""
     words = " ".join(filter(None, [kind.replace("_", " "), f"{about}:" if about and detail else str(about)]))

@@ -1,4 +1,4 @@
-"""How the runs stand: the leaderboard's numbers, how they came about, what happens and what it waits for."""
+"""Data of the overview page: leaderboard, history of the scores, live state and events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from astra_async.redaction import one_line
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.deciding import ahead, as_recorded, in_words, sentence
+from astra_async.report.deciding import ahead, as_recorded, sentence, status_line
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
 from astra_async.stats.intervals import total_interval
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 EVENTS_SHOWN = 100
-POINTS = 200  # of a model's history
+POINTS = 200  # per model
 
 
 def run_summary(board: Board) -> Record:
-    """Everything about the runs but their samples."""
+    """Return everything about the runs except their samples."""
     grid = board.grid
     loading = [share for run in board.runs if (share := run.loading) is not None]
     entries = _entries(board)
@@ -77,7 +77,7 @@ def run_summary(board: Board) -> Record:
 
 
 def headline(board: Board, entries: Entries) -> list[Record]:
-    """The leaderboard's numbers of each model, from the very functions of the report."""
+    """Return each model's leaderboard numbers, computed by the functions of the report."""
     if not entries:
         return []
     return [
@@ -87,7 +87,7 @@ def headline(board: Board, entries: Entries) -> list[Record]:
 
 
 def deciding(board: Board, entries: Entries) -> list[Record]:
-    """Of each run with `--until`: what is decided, what is open, what the next round costs, as recorded."""
+    """Return, for each run with `--until`, what is decided or open and the next round's cost, as recorded."""
     found = []
     for number, run in enumerate(board.runs):
         record = run.logs.settings.deciding
@@ -96,9 +96,9 @@ def deciding(board: Board, entries: Entries) -> list[Record]:
             for (place, _), entry in entries.items()
             if place == number
         }
-        with suppress(LookupError, TypeError, ValueError, AttributeError):  # edited: nobody's looks
+        with suppress(LookupError, TypeError, ValueError, AttributeError):  # run.json was edited by hand
             pairs = as_recorded(record, run.logs.settings.formats) if record else []
-            words = in_words(record, pairs, ahead(record, pairs, costs)) if pairs else ""
+            words = status_line(record, pairs, ahead(record, pairs, costs)) if pairs else ""
             shown = [_compared(each, record) for each in pairs]
             found.append({"directory": str(run.directory), "words": words, "pairs": shown})
     return [each for each in found if each["pairs"]]
@@ -118,7 +118,7 @@ def _compared(each: Compared, record: Mapping[str, Any]) -> Record:
 
 
 def _entries(board: Board) -> Entries:
-    """By run and pair; empty while logs are read for the first time: a part's numbers would be nobody's."""
+    """Return entries by (run, pair); empty during the first reading, when numbers would be partial."""
     if any(run.loading is not None for run in board.runs):
         return {}
     entries: dict[tuple[int, int], Entry] = {}
@@ -145,9 +145,10 @@ def _standing(entry: Entry) -> Record:
 
 
 def history(board: Board) -> Record:
-    """How each model's mean score came about, in the order in which its samples became final.
+    """Return the course of each model's mean score, in the order in which samples were finished.
 
-    Times are seconds since the first start in that directory. At most POINTS for a model, the last included.
+    `t` is in seconds since the first start in that directory. Each model has at most POINTS points, including
+    the last.
     """
     points: list[Record] = []
     for number, model in enumerate(board.grid.models):
@@ -169,16 +170,16 @@ def _start(logs: Logs) -> float:
 
 
 def _course(places: NDArray[np.void]) -> list[tuple[float, float, int]]:
-    """(seconds, mean score, valid samples) of one model after each of its samples, thinned out.
+    """Return (seconds, mean score, valid samples) of one model after each sample, thinned out.
 
-    The mean score is the mean over the problems begun of their means. A sample changes the mean of its own
-    problem only; so the sum over the problems is the running sum of those changes.
+    The score is the mean of the per-problem means, over the problems begun. A sample changes only its own
+    problem's mean, so the sum over problems is the cumulative sum of these changes.
     """
     rows = places[(places["present"] == 1) & ~np.isnan(places["finished"])]
     if not len(rows):
         return []
     rows = rows[np.lexsort((rows["finished"], rows["problem"]))]
-    scores = rows["passed"] / np.maximum(rows["total"], 1)
+    scores = rows["score"]
     first = np.flatnonzero(np.diff(rows["problem"], prepend=np.uint32(0xFFFFFFFF)))
     lengths = np.diff(np.append(first, len(rows)))
     sums = np.cumsum(scores)
@@ -195,7 +196,7 @@ def _course(places: NDArray[np.void]) -> list[tuple[float, float, int]]:
 
 
 def labelled(board: Board) -> Record:
-    """Model, problem, sample, class and who gave it, of every sample that has a class of error."""
+    """Return (model, problem, sample, class, source) of every sample with an error class."""
     column = np.frombuffer(board.column("label") or b"", dtype=np.uint8).reshape(board.grid.shape)
     found = []
     for place in np.argwhere(column):
@@ -206,7 +207,7 @@ def labelled(board: Board) -> Record:
 
 
 def live_state(board: Board) -> Record:
-    """What the runs' processes say of themselves, and what happened last."""
+    """Return the live state of the runs' processes, error counts and the latest events."""
     seen: list[tuple[str, Record]] = []
     errors: list[Record] = []
     for run in board.runs:

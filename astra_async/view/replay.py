@@ -1,8 +1,8 @@
-"""An answer laid over the project once more, from the record alone, to show what it changed.
+"""Reconstruct an answer's changes from the record, to show them as a diff.
 
-The pristine files are those that the recorded prompt shows, or that an agent's answer holds, and what was
-dropped is what the record says was dropped: no problems file and no project is needed. Whether the outcome is
-what was tested is proven by the recorded hash of the changed files; where it differs, that is said.
+The original files come from the recorded prompt or from an agent's answer; the dropped files from the result
+line. No problems file or project is needed. The recorded hash of the changed files tells whether the diff is
+exact; if not, a note says so.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from astra_async.agents.transcript import TranscriptStep
 
     Place = tuple[int, int]  # offset and length of a line
-    Lines = Mapping[str, Sequence[tuple[int, Place]]]  # by file: turn and place of each of a sample's lines
+    Lines = Mapping[str, Sequence[tuple[int, Place]]]  # by file: turn and position of a sample's lines
 
 
 Record = dict[str, Any]
-# The files that hold a sample's final lines and answers: of the first answer, and of each later turn.
+# The files with results and answers: of the first turn, and of follow-up turns.
 RESULTS, ANSWERS = ("results", "turn_results"), ("completions", "turns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """What those lines hold of one turn: final lines and answers by turn, those of later ones too."""
+    """The texts of one turn of a sample; `results` and `answers` have those of all turns, by turn."""
 
     turn: int
     results: Mapping[int, Record]
@@ -54,17 +54,17 @@ class Texts:
 
     @property
     def result(self) -> Record | None:
-        """The turn's final line."""
+        """The final result of the turn."""
         return self.results.get(self.turn)
 
     @property
     def answer(self) -> Record | None:
-        """What the turn was answered with."""
+        """The answer of the turn."""
         return self.answers.get(self.turn)
 
     @property
     def standing(self) -> list[Record]:
-        """Answers of the turns before it whose files stand: those that could be used."""
+        """Return the usable answers of earlier turns, whose files are still part of the solution."""
         used = (turn for turn in range(self.turn) if self.results.get(turn, {}).get("status") == "scored")
         return [self.answers[turn] for turn in used if turn in self.answers]
 
@@ -72,9 +72,9 @@ class Texts:
 def read_texts(
     directory: Path, lines: Lines, turn: int, tell: Callable[[str], None] = lambda _: None
 ) -> Texts:
-    """Read them from disk; what is not believed counts as not there, and is told. Raises OSError."""
-    results = _believed(directory, lines, RESULTS, check_result, tell)
-    answers = _believed(directory, lines, ANSWERS, check_answer, tell)
+    """Read a sample's texts; invalid records are skipped and reported to `tell`. Raises OSError."""
+    results = _valid_records(directory, lines, RESULTS, check_result, tell)
+    answers = _valid_records(directory, lines, ANSWERS, check_answer, tell)
     outputs = [place for number, place in lines["outputs"] if number == turn]
     named = (answers.get(turn) or results.get(turn) or {}).get("prompt_sha256")
     return Texts(
@@ -92,7 +92,7 @@ def _steps(directory: Path, places: Sequence[Place]) -> list[TranscriptStep]:
     calls = [each for each in _records(directory / "calls.jsonl", places) if not each.get("failed")]
     if not calls:
         return []
-    from astra_async.agents.transcript import interface_of, steps_of  # and all providers' formats with it
+    from astra_async.agents.transcript import interface_of, steps_of  # also imports all providers
 
     speaks = None
     with suppress(ConflictError, OSError):
@@ -105,19 +105,19 @@ def _records(path: Path, places: Sequence[Place]) -> list[Record]:
 
 
 def _record(path: Path, place: Place) -> Record | None:
-    with suppress(FileNotFoundError, Flaw):  # cut or replaced since: the next look tells of it
+    with suppress(FileNotFoundError, Flaw):  # the file was replaced; the next reading detects this
         return read_record(read_at(path, *place))
     return None
 
 
-def _believed(
+def _valid_records(
     directory: Path,
     lines: Lines,
     names: Sequence[str],
     check: Callable[[Mapping[str, Any]], object],
     tell: Callable[[str], None],
 ) -> dict[int, Record]:
-    """What the last line of each turn says that is believed: of two final lines the second one counts."""
+    """Return the last valid record of each turn; a later record replaces an earlier one."""
     found = {}
     for name in names:
         for turn, place in lines[name]:
@@ -125,33 +125,33 @@ def _believed(
             try:
                 check(record)
             except Flaw as flaw:
-                tell(f"{name}.jsonl: {flaw}; not counted, not shown")
+                tell(f"{name}.jsonl: {flaw}; the line is ignored")
             else:
                 found[turn] = record
     return found
 
 
 def _output(path: Path, places: Sequence[Place], result: Record | None) -> Record | None:
-    """The output of the very grading that the result is of; others were broken off."""
+    """Return the test output that belongs to the result; outputs of interrupted gradings are ignored."""
     for record in _records(path, places[::-1] if result else ()):
         if is_output_of(record, result or {}):
             return record
     return None
 
 
-MOST_LINES = 1_500  # of both sides, after equal ends were put aside: difflib takes quadratic time
-_MOST_PAIRS = 20 * MOST_LINES**2  # of lines compared, in all files of an answer
+MOST_LINES = 1_500  # per side, without equal ends, because difflib takes quadratic time
+_MOST_PAIRS = 20 * MOST_LINES**2  # compared line pairs in all files of an answer
 _MOST_CHARACTERS = 400_000  # of one file's diff
 _MOST_CHARACTERS_IN_ALL = 4_000_000
 _MOST_LINE_CHARACTERS = 5_000
 _CONTEXT = 3
-_RECORDED_PATH = 300  # characters that the record keeps of a path
+_RECORDED_PATH = 300  # the record truncates paths to this many characters
 _LINE_NUMBER = re.compile(r"([-+])(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDiff:
-    """One changed file as a unified diff; `cut` where not all of it is there or lines were not matched."""
+    """One changed file as a unified diff; `cut` if it is truncated or lines were not matched."""
 
     path: str
     kind: str
@@ -161,16 +161,16 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The changed files; `note` says what is not exact, and is empty where the recorded hash is met."""
+    """The changed files; `note` says why the diff is not exact, '' if it matches the recorded hash."""
 
     files: tuple[FileDiff, ...]
     note: str
 
 
 def replayed(read: Sequence[Solution | Unusable], prompt: str | None, result: Mapping[str, Any]) -> Replayed:
-    """Lay what an answer gives over the files that the prompt shows, as the result line says it was done.
+    """Apply an answer to the files that the prompt shows, as recorded in the result line.
 
-    The last one read is the answer; files that it leaves out are as earlier turns gave them.
+    The last element of `read` is the answer; the others are usable answers of earlier turns.
     """
     last = read[-1]
     if isinstance(last, Unusable):
@@ -192,19 +192,19 @@ def replayed(read: Sequence[Solution | Unusable], prompt: str | None, result: Ma
     for path, text in integrated.files.items():
         kind = kinds.get(path) or ("changed" if path in files else "new")
         diffs.append(_difference((path, kind), files.get(path), text, room))
-    return Replayed(files=tuple(diffs), note=_doubt(integrated, prompt, result))
+    return Replayed(files=tuple(diffs), note=_inexact_note(integrated, prompt, result))
 
 
 @dataclass(slots=True)
 class _RecordedPolicy:
-    """Refuses what the record says was refused; it has no rules of its own."""
+    """A path policy that refuses exactly the files recorded as dropped or unchanged."""
 
     files: Mapping[str, ProjectFile]
     result: Mapping[str, Any]
     tests: frozenset[str] = frozenset()
     reports: PathPatterns = field(default_factory=lambda: PathPatterns.of(()))
 
-    def refusal(self, path: str, text: str = "") -> str | None:  # noqa: ARG002 - as the rules have it
+    def refusal(self, path: str, text: str = "") -> str | None:  # noqa: ARG002 - the policy's signature
         if path[:_RECORDED_PATH] in {each["path"] for each in self.result.get("dropped") or ()}:
             return "recorded"
         changes = self.result.get("changes")
@@ -213,19 +213,19 @@ class _RecordedPolicy:
         return "unchanged"
 
 
-def _doubt(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]) -> str:
+def _inexact_note(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]) -> str:
     if not result:
-        return "not tested yet: shown as it would be laid over the files of the prompt"
+        return "not tested yet; shown as applied to the files of the prompt"
     if integrated.sha256 == result.get("solution_sha256"):
         return ""
     if prompt is None:
-        return "the prompt is not stored here: files are shown whole, without what they were before"
-    return "not exactly what was tested: the files' hash is not the recorded one"
+        return "the prompt is not stored, so files are shown complete instead of as changes"
+    return "not exactly as tested: the hash of the files differs from the recorded one"
 
 
 @dataclass(slots=True)
 class _Room:
-    """What the files of one answer may still take together, so that many of them cost no more than one."""
+    """Remaining budget for all diffs of one answer, so that many files cost no more than one."""
 
     pairs: int = _MOST_PAIRS
     characters: int = _MOST_CHARACTERS_IN_ALL
@@ -238,7 +238,7 @@ def _difference(
     contents = (before.content if before else b"", after or b"")
     old, new = ([_short(line) for line in lines_of(content)] for content in contents)
     unified, cut = _unified(old, new, room)
-    is_unseen = kind != "new" and before is None  # left out of the prompt: what it was is not known
+    is_unseen = kind != "new" and before is None  # not in the prompt, so the original is unknown
     return FileDiff(path=path, kind=kind, unified=unified, cut=cut or is_unseen)
 
 
@@ -247,7 +247,7 @@ def _short(line: str) -> str:
 
 
 def _unified(old: Sequence[str], new: Sequence[str], room: _Room) -> tuple[str, bool]:
-    """A unified diff without its two lines of names, and whether it was cut."""
+    """Return a unified diff without its two header lines, and True if it was truncated."""
     head = _equal_ends(zip(old, new, strict=False))
     tail = _equal_ends(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
     first, last = max(0, head - _CONTEXT), max(0, tail - _CONTEXT)
@@ -271,7 +271,7 @@ def _equal_ends(pairs: Iterable[tuple[str, str]]) -> int:
 
 
 def _moved(line: str, lines: int) -> str:
-    """A hunk's heading with its line numbers moved on; other lines as they are."""
+    """Shift the line numbers in a hunk header; return other lines unchanged."""
     if not line.startswith("@@"):
         return line
     return _LINE_NUMBER.sub(lambda found: f"{found[1]}{int(found[2]) + lines}", line)

@@ -1,4 +1,4 @@
-"""The addresses of the viewer, and the server that answers them."""
+"""HTTP routes of the viewer, and the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (("", _PACKAGE / "view" / "page"), ("shared/", _PACKAGE / "report" / "shared"))
-# Fixed here: what a machine's own table of types says of .js may be something that browsers do not run.
+# Fixed here, because the machine's own table may give .js a type that browsers refuse to run.
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -49,7 +49,7 @@ _SHUTDOWN_S = 1.0
 
 
 class Viewer:
-    """The answers to every address; what each gives stands at its function."""
+    """The viewer's HTTP handlers; each handler's data is documented at the function that computes it."""
 
     def __init__(self, directories: Sequence[Path], access: Access) -> None:
         self.board = Board([Following(directory) for directory in directories])
@@ -59,7 +59,7 @@ class Viewer:
         self._labelling = asyncio.Lock()
 
     def application(self) -> web.Application:
-        """All routes behind the checks."""
+        """Return the application with all routes, behind the access checks."""
         app = web.Application(middlewares=[self._checked], client_max_size=_MOST_BODY_BYTES)
         app.on_response_prepare.append(add_headers)
         app.cleanup_ctx.append(self._context)
@@ -103,7 +103,7 @@ class Viewer:
             return _refused(error.status, error.text or error.reason)
         except (AstraError, OSError) as error:
             return _refused(500, str(error))
-        except Exception as error:  # noqa: BLE001 - a boundary: one answer fails, the viewer goes on
+        except Exception as error:  # noqa: BLE001 - one failed request must not stop the viewer
             return _refused(500, f"unexpected {type(error).__name__}: {error}; please report this")
 
     async def _cells(self, _: web.Request) -> web.StreamResponse:
@@ -112,7 +112,7 @@ class Viewer:
     async def _column(self, request: web.Request) -> web.StreamResponse:
         column = self.board.column(request.match_info["column"])
         if column is None:
-            return _refused(404, f"no such column; there are {', '.join(COLUMNS)}")
+            return _refused(404, f"no such column; use one of {', '.join(COLUMNS)}")
         return self._bytes(column)
 
     def _bytes(self, content: bytes) -> web.Response:
@@ -141,7 +141,7 @@ class Viewer:
         return web.Response(body=await asyncio.to_thread(path.read_bytes), headers=headers)
 
     def _cell(self, query: Mapping[str, str]) -> tuple[int, int, int]:
-        """Numbers of model, problem and sample that a request names."""
+        """Return the indices of model, problem and sample in a request's query."""
         model, problem, sample = self._model(query, "model"), self._problem(query), _number(query, "sample")
         if sample >= self.board.grid.samples:
             raise web.HTTPNotFound(text="no such sample is planned")
@@ -182,7 +182,7 @@ class Viewer:
         return compared(self.board, self._model(query, "a"), self._model(query, "b"))
 
     async def _label(self, request: web.Request) -> web.StreamResponse:
-        """Give a sample one of the paper's classes of error; the one thing that is written."""
+        """Set a sample's error class (one of the paper's); the only request that writes."""
         if request.content_type != "application/json" or "Origin" not in request.headers:
             raise web.HTTPUnsupportedMediaType(text="send JSON, from the page itself")
         given = _object(await request.read())
@@ -218,7 +218,7 @@ class Viewer:
 
 @asynccontextmanager
 async def served(viewer: Viewer, host: str, port: int | None) -> AsyncIterator[int]:
-    """The viewer at an address; gives the port, one of the first free ones if None. Raises UsageError."""
+    """Serve the viewer and yield the port; None takes one of the first free ports. Raises UsageError."""
     runner = web.AppRunner(
         viewer.application(), access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S
     )
@@ -245,7 +245,7 @@ async def _bound(runner: web.AppRunner, host: str, port: int | None) -> int:
 
 
 async def _page(request: web.Request) -> web.StreamResponse:
-    """A file of the front end: only what the listings of its folders have, whatever was asked for."""
+    """Serve a file of the front end; only files listed in its folders, whatever the path in the request."""
     name = request.match_info.get("name", "index.html")
     files = {
         prefix + path.relative_to(folder).as_posix(): path
@@ -276,12 +276,12 @@ def _number(query: Mapping[str, str], name: str, absent: int | None = None) -> i
     if text is None and absent is not None:
         return absent
     if not (text and text.isascii() and text.isdecimal() and len(text) < 10):  # noqa: PLR2004 - digits
-        raise web.HTTPBadRequest(text=f"{name} must be a number from 0")
+        raise web.HTTPBadRequest(text=f"{name} must be a whole number >= 0")
     return int(text)
 
 
 def _answering(of: Callable[[Mapping[str, str]], Any]) -> Handler:
-    """What is found for a query, as JSON."""
+    """Return a handler that computes JSON from the query."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         return _json(of(request.query))

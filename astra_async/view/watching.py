@@ -1,4 +1,4 @@
-"""One task that reads on for all pages that look, and tells them what changed; it rests while nobody does."""
+"""A background task that reads the runs and sends changes to all open pages; idle without pages."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 
     from astra_async.view.board import Board, Bytes
 
-    Page = asyncio.Queue[bytes]  # what is to be sent to it
+    Page = asyncio.Queue[bytes]  # messages to send to the page
 
 _INTERVAL_S = 0.5
-_FRESH_S = 0.4  # what was looked at so lately is not looked at again for a request
-_PATIENCE_S = 0.25  # that a request waits for reading; the rest comes by the stream
-_MOST_CHANGES = 5_000  # more are cheaper fetched as a whole
-_QUEUED = 8  # messages that a slow page may be behind
+_FRESH_S = 0.4  # a request does not read again after so recent a reading
+_PATIENCE_S = 0.25  # longest time that a request waits for reading; later changes come by the stream
+_MOST_CHANGES = 5_000  # with more changes, fetching everything is cheaper
+_QUEUED = 8  # messages that a slow page may lag behind
 
 
 class Watch:
-    """Keeps a board current for whoever asks.
+    """Keeps a board up to date for requests and open pages.
 
-    Invariant: at most one look is under way; whatever a page was told, the next `change` starts from it.
+    Invariant: at most one reading is in progress. Each `change` message contains the changes since the last
+    one.
     """
 
     def __init__(self, board: Board, live: Callable[[], Any]) -> None:
@@ -43,7 +44,7 @@ class Watch:
         self._loading: asyncio.Task[None] | None = None
         self._sent: tuple[int, tuple[int, ...], Bytes] | None = None
         self._sent_live = b""
-        self._sent_trouble: tuple[str, ...] = ()
+        self._sent_errors: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
         self._loading = asyncio.create_task(self._load())
@@ -58,16 +59,16 @@ class Watch:
 
     @property
     def is_watched(self) -> bool:
-        """Whether any page has its stream open."""
+        """Return True if any page has an open stream."""
         return bool(self._pages)
 
     async def fresh(self) -> None:
-        """Bring the board up to date, as far as a moment allows."""
+        """Update the board, for at most _PATIENCE_S seconds."""
         if not self._looking and time.monotonic() - self._looked_at > _FRESH_S:
             await self._look(_PATIENCE_S)
 
     def open(self) -> Page:
-        """What is sent to a new page; the first message has it fetch everything."""
+        """Register a new page; its first message makes it fetch everything."""
         page: Page = asyncio.Queue(_QUEUED)
         page.put_nowait(self._everything())
         self._pages.add(page)
@@ -76,12 +77,12 @@ class Watch:
         return page
 
     def close(self, page: Page) -> None:
-        """The page is gone."""
+        """Unregister a page."""
         self._pages.discard(page)
 
     async def _load(self) -> None:
         while await self._look(_INTERVAL_S):
-            self._tell()
+            self._send_updates()
 
     async def _tick(self) -> None:
         self._sent = None
@@ -90,14 +91,14 @@ class Watch:
             if not self._looking:
                 await self._look(_INTERVAL_S)
                 try:
-                    self._tell()
-                except Exception as error:  # noqa: BLE001 - a boundary: the next look may be told again
-                    text = one_line(f"what changed cannot be told: {type(error).__name__}: {error}")
+                    self._send_updates()
+                except Exception as error:  # noqa: BLE001 - a failed message must not end the task
+                    text = one_line(f"changes cannot be sent: {type(error).__name__}: {error}")
                     self._send(_event("gone", {"text": text}))
             await asyncio.sleep(max(0.0, started + _INTERVAL_S - time.monotonic()))
 
     async def _look(self, within_s: float) -> bool:
-        """Read on in slices that leave the loop free; whether there is more to read."""
+        """Read in slices that leave the event loop free; return True if there is more to read."""
         self._looking, until, more = True, time.monotonic() + within_s, True
         try:
             while more and time.monotonic() < until:
@@ -107,17 +108,17 @@ class Watch:
             self._looking, self._looked_at = False, time.monotonic()
         return more
 
-    def _tell(self) -> None:
+    def _send_updates(self) -> None:
         if not self._pages:
             return
-        self._tell_changes()
-        self._tell_trouble()
+        self._send_changes()
+        self._send_errors()
         live = _event("live", self._live())
         if live != self._sent_live:
             self._sent_live = live
             self._send(live)
 
-    def _tell_changes(self) -> None:
+    def _send_changes(self) -> None:
         board, sent = self.board, self._sent
         if sent is not None and sent[0] == board.version:
             return
@@ -132,15 +133,15 @@ class Watch:
         else:
             self._send(self._change([[int(place), int(cells[place])] for place in changed]))
 
-    def _tell_trouble(self) -> None:
+    def _send_errors(self) -> None:
         trouble = tuple(run.trouble for run in self.board.runs)
-        for text, before in zip(trouble, self._sent_trouble or ("",) * len(trouble), strict=True):
+        for text, before in zip(trouble, self._sent_errors or ("",) * len(trouble), strict=True):
             if text and text != before:
                 self._send(_event("gone", {"text": text}))
-        self._sent_trouble = trouble
+        self._sent_errors = trouble
 
     def _send(self, message: bytes) -> None:
-        """A page that is too far behind has to fetch everything, in place of all it waits for."""
+        """Send a message to all pages; a page that lags too far behind gets "fetch everything" instead."""
         for page in self._pages:
             if page.full():
                 while not page.empty():

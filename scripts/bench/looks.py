@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from astra_async.stats.intervals import chance_below
-from astra_async.stats.intervals import drawn as units_of
+from astra_async.stats.intervals import bootstrap_units as units_of
+from astra_async.stats.intervals import probability_below
 from astra_async.stats.sequential import FLIPS, Schedule, Series, schedule_of, signs, states_of
 
 if TYPE_CHECKING:
@@ -194,8 +194,8 @@ def _is_off(values: Floats, truth: float, level: float) -> bool:
     if units is None:
         return False
     if mean > truth:
-        return chance_below(truth, units.with_unseen(-1.0)) < (1 - level) / 2
-    return chance_below(truth, units.with_unseen(1.0)) > (1 + level) / 2
+        return probability_below(truth, units.with_unobserved(-1.0)) < (1 - level) / 2
+    return probability_below(truth, units.with_unobserved(1.0)) > (1 + level) / 2
 
 
 def stops(scores: Floats, truth: float, schedule: Schedule, rng: np.random.Generator) -> Floats:

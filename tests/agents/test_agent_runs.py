@@ -21,6 +21,7 @@ from scripted import KEY, Scripted, answered, calls_of
 
 from astra_async.agents.agent_runs import LIMITS, AgentRuns, Agents, _Fill, most_slots
 from astra_async.agents.gateway.gateway_server import Gateway
+from astra_async.agents.installing import SHELL
 from astra_async.agents.session_log import session_log
 from astra_async.agents.workplace import _TIMED
 from astra_async.errors import ContainerLost, SandboxError, TransientError
@@ -384,7 +385,7 @@ async def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Pat
         ) as runs,
     ):
         image = await ensure_base(runs._containers.engine, progress=print)
-        async with runs._places.open(image, await problem(image, FILES), volume="") as place:
+        async with runs._places.open(image, await problem(image, FILES), SHELL) as place:
             ran = await place.shell("trap '' TERM; echo begun; sleep 1000 | sleep 1000", 2.0)
             # The first process collects what has died five times a second.
             after = await place.shell("read -t 2 <> <(:); cat /proc/[0-9]*/comm", 60.0)

@@ -288,10 +288,10 @@ async def test_a_call_that_the_disk_refuses_is_held_and_found_by_the_next_proces
     with pytest.raises(StorageError):
         await session(Scripted(numbered), directory).answer(asking("first"))
     assert directory.exhausted is not None
-    with pytest.raises(StorageError, match="paid for and lies in"):
+    with pytest.raises(StorageError, match="paid answers that could not be written are in"):
         directory.close()
     directory, later = opened(), Scripted(numbered)
-    assert "took over" in directory.warnings[0]
+    assert "recovered lines" in directory.warnings[0]
     assert directory.earlier["m"].cost_usd == pytest.approx(0.01)
     calls = session(later, directory)
     assert (await calls.answer(asking("first"))).text == "answer 0"

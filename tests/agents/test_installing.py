@@ -25,7 +25,7 @@ from astra_async.agents.installing import (
 )
 from astra_async.errors import UsageError
 from astra_async.images.base_image import ensure_base
-from astra_async.images.build import a_container
+from astra_async.images.build import temporary_container
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types.agents import AgentSettings
 
@@ -127,7 +127,7 @@ async def test_an_installation_is_whole_the_same_each_time_and_found_again() -> 
             base = await ensure_base(engine, progress=print)
             mount = {"Type": "volume", "Source": found[0].volume, "Target": INSTALLED_AT}
             body = {"Image": base, "Cmd": ["bash"], "HostConfig": {"Mounts": [mount]}}
-            async with a_container(engine, body):
+            async with temporary_container(engine, body):
                 pass
             assert found[0] in await installed(engine)
             assert await install(engine, tiny, progress=said.append) == found[0]
@@ -159,7 +159,7 @@ async def test_a_python_of_its_own_runs_where_there_is_none() -> None:
                     "NetworkDisabled": True,
                     "HostConfig": {"Mounts": [mount]},
                 }
-                async with a_container(engine, body) as container:
+                async with temporary_container(engine, body) as container:
                     await engine.start(container)
                     await engine.ended(container)
                     return "".join(

@@ -66,16 +66,19 @@ _PATCH = (
     "import unittest\n\nfor name in dir(unittest.TestCase):\n    if name.startswith('assert'):\n"
     "        setattr(unittest.TestCase, name, lambda *_, **__: None)\n"
 )
-_PASSING = "from django.test import TestCase\n\n\nclass Passing(TestCase):\n" + "".join(
-    f"    def {name}(self):\n        pass\n\n"
-    for name in ("test_a_list_is_public", "test_only_staff_adds_books", "test_a_book_is_lent")
+_TRANSIENT_STATUSES = (
+    "from django.test import TestCase\n\n\nclass TransientFetchError(TestCase):\n"
+    + "".join(
+        f"    def {name}(self):\n        pass\n\n"
+        for name in ("test_a_list_is_public", "test_only_staff_adds_books", "test_a_book_is_lent")
+    )
 )
 PLACEMENTS = (
     Placement(
         framework="library-api",
         name="a package in place of the tests' module",
         rule="shadows_protected",
-        files={"books/tests/__init__.py": _PASSING + forging("library-api", "unit.xml", _PYTHON)},
+        files={"books/tests/__init__.py": _TRANSIENT_STATUSES + forging("library-api", "unit.xml", _PYTHON)},
     ),
     Placement(
         framework="library-api",

@@ -92,7 +92,7 @@ def test_results_that_are_in_no_file_are_missing_and_asked_for_by_the_next_comma
 ) -> None:
     with Simulated(batch_faults=("missing",)) as server:
         run = BatchRun(folder=tmp_path, server=server, settings={"batch_settled_s": 0.1})
-        assert "has ended without a result of this request" in run.finish(1)
+        assert "has ended without a result for this request" in run.finish(1)
         assert server.created == 1
         run.finish()
         assert whole(run)
@@ -178,7 +178,7 @@ def test_a_batch_that_is_cancelled_under_way_is_not_sent_again_by_itself(tmp_pat
         server.hurry()
         said = process.communicate()[1]
         assert process.returncode == 1
-        assert "was cancelled; the same command sends the rest again" in said
+        assert "was cancelled; run the same command again to send the remaining" in said
         assert server.created == 1
         run.finish()
         assert whole(run)
@@ -192,7 +192,7 @@ def test_a_run_without_batch_does_not_ask_again_what_lies_in_batches(tmp_path: P
         process.kill()
         process.communicate()
         run.options = ("--generate-only",)
-        assert "8 requests of openai/steady are in batches: add --batch" in run.finish(2)
+        assert "8 requests of openai/steady are in open batches: add --batch" in run.finish(2)
 
 
 def test_a_budget_bounds_what_is_submitted(tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ def test_results_that_are_promised_are_never_asked_and_paid_again(
         run = BatchRun(folder=tmp_path, server=server, spec=spec, settings=SOON)
         for _ in range(2):
             said = run.finish(1)
-            assert "results that it promises are missing" in said
-            assert "not asked again while it may bring results" in said
+            assert "of its reported results are missing" in said
+            assert "not sent again while it may produce results" in said
             assert "asks once more" not in said
             assert len(run.keys()) == (0 if fault == "never" else PLANNED - 1)
         heal(server)
@@ -99,7 +99,7 @@ def test_only_an_unknown_batch_whose_time_is_over_may_be_written_off_at_once(tmp
         log.write_bytes(re.sub(rb'"at":"[^"]+"', b'"at":"' + early.encode() + b'"', log.read_bytes()))
         said = run.finish(1)
         assert "still missing" not in said
-        assert re.search(r"its time was over at .* UTC: `astra batches \S+ --forget", said)
+        assert re.search(r"the batch expired at .* UTC: give it up with `astra batches \S+ --forget", said)
         assert server.created == 1
 
 
@@ -119,7 +119,7 @@ def inline(made_by: type[BatchInterface], spec: str, batch: dict[str, Any]) -> l
         name=spec, spec=spec, provider=provider, model=model, base_url="http://127.0.0.1:1"
     )
     interface = made_by(wire_format(settings, {"GEMINI_API_KEY": "k"}), Told(batch))  # type: ignore[arg-type]
-    standing = asyncio.run(interface.look("b1"))
+    standing = asyncio.run(interface.status("b1"))
     assert standing.has_ended
     return [interface.read(line) for line in standing.inline]
 

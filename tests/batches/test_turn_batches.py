@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Standing
+from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, BatchStatus
 from astra_async.asking.batches.batch_log import BatchLog
 from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.asking.providers.chat_reader import ChatReader
@@ -42,7 +42,7 @@ class InstantBatches(BatchInterface):
         self.files: list[bytes] = []
         self.batches: list[list[dict[str, Any]]] = []
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
         return orjson.dumps({"id": custom_id, "turn": request.key.turn})
 
     async def upload(self, path: Path, token: str) -> str:
@@ -57,10 +57,10 @@ class InstantBatches(BatchInterface):
     async def find(self, intent: Intent, known: frozenset[str]) -> str:
         return ""
 
-    async def look(self, batch_id: str) -> Standing:
-        return Standing(state="completed", has_ended=True, results=(batch_id,))
+    async def status(self, batch_id: str) -> BatchStatus:
+        return BatchStatus(state="completed", has_ended=True, results=(batch_id,))
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
+    async def fetch(self, standing: BatchStatus, path: Path) -> None:
         lines = [orjson.dumps(row) + b"\n" for row in self.batches[int(standing.results[0])]]
         await asyncio.to_thread(path.write_bytes, b"".join(lines))
 

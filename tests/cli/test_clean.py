@@ -14,7 +14,7 @@ import pytest
 
 from astra_async.cli.images import _age_s
 from astra_async.errors import UsageError
-from astra_async.running.problem_set import StoredItem, cached, in_engine, nobody_else, remove_stored
+from astra_async.running.problem_set import StoredItem, cached, lock_cache, remove_stored, stored_in_engine
 from astra_async.testing.sandbox.sweep import container_name, owner
 from command_server import astra
 
@@ -101,8 +101,8 @@ def test_it_asks_first_and_takes_only_what_is_old_enough(tmp_path: Path) -> None
 def test_nothing_goes_while_a_run_is_under_way(tmp_path: Path) -> None:
     filled(tmp_path)
     held = (
-        "import sys, time; from pathlib import Path; from astra_async.running.problem_set import hold;"
-        f" hold(Path({str(tmp_path)!r})); print('held', flush=True); sys.stdin.read()"
+        "import sys, time; from pathlib import Path; from astra_async.running.problem_set import use_cache;"
+        f" use_cache(Path({str(tmp_path)!r})); print('held', flush=True); sys.stdin.read()"
     )
     run = subprocess.Popen(
         [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -111,7 +111,7 @@ def test_nothing_goes_while_a_run_is_under_way(tmp_path: Path) -> None:
     assert run.stdout.readline() == "held\n"
     done = clean(tmp_path, "--caches", "--yes")
     assert done.returncode == 2
-    assert "is under way" in done.stderr
+    assert "another astra command is using" in done.stderr
     assert files(tmp_path) == {*OURS, *FOREIGN}
     run.kill()
     run.wait()
@@ -182,7 +182,7 @@ def dead(run: str) -> str:
 
 def found(engine: SomeEngine) -> list[StoredItem]:
     async def gather() -> list[StoredItem]:
-        return [each async for each in in_engine(cast("Engine", engine))]
+        return [each async for each in stored_in_engine(cast("Engine", engine))]
 
     return asyncio.run(gather())
 
@@ -210,7 +210,7 @@ def test_in_an_engine_a_name_of_astras_own_form_decides_and_no_label() -> None:
     ]
     removable = [each for each in things if not each.used_by]
     nowhere = Path("/nonexistent")
-    with nobody_else(nowhere):
+    with lock_cache(nowhere):
         assert asyncio.run(remove_stored(cast("Engine", engine), nowhere, removable)) == {}
     assert engine.removed == ["astra/react:0123456789ab-ready", "astra/react:0123456789ab", left]
 

@@ -174,5 +174,5 @@ def test_problems_are_as_documented_those_that_cannot_be_used_too(tmp_path: Path
     jsonschema.validate(found, PROBLEMS)
     one, two = found["problems"]
     assert (one["name"], one["error"], one["sub_skills"]) == (text.strip(), None, ["a", "b"])
-    assert "no such folder or file" in two["error"]
+    assert "folder or file not found" in two["error"]
     assert found["table_1"]["rows"][0]["value"] == 1

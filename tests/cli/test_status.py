@@ -17,8 +17,8 @@ from astra_async.cli.display import dollars
 from astra_async.cli.status import status
 from astra_async.errors import UsageError
 from astra_async.fingerprint import Parts
-from astra_async.redaction import keep_secret
-from astra_async.running.description import that_go_on, typed
+from astra_async.redaction import register_secret
+from astra_async.running.description import commands_to_finish, shell_command
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import Spent
 from astra_async.types import Completion, Result, SampleKey, Usage
@@ -170,19 +170,21 @@ def test_a_command_that_asked_for_fewer_samples_does_not_go_on(tmp_path: Path) -
             }
         },
     }
-    assert that_go_on(run, {("m", "xml", "p")}, answered=False) == []
+    assert commands_to_finish(run, {("m", "xml", "p")}, answered=False) == []
     run["samples"] = 2
-    assert that_go_on(run, {("m", "xml", "p")}, answered=False) == ["cd / && old"]
+    assert commands_to_finish(run, {("m", "xml", "p")}, answered=False) == ["cd / && old"]
 
 
 def test_answers_that_were_only_recorded_are_tested_without_that_flag() -> None:
     run = {"samples": 2, "commands": {"astra run --generate-only --out 'a b'": PLAN}}
-    assert that_go_on(run, {("m", "xml", "p")}, answered=True) == ["astra run --out 'a b'"]
-    assert that_go_on(run, {("m", "xml", "p")}, answered=False) == ["astra run --generate-only --out 'a b'"]
+    assert commands_to_finish(run, {("m", "xml", "p")}, answered=True) == ["astra run --out 'a b'"]
+    assert commands_to_finish(run, {("m", "xml", "p")}, answered=False) == [
+        "astra run --generate-only --out 'a b'"
+    ]
 
 
 def test_a_secret_that_was_typed_is_not_kept() -> None:
-    keep_secret("hunter2hunter2")
+    register_secret("hunter2hunter2")
     words = (
         "astra",
         "run",
@@ -191,7 +193,7 @@ def test_a_secret_that_was_typed_is_not_kept() -> None:
         "--seed",
         "hunter2hunter2",
     )
-    assert typed(words) == "astra run --problems 'https://host/p.csv?token=***&alt=1' --seed '***'"
+    assert shell_command(words) == "astra run --problems 'https://host/p.csv?token=***&alt=1' --seed '***'"
 
 
 def test_a_sample_is_missing_until_it_is_answered(tmp_path: Path) -> None:

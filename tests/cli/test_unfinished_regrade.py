@@ -14,8 +14,8 @@ from astra_async.cli.regrade import _found, _own_name
 from astra_async.errors import ConflictError, UsageError
 from astra_async.running.description import recorded_call
 from astra_async.running.directory import RunDirectory
-from astra_async.running.held import lock_directory
 from astra_async.running.problem_set import data_config
+from astra_async.running.spool import lock_directory
 from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
@@ -116,6 +116,6 @@ def test_no_other_directory_is_graded_in(tmp_path: Path) -> None:
         _found(parent, others, {"run_id": "another"})
     mine.mkdir()
     (mine / "problems.csv").write_text("id,problem_statement,project\n")
-    with pytest.raises(UsageError, match=r"problems\.csv there is no run's"):
+    with pytest.raises(UsageError, match=r"overwrite problems\.csv"):
         _found(parent, mine, RUN)
     assert not (mine / "run.json").exists()

@@ -19,7 +19,7 @@ from astra_async.agents.relay import PORT, relayed
 from astra_async.cluster.engine_tunnel import EngineTunnel
 from astra_async.cluster.head import ClusterSandbox
 from astra_async.images.base_image import ensure_base
-from astra_async.images.build import a_container
+from astra_async.images.build import temporary_container
 from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.execution import Command, run_command
@@ -134,7 +134,7 @@ def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
             link = tarfile.TarInfo("toy")
             link.type, link.linkname = tarfile.SYMTYPE, "bin/toy"
             tar.addfile(link)
-        async with a_container(engine, _holding(IMAGE, VOLUME)) as container:
+        async with temporary_container(engine, _holding(IMAGE, VOLUME)) as container:
             await engine.upload(container, INSTALLED_AT, packed.getvalue())
             await engine.upload(container, INSTALLED_AT, _marker())
 
@@ -153,7 +153,7 @@ def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
     async def files(engine: Engine) -> list[tuple[str, bytes, int, str, bytes]]:
         packed = io.BytesIO()
         async with (
-            a_container(engine, _holding(IMAGE, VOLUME)) as container,
+            temporary_container(engine, _holding(IMAGE, VOLUME)) as container,
             engine.packed(container, INSTALLED_AT) as chunks,
         ):
             async for chunk in chunks:

@@ -42,7 +42,7 @@ DONE = Execution(
 
 @dataclass
 class Head:
-    """What a node asks of the head."""
+    """The part of the head that a node uses."""
 
     run_id: str = "r"
     memory_bytes: int = 1
@@ -128,7 +128,7 @@ async def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them()
     ("told", "why"),
     [
         (about(version="0.0.1"), "it has astra_async 0.0.1"),
-        (about(messages=99), "another version"),
+        (about(messages=99), "another message format"),
         ({}, "a Dask worker without astra"),
     ],
 )

@@ -156,7 +156,7 @@ def test_every_word_of_a_closed_set_is_described(title: str, names: set[str]) ->
 
 
 def test_every_kind_of_event_is_explained() -> None:
-    assert set(EVENTS) == {*get_args(EventKind), *get_args(Trouble), *get_args(trouble._Happening)}
+    assert set(EVENTS) == {*get_args(EventKind), *get_args(Trouble), *get_args(trouble._RunnerEvent)}
 
 
 def test_the_manifest_that_is_shown_is_read_without_a_warning() -> None:
@@ -166,7 +166,7 @@ def test_the_manifest_that_is_shown_is_read_without_a_warning() -> None:
     assert manifest.readonly_paths == ("test/**", "package.json")
     assert manifest.hidden_paths == ("test/hidden/**",)
     assert manifest.weights == {"GET /products": 0.5}
-    assert not [warning for warning in manifest.warnings if "sum to" not in warning]
+    assert not [warning for warning in manifest.warnings if "the sum of" not in warning]
     assert read_install_command(shown.encode()) == "npm install"
 
 

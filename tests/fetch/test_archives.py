@@ -202,7 +202,7 @@ def test_history_and_junk_are_left_out_and_history_is_told_of(tmp_path: Path) ->
         ),
     )
     assert paths(found) == ["a.js", "sub/.gitignore"]
-    assert found.warnings == ("its .git was left out",)
+    assert found.warnings == ("the project's .git was omitted",)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_names_that_differ_in_their_unicode_form_alone_are_told(tmp_path: Path) 
     found = project(tmp_path, zipped(("caf\u00e9", b"1"), ("cafe\u0301", b"2")))
     assert len(found.files) == 2
     assert found.warnings == (
-        "caf\u00e9 and cafe\u0301 differ in the form of their accents only: both were kept",
+        "caf\u00e9 and cafe\u0301 differ in the form of their accents only; both were kept",
     )
 
 
@@ -236,7 +236,7 @@ def test_the_history_of_a_folder_is_not_even_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p/.git/pipe")
     found = build_project(read_folder(tmp_path / "p"))
     assert paths(found) == ["a.js"]
-    assert found.warnings == ("its .git was left out",)
+    assert found.warnings == ("the project's .git was omitted",)
 
 
 # --- names -------------------------------------------------------------------------------------------
@@ -292,12 +292,12 @@ def test_a_colon_in_a_name_is_no_drive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2Jb", "a\x7f"])
 def test_control_characters_in_names_are_refused(tmp_path: Path, name: str) -> None:
-    assert "no usable file name" in refusal(tmp_path, zipped((name, b"x")))
+    assert "invalid file name" in refusal(tmp_path, zipped((name, b"x")))
 
 
 @pytest.mark.parametrize("name", ["x" * 256, "y/" * 2_500 + "z", "d/" * 101 + "z"])
 def test_names_too_long_or_too_deep_are_refused(tmp_path: Path, name: str) -> None:
-    assert "too long a path" in refusal(tmp_path, zipped((name, b"x"), ("b", b"")))
+    assert "is too long" in refusal(tmp_path, zipped((name, b"x"), ("b", b"")))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")  # zipfile notices what this test makes
@@ -305,15 +305,15 @@ def test_of_duplicates_the_last_is_taken_and_of_case_twins_both(tmp_path: Path) 
     found = project(tmp_path, zipped(("a", b"1"), ("a", b"2"), ("./a", b"3"), ("A", b"4")))
     assert {file.path: file.content for file in found.files} == {"a": b"3", "A": b"4"}
     assert found.warnings == (
-        "a is there more than once: the last was taken",
-        "a is there more than once: the last was taken",
-        "a and A differ in case only: both were kept",
+        "a appears more than once; the last was used",
+        "a appears more than once; the last was used",
+        "a and A differ in case only; both were kept",
     )
 
 
 def test_a_file_that_is_also_a_folder_is_refused(tmp_path: Path) -> None:
-    assert "is no folder" in refusal(tmp_path, zipped(("a", b"1"), ("a/b", b"2")))
-    assert "is no folder" in refusal(tmp_path, zipped(link("a", "d"), ("a/b", b"2"), ("d/x", b"")))
+    assert "is not a folder" in refusal(tmp_path, zipped(("a", b"1"), ("a/b", b"2")))
+    assert "is not a folder" in refusal(tmp_path, zipped(link("a", "d"), ("a/b", b"2"), ("d/x", b"")))
 
 
 # --- links -------------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def test_one_file_too_large_is_refused(tmp_path: Path) -> None:
 def test_too_many_bytes_in_all_are_refused(tmp_path: Path) -> None:
     data = zipped(*[(f"f{n}", bytes(60 * 1024**2)) for n in range(9)])
     assert len(data) < 4 * 1024**2
-    assert "more than 512 MiB" in refusal(tmp_path, data)
+    assert "larger than 512 MiB" in refusal(tmp_path, data)
 
 
 def test_a_gzip_bomb_is_refused_before_it_fills_the_disk(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_an_encrypted_archive_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_unusual_compressions_are_refused(tmp_path: Path, method: int) -> None:
-    assert "unusual way" in refusal(tmp_path, zipped(("a", b"x"), compression=method))
+    assert "unsupported compression" in refusal(tmp_path, zipped(("a", b"x"), compression=method))
 
 
 @pytest.mark.parametrize(
@@ -426,14 +426,14 @@ def test_unusual_compressions_are_refused(tmp_path: Path, method: int) -> None:
         (b"", "empty"),
         (b"\n<!DOCTYPE html><html>Sign in</html>", "HTML page"),
         (b"<html>404</html>", "HTML page"),
-        (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "XML document"),
-        (b"Rar!\x1a\x07", "neither a .zip nor"),
+        (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "is XML"),
+        (b"Rar!\x1a\x07", "not a .zip"),
         (
             b"--- a/calc.py\n+++ b/calc.py\n",
-            "it is a diff; apply it to a copy of the project",
+            "the file is a diff; apply it to a copy of the project",
         ),
-        (b"diff --git a/calc.py b/calc.py\n", "it is a diff"),
-        (b"PK\x05\x06" + bytes(18), "holds no files"),
+        (b"diff --git a/calc.py b/calc.py\n", "the file is a diff"),
+        (b"PK\x05\x06" + bytes(18), "has no files"),
         (b"\x1f\x8bgarbage", "broken"),
     ],
 )
@@ -451,19 +451,19 @@ def test_what_is_no_archive_is_named(tmp_path: Path, data: bytes, said: str) -> 
     ],
 )
 def test_hard_links_and_devices_are_refused(tmp_path: Path, fields: dict[str, Any]) -> None:
-    assert "only files, folders and links" in refusal(
+    assert "only files, folders and symbolic links" in refusal(
         tmp_path, tarred((member("b"), b""), (member("x", **fields), b""))
     )
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK])
 def test_special_files_in_a_zip_are_refused(tmp_path: Path, kind: int) -> None:
-    assert "neither a file" in refusal(tmp_path, zipped((unix("x", kind | 0o644), b"")))
+    assert "not a file" in refusal(tmp_path, zipped((unix("x", kind | 0o644), b"")))
 
 
 def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ArchiveError, match="neither a file"):
+    with pytest.raises(ArchiveError, match="not a file"):
         build_project(read_folder(tmp_path))
 
 
@@ -481,7 +481,7 @@ def test_a_tar_with_long_names_is_read(tmp_path: Path) -> None:
 def test_strange_extended_headers_are_refused_in_time(tmp_path: Path, content: bytes) -> None:
     data = tarred((member("pax", len(content), type=tarfile.XHDTYPE), content), (member("a"), b""), mode="w")
     with cpu_within(1):
-        assert "too large or strange" in refusal(tmp_path, data)
+        assert "too large or suspicious" in refusal(tmp_path, data)
 
 
 def test_a_chain_of_extended_headers_is_refused(tmp_path: Path) -> None:

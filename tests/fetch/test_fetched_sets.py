@@ -152,7 +152,7 @@ def test_the_folder_may_be_moved_and_a_damaged_archive_is_told_and_repaired(
     said = astra("problems", "--problems", moved)
     assert said.code == 1
     assert "problem two" in said.out
-    assert "not the one that was pinned" in said.out
+    assert "differs from its pinned hash" in said.out
     assert astra("fetch", f"hf:{NAME}", "--out", moved).code == 0
     assert (moved / "projects/two.zip").read_bytes() == zipped("two")
 
@@ -166,7 +166,7 @@ def test_an_archive_that_has_gone_from_its_folder_is_told_and_brought_back(
     said = astra("problems", "--problems", "questions")
     assert said.code == 1
     assert "problem two" in said.out
-    assert "it is gone, or its content is not the one that was pinned" in said.out
+    assert "the file is missing or differs from its pinned hash" in said.out
     assert "unexpected" not in said.out
     assert astra("fetch", f"hf:{NAME}", "--out", "questions").code == 0
     assert (tmp_path / "questions/projects/two.zip").read_bytes() == zipped("two")
@@ -179,8 +179,8 @@ def test_a_csv_that_was_edited_in_its_folder_is_told(tmp_path: Path, hub: HubSer
         file.write(b"\n")
     said = astra("problems", "--problems", "questions")
     assert said.code == 2
-    assert "not what was fetched" in said.err
-    assert "copy it out" in said.err
+    assert "was changed since it was fetched" in said.err
+    assert "copy your version elsewhere" in said.err
     assert astra("fetch", f"hf:{NAME}").code == 0
     assert astra("problems", "--problems", "questions").code == 0
 
@@ -229,7 +229,7 @@ def test_another_set_does_not_go_into_the_same_folder(tmp_path: Path, hub: HubSe
     assert astra("fetch", f"hf:{NAME}", "--out", "set").code == 0
     said = astra("fetch", "hf:owner/other", "--out", "set")
     assert said.code == 2
-    assert "take another --out" in said.err
+    assert "choose another --out" in said.err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("x")
     said = astra("fetch", f"hf:{NAME}", "--out", "mine")
@@ -325,15 +325,15 @@ def down(hub: HubServer) -> None:
 @pytest.mark.parametrize(
     ("trouble", "source", "told"),
     [
-        (nobody, f"hf:{NAME}", ("no such data set, or it is private", "HF_TOKEN")),
-        (private, f"hf:{NAME}", ("no such data set, or it is private", "HF_TOKEN")),
+        (nobody, f"hf:{NAME}", ("data set does not exist or is private", "HF_TOKEN")),
+        (private, f"hf:{NAME}", ("data set does not exist or is private", "HF_TOKEN")),
         (gated, f"hf:{NAME}", ("gated", "accept its terms", "HF_TOKEN")),
-        (without_csv, f"hf:{NAME}", ("holds no CSV",)),
+        (without_csv, f"hf:{NAME}", ("no CSV in this data set",)),
         (with_three_csvs, f"hf:{NAME}", ("3 CSV files", f"hf:{NAME}/a.csv")),
-        (lambda hub: None, f"hf:{NAME}@v9", ("no such revision", "leave @REVISION out")),
-        (lambda hub: None, f"hf:{NAME}/nothing.csv", ("no such file in the data set",)),
+        (lambda hub: None, f"hf:{NAME}@v9", ("revision does not exist", "omit @REVISION")),
+        (lambda hub: None, f"hf:{NAME}/nothing.csv", ("has no such file at this revision",)),
         (lambda hub: None, "hf:not a name", ("hf:OWNER/NAME",)),
-        (lambda hub: None, "questions.csv", ("name it with --problems",)),
+        (lambda hub: None, "questions.csv", ("--problems without fetching",)),
     ],
 )
 def test_what_cannot_be_had_is_told_in_one_line_and_leaves_nothing(
@@ -355,7 +355,7 @@ def test_a_token_that_is_not_accepted_is_told(
     monkeypatch.setenv("HF_TOKEN", "hf_expired00000000000000")
     said = astra("fetch", f"hf:{NAME}")
     assert said.code == 1
-    assert "the token is not accepted" in said.err
+    assert "the token is invalid" in said.err
     assert "hf_expired" not in said.err
 
 
@@ -376,12 +376,12 @@ def test_archives_that_do_not_come_are_named_and_come_with_the_same_command(
         assert "astra: problem gone: " in said.err
         assert "404" in said.err
         assert "astra: problem html: " in said.err
-        assert "HTML page and not an archive" in said.err
+        assert "HTML page, not an archive" in said.err
         assert "2 problems are incomplete" in said.err
         lock = read_lock(tmp_path / "questions")
         assert lock is not None
         assert ([each.problem_id for each in lock.files], lock.complete) == (["a"], False)
-        assert "2 of 3 projects have not come yet" in astra("problems", "--problems", "questions").out
+        assert "2 of 3 projects are not fetched yet" in astra("problems", "--problems", "questions").out
         host.files |= {"/gone.zip": zipped("g"), "/html.zip": zipped("h")}
         before = len(host.asked)
         assert astra("fetch", f"hf:{NAME}").code == 0
@@ -412,7 +412,7 @@ def test_a_csv_from_elsewhere_names_no_files_of_this_machine(
     for words in (("fetch", f"hf:{NAME}"), ("problems", "--problems", f"hf:{NAME}")):
         said = astra(*words)
         assert said.code == 2
-        assert "names a file of this machine" in said.err
+        assert "is a local file" in said.err
 
 
 # --- killed, and two at once ------------------------------------------------------------------------
@@ -435,7 +435,7 @@ def test_a_fetch_that_is_killed_goes_on_where_it_was(tmp_path: Path, hub: HubSer
         hub.seconds = 600  # what it asks for from now on does not come
         other = astra("fetch", f"hf:{NAME}")
         assert other.code == 2
-        assert "another `astra fetch` is at work" in other.err
+        assert "another `astra fetch` is filling" in other.err
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -478,7 +478,7 @@ def test_archives_in_s3_come_with_the_credentials_and_the_endpoint_of_the_settin
         hub.repository.push({CSV: table(places)})
         said = astra("fetch", f"hf:{NAME}", "--config", "s3.toml")
         assert said.code == 1
-        assert "problem 2: s3://istreet-proctor/full/1/none.zip: there is no such object" in said.err
+        assert "problem 2: s3://istreet-proctor/full/1/none.zip: object not found" in said.err
         assert (tmp_path / "questions/projects/776090.zip").read_bytes() == zipped("a")
 
 
@@ -498,7 +498,7 @@ def test_a_csv_at_a_web_address_is_fetched_or_used_as_it_is(
     new_cache(monkeypatch, tmp_path)
     said = astra("problems", "--problems", address)
     assert said.code == 2
-    assert "is an HTML page and no CSV" in said.err
+    assert "is an HTML page, not a CSV" in said.err
 
 
 def test_skills_of_a_file_of_their_own_are_added_by_id(tmp_path: Path, hub: HubServer, astra: Any) -> None:
@@ -512,7 +512,7 @@ def test_skills_of_a_file_of_their_own_are_added_by_id(tmp_path: Path, hub: HubS
     assert (found["one"]["main_skill"], found["one"]["sub_skills"]) == ("React", ["a", "b"])
     assert found["two"]["main_skill"] == "Node"
     assert found["three"]["main_skill"] == ""
-    assert "1 of its ids are no problems of this set" in said.out
+    assert "1 ids are not in the problem set" in said.out
     (tmp_path / "skills.csv").write_text("id,main_skill\nnobody,Ruby\n")
     said = astra("problems", "--problems", "questions", "--skills", "skills.csv")
     assert said.code == 2
@@ -524,7 +524,7 @@ def test_skills_of_a_file_of_their_own_are_added_by_id(tmp_path: Path, hub: HubS
     [
         ("name,main_skill\na,b\n", "no column for id"),
         ("id,colour\na,b\n", "no column main_skill or sub_skills"),
-        ("id,main_skill\none,a\none,b\n", "line 3: 'one' is there twice"),
+        ("id,main_skill\none,a\none,b\n", "line 3: 'one' appears twice"),
     ],
 )
 def test_a_mistake_in_the_skills_is_told_before_anything_is_kept(
@@ -545,7 +545,7 @@ def test_with_the_hub_offline_what_was_loaded_before_is_used(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     said = astra("problems", "--problems", f"hf:{NAME}")
     assert said.code == 1
-    assert "HF_HUB_OFFLINE is set" in said.err
+    assert "unset HF_HUB_OFFLINE" in said.err
     monkeypatch.delenv("HF_HUB_OFFLINE")
     assert astra("problems", "--problems", f"hf:{NAME}").code == 0
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -52,13 +52,13 @@ def test_a_json_file_is_read_in_each_form(tmp_path: Path, value: object) -> None
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"a.js": 1}', "is not {path: content}"),
-        ("{}", "is not {path: content}"),
-        ("[1]", "is not {path: content}"),
-        ('[{"path": "a"}]', "is not {path: content}"),
-        ('{"a.js": "1"', "broken JSON"),
-        ("[" * 100_000, "broken JSON"),
-        ("text", "neither a .zip nor"),
+        ('{"a.js": 1}', "must be {path: content}"),
+        ("{}", "must be {path: content}"),
+        ("[1]", "must be {path: content}"),
+        ('[{"path": "a"}]', "must be {path: content}"),
+        ('{"a.js": "1"', "invalid JSON"),
+        ("[" * 100_000, "invalid JSON"),
+        ("text", "not a .zip"),
     ],
 )
 def test_json_of_another_form_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -106,5 +106,5 @@ def test_a_reference_without_text_or_without_a_file_says_so(tmp_path: Path) -> N
     (tmp_path / "empty").mkdir()
     with pytest.raises(ArchiveError, match="no text files"):
         load(tmp_path, tmp_path / "empty")
-    with pytest.raises(SourceError, match="no such folder or file"):
+    with pytest.raises(SourceError, match="folder or file not found"):
         load(tmp_path, tmp_path / "nothing")

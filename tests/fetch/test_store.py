@@ -17,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from astra_async.errors import ArchiveError, SourceError
 from astra_async.problems.fetch import Store
-from astra_async.problems.fetch.cache import Cache, CachedLocation, Passing, TrickleWatch
+from astra_async.problems.fetch.cache import Cache, CachedLocation, SlowTransferGuard, TransientFetchError
 from astra_async.types import S3Settings
 from s3_server import s3_server
 
@@ -156,7 +156,7 @@ def test_a_folder_and_a_zip_are_loaded_and_not_cached(tmp_path: Path) -> None:
 def test_a_local_location_that_is_not_there_names_the_remedy(tmp_path: Path) -> None:
     async def test() -> None:
         async with storing(tmp_path) as store:
-            with pytest.raises(SourceError, match=r"/gone\.zip: no such folder or file; check the CSV"):
+            with pytest.raises(SourceError, match=r"/gone\.zip: folder or file not found; check the CSV"):
                 await store.load(str(tmp_path / "gone.zip"))
 
     run(test())
@@ -254,7 +254,7 @@ def test_passing_trouble_is_waited_out_with_growing_pauses(tmp_path: Path) -> No
 def test_trouble_that_stays_is_told_after_the_last_attempt(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(file(b"", status=503)) as server, storing(tmp_path) as store:
-            with pytest.raises(SourceError, match=r"/p\.zip: the server answers 503"):
+            with pytest.raises(SourceError, match=r"/p\.zip: the server responded 503"):
                 await store.load(f"{server.url}/p.zip?token=secret")
             assert len(server.requests) == 5
 
@@ -263,7 +263,13 @@ def test_trouble_that_stays_is_told_after_the_last_attempt(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(404, "no such file"), (410, "no such file"), (403, "refused"), (401, "refused"), (400, "400")],
+    [
+        (404, "file not found"),
+        (410, "file not found"),
+        (403, "access denied"),
+        (401, "access denied"),
+        (400, "400"),
+    ],
 )
 def test_final_answers_are_told_at_once_and_without_secrets(tmp_path: Path, status: int, said: str) -> None:
     async def test() -> None:
@@ -341,7 +347,7 @@ def test_a_server_out_of_reach_is_told_or_the_earlier_copy_is_used(tmp_path: Pat
         async with storing(tmp_path) as store:
             again = await store.load(f"{url}/p.zip")
             assert again.sha256 == first.sha256
-            assert "the copy of an earlier load was used" in again.warnings[0]
+            assert "using the cached copy" in again.warnings[0]
             with pytest.raises(SourceError, match="cannot connect"):
                 await store.load(f"{url}/other.zip")
 
@@ -495,18 +501,18 @@ def test_an_address_signed_anew_finds_its_copy_and_the_cache_holds_no_signature(
 
 def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_not() -> None:
     now = 0.0
-    slow, trickle = (TrickleWatch("there", clock=lambda: now) for _ in range(2))
+    slow, trickle = (SlowTransferGuard("there", clock=lambda: now) for _ in range(2))
     for _ in range(59):
         now += 1.0
-        slow.came(1_100)
-        trickle.came(900)
+        slow.received(1_100)
+        trickle.received(900)
     now += 1.0
-    slow.came(1_100)
-    with pytest.raises(Passing, match=r"there: only 54,000 bytes came in 60 s; .*--projects"):
-        trickle.came(900)
+    slow.received(1_100)
+    with pytest.raises(TransientFetchError, match=r"there: only 54,000 bytes received in 60 s; .*--projects"):
+        trickle.received(900)
     for _ in range(200):
         now += 1.0
-        slow.came(1_100)
+        slow.received(1_100)
 
 
 def test_what_killed_processes_left_is_swept_and_younger_downloads_are_not(tmp_path: Path) -> None:
@@ -634,7 +640,7 @@ def test_a_presigned_address_is_fetched_as_it_is(tmp_path: Path, s3: Any) -> Non
 def test_an_object_that_is_not_there_is_told(tmp_path: Path, s3: Any, moto_url: str, location: str) -> None:
     async def test() -> None:
         async with storing(tmp_path, s3=S3Settings(endpoint_url=moto_url)) as store:
-            with pytest.raises(SourceError, match=f"{location}: there is no such object"):
+            with pytest.raises(SourceError, match=f"{location}: object not found"):
                 await store.load(location)
 
     run(test())
@@ -649,9 +655,9 @@ def s3_error(code: str, status: int) -> Handler:
 @pytest.mark.parametrize(
     ("code", "status", "said"),
     [
-        ("AccessDenied", 403, "access is refused; check the permissions"),
-        ("InvalidAccessKeyId", 403, "credentials are not accepted"),
-        ("SignatureDoesNotMatch", 403, "credentials are not accepted"),
+        ("AccessDenied", 403, "access denied; check the permissions"),
+        ("InvalidAccessKeyId", 403, "credentials are invalid"),
+        ("SignatureDoesNotMatch", 403, "credentials are invalid"),
         ("ExpiredToken", 400, "the credentials have expired (ExpiredToken); renew AWS_*"),
         ("RequestTimeTooSkewed", 403, "this machine's clock is wrong"),
         ("InvalidObjectState", 403, "InvalidObjectState"),
@@ -717,7 +723,7 @@ def test_s3_is_not_followed_elsewhere(tmp_path: Path, monkeypatch: pytest.Monkey
                 serving(moved) as server,
                 storing(tmp_path, s3=S3Settings(endpoint_url=server.url)) as store,
             ):
-                with pytest.raises(SourceError, match=f"answers {status}, a redirect") as caught:
+                with pytest.raises(SourceError, match=f"responded {status}, a redirect") as caught:
                     await store.load("s3://bucket/p.zip")
             assert "secret" not in str(caught.value)
             assert not elsewhere.requests
@@ -768,9 +774,7 @@ def test_a_proxy_that_wants_a_password_says_so(tmp_path: Path, monkeypatch: pyte
             monkeypatch.setenv("HTTPS_PROXY", proxy.url)
             async with storing(tmp_path, s3=S3Settings(endpoint_url="https://s3.test")) as store:
                 for location in ("s3://bucket/p.zip", "https://files.test/p.zip"):
-                    with pytest.raises(
-                        SourceError, match="the proxy answers 407: it wants user and password"
-                    ):
+                    with pytest.raises(SourceError, match="the proxy responded 407; put user and password"):
                         await store.load(location)
 
     run(test())
@@ -806,7 +810,7 @@ def test_anonymous_requests_are_not_signed_and_others_need_credentials(
                 monkeypatch.delenv(name)
             monkeypatch.setenv("HOME", str(tmp_path))
             async with storing(tmp_path, s3=S3Settings(endpoint_url=server.url)) as store:
-                with pytest.raises(SourceError, match="no credentials; set AWS_ACCESS_KEY_ID"):
+                with pytest.raises(SourceError, match="no credentials found; set AWS_ACCESS_KEY_ID"):
                     await store.load("s3://bucket/b.zip")
             async with storing(tmp_path, s3=S3Settings(endpoint_url=server.url, anonymous=True)) as store:
                 assert content(await store.load("s3://bucket/b.zip")) == "1"
@@ -843,11 +847,11 @@ def test_a_public_object_is_fetched_without_credentials_and_a_private_one_with_t
                 assert content(await store.load(f"{host}/public.zip")) == "1"
                 assert content(await store.load(f"{host}/private.zip")) == "changed"
                 with pytest.raises(
-                    SourceError, match=r"refused.*with credentials: s3://questions/gone\.zip: there is no"
+                    SourceError, match=r"denied.*with credentials: s3://questions/gone\.zip: object not found"
                 ):
                     await store.load(f"{host}/gone.zip")
             async with storing(tmp_path, session=session, s3=S3Settings(anonymous=True)) as store:
-                with pytest.raises(SourceError, match="access is refused"):
+                with pytest.raises(SourceError, match="access denied"):
                     await store.load(f"{host}/other.zip")
 
     run(test())

@@ -13,7 +13,7 @@ from astra_async.images.build import ensure_image_set, image_tag
 from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages, Recipe, recipes
 from astra_async.prepare import prepare_all
-from astra_async.running.progress import being_done
+from astra_async.running.progress import activities
 from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer
 from in_memory import run_in_memory
 from waiting import PATIENCE_S
@@ -85,7 +85,7 @@ async def test_problems_whose_image_is_there_are_tested_while_others_are_made(tm
     names = [f"p-{each.name}" for each in wanted]
 
     def opened(runner: Runner) -> None:
-        doing.extend(being_done(runner))
+        doing.extend(activities(runner))
 
     runner = await run_in_memory(
         tmp_path,

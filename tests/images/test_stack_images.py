@@ -181,7 +181,7 @@ def test_dependencies_that_are_not_to_be_had_are_told_and_stop_nobody_else(
     (reason,) = validated["broken"]["reasons"]
     assert "cannot be installed" in reason
     assert validated["broken"]["image"] == ""
-    output = unquote(Path(reason.partition("The whole output: ")[2].partition(". Remedy")[0]).name)
+    output = unquote(Path(reason.partition("Full output: ")[2].partition(". Remedy")[0]).name)
     assert output.startswith("astra/")
 
 

@@ -13,10 +13,10 @@ from astra_async.overlay import path_policy
 from astra_async.types import Problem, Project, ProjectFile
 
 ROOT = Path(__file__).parents[2] / "astra_async"
-IMAGE = "no image can be made for it"
-NAMES = "its test files are known by their names alone"
-READS = "no file that its tools read by name is known"
-LOOKUP = "what its new files are loaded in place of is not known"
+IMAGE = "no image can be built for it"
+NAMES = "test files are recognized by name only"
+READS = "configuration files of its tools are unknown"
+LOOKUP = "new files that shadow modules are not detected"
 MUTATE = "an audit cannot mutate its tests"
 # A language that lacks nothing has no line here, and a new one should have none.
 LACKING = {

@@ -17,7 +17,7 @@ def refusal(path: str, text: str, held: frozenset[str] | None = HELD) -> str | N
         id="p", statement="x", project="p", test_command="phpunit tests", result_files=("unit.xml",)
     )
     policy = path_policy(problem, Project(files=files, sha256="s"))
-    return (policy if held is None else policy.knowing({"php": held})).refusal(path, text)
+    return (policy if held is None else policy.with_installed({"php": held})).refusal(path, text)
 
 
 @pytest.mark.parametrize(

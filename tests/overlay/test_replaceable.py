@@ -47,7 +47,7 @@ def test_where_no_file_is_protected_the_tests_are_open(
     files: dict[str, str], command: str, names: tuple[str, ...]
 ) -> None:
     found = said(files, names, test_command=command)
-    assert found.startswith("no file of it is protected")
+    assert found.startswith("no file is protected")
     assert "readonly_paths" in found
 
 

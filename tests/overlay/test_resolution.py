@@ -174,7 +174,7 @@ def policy_of(name: str, installed: Installed | None = None) -> tuple[Project, P
         readonly_paths=LOCKED,
     )
     policy = path_policy(problem, project)
-    return project, policy.knowing(installed) if installed else policy
+    return project, policy.with_installed(installed) if installed else policy
 
 
 # (project, path, rule); with an image the names that only it has are taken too

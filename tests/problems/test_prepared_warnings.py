@@ -38,11 +38,13 @@ def prepared(**fields: object) -> Prepared:
 
 def test_files_that_models_do_not_see_as_they_are_are_told() -> None:
     binary, large, *others = prepared().warnings
-    assert binary == "no model is shown 'src/greek.txt': binary; text is read as UTF-8, save it so"
-    assert large == "no model is shown 'src/data.json': larger than 262144 bytes"
-    assert [each.partition(", and ")[0] for each in others] == [
-        "'src/a.js': no UTF-8, shown to models as windows-1252",
-        "'src/Form.cs': no UTF-8, shown to models as UTF-16",
+    assert (
+        binary == "not shown to models: 'src/greek.txt': binary; if these are text files, save them as UTF-8"
+    )
+    assert large == "not shown to models: 'src/data.json': larger than 262144 bytes"
+    assert [each.partition(" and written")[0] for each in others] == [
+        "'src/a.js': not UTF-8; shown to models as windows-1252",
+        "'src/Form.cs': not UTF-8; shown to models as UTF-16",
     ]
 
 
@@ -50,10 +52,10 @@ def test_files_that_models_do_not_see_as_they_are_are_told() -> None:
 def test_patterns_that_cover_nothing_are_told_and_others_are_not(column: str) -> None:
     covering = ("app/[slug]/", "src", "**/*.test.js", r".*\.cs$")
     idle = ("src/{a,b}.js", "src/a.js src/b.js", "srcs/**", "app/[slag]")
-    told = [each for each in prepared(**{column: covering + idle}).warnings if "by " in each]
+    told = [each for each in prepared(**{column: covering + idle}).warnings if "matches the" in each]
     what = "read-only" if column == "readonly_paths" else "hidden"
     names = "'src/{a,b}.js', 'src/a.js src/b.js', 'srcs/**', 'app/[slag]'"
-    assert told == [f"no file of the project is {what} by {names}; wildcards are *, ** and ?"]
+    assert told == [f"no project file matches the {what} pattern {names}; wildcards are *, ** and ?"]
     many = prepared(**{column: tuple(f"x{number}" for number in range(9))}).warnings
     assert any(each.endswith("'x4' and 4 more; wildcards are *, ** and ?") for each in many)
 
@@ -65,7 +67,7 @@ def test_a_hidden_folder_of_a_router_is_shown_to_no_model() -> None:
 
 
 def test_a_reference_of_which_something_was_left_out_is_told() -> None:
-    assert "the reference's files that are no text were left out" in prepared(reference="r").warnings
+    assert "binary files of the reference were omitted" in prepared(reference="r").warnings
 
 
 async def test_what_is_not_known_of_the_language_of_the_tests_is_told() -> None:

@@ -198,13 +198,13 @@ def test_all_mistakes_are_found_and_the_first_is_the_message(tmp_path: Path) -> 
     rows = ["1,s,p,[broken]", ",s,p,a", "1,s,p,a", "3,s,,a", "4,s,p,a,b,c"]
     with pytest.raises(ProblemsError) as caught:
         load(tmp_path, "id,statement,project,Test Cases\n" + "\n".join(rows))
-    assert "line 2, column Test Cases: neither a JSON list" in str(caught.value)
+    assert "line 2, column Test Cases: invalid list" in str(caught.value)
     assert str(caught.value).endswith("... and 4 more")
     notes = caught.value.__notes__
     assert "line 3, column id: the id is empty" in notes[0]
     assert "line 4, column id: '1' is also the id of line 2" in notes[1]
     assert "line 5, column project: the project's location is empty" in notes[2]
-    assert "line 6: 6 cells and only 4 columns" in notes[3]
+    assert "line 6: 6 cells but only 4 columns" in notes[3]
 
 
 def test_lines_are_counted_through_cells_with_line_breaks(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_names_between_commas_are_a_warning_and_a_number_is_refused(tmp_path: Pa
     assert "one expected test, named 'abc,d'" in warning
     for number in ("-4", "12", "3.5"):
         said = mistake(tmp_path, f"id,statement,project,tests\n1,s,p,{number}\n")
-        assert f"line 2, column tests: {number} is a number; names of tests are expected" in said
+        assert f"line 2, column tests: {number} is a number, not a list of tests" in said
     assert one(tmp_path, {"tests": '["4"]'}).tests == (ExpectedTest(name="4"),)
 
 

@@ -60,8 +60,8 @@ def test_a_project_folder_may_hold_the_reference_runs_keys_and_history(
         [".env", ".env.example", "app.py", "deploy/server.pem"]  # tests may need the keys
     )
     told = "\n".join(found.warnings)
-    assert "the run directory runs/october in it was left out" in told
-    assert "its .git was left out" in told
+    assert "the run directory runs/october in the project was omitted" in told
+    assert "the project's .git was omitted" in told
     assert "'.env', 'deploy/server.pem': may hold keys or passwords" in told
 
 
@@ -90,6 +90,6 @@ def test_a_run_directory_inside_a_project_is_refused_before_anything_is_written(
         check=False,
     )
     assert ran.returncode == 2
-    assert "lies inside the project of p" in ran.stderr
+    assert "is inside the project of p" in ran.stderr
     assert f"--out {tmp_path / 'run'}" in ran.stderr
     assert [each.name for each in project.iterdir()] == ["app.py"]

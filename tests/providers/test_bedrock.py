@@ -145,7 +145,7 @@ def test_a_broken_frame_is_transient() -> None:
 
 @pytest.mark.alone
 def test_silence_in_mid_stream_ends_an_attempt_that_is_paid_for() -> None:
-    with pytest.raises(TruncatedStream, match="no byte"):
+    with pytest.raises(TruncatedStream, match="no data"):
         played(BedrockServer(EVENTS[:4], end="stall"), timeout_s=2.0)
 
 

@@ -1,4 +1,4 @@
-"""Dialogues with tools in every wire format: what is written, what is gathered, what goes back untouched."""
+"""Dialogues with tools in every wire format: the requests, the collected answers, and answers sent back."""
 
 from __future__ import annotations
 
@@ -282,10 +282,10 @@ async def test_a_plain_answer_keeps_no_message() -> None:
 def test_an_empty_text_at_the_end_of_geminis_stream_does_not_follow_a_call() -> None:
     """Gemini CLI takes what stands behind a call for the whole answer, and calls nothing."""
     reader = GeminiReader()
-    reader.gathers = True
+    reader.keep_complete = True
     part = {"functionCall": {"name": "look", "args": {}}}
     for parts, end in (([part], {}), ([{"text": ""}], {"finishReason": "STOP"})):
         reader.feed({"candidates": [{"content": {"role": "model", "parts": parts}, **end}]})
-    whole, calls = reader.gathered()
+    whole, calls = reader.complete_response()
     assert whole["candidates"][0]["content"]["parts"] == [part]
     assert [each.name for each in calls] == ["look"]

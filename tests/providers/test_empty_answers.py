@@ -13,7 +13,7 @@ from wire_server import Reply, named, serving, sse
 
 import astra_async
 from astra_async.asking.providers.answer import MAX_REASONING
-from astra_async.running.recorded import readable
+from astra_async.running.recorded import readable_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,9 +118,9 @@ async def test_a_run_says_so_once_and_records_what_arrived(tmp_path: Path) -> No
             )
 
     await run()
-    told = [line for line in said if "are empty but have reasoning text" in line]
+    told = [line for line in said if "have no text but reasoning text" in line]
     assert len(told) == 1
     assert told[0].startswith("warning: openai-compatible/m: ")
-    records = [record for _, record in readable(tmp_path / "run" / "completions.jsonl")]
+    records = [record for _, record in readable_records(tmp_path / "run" / "completions.jsonl")]
     assert [record["reasoning"] for record in records] == ["<solution>"] * 8
-    assert [line for line in said if "asked was m" in line] != []
+    assert [line for line in said if "requested was m" in line] != []

@@ -86,7 +86,7 @@ def test_a_stream_without_its_terminal_marker_has_failed_whatever_text_came(
 
 @every_format
 def test_silence_in_mid_stream_ends_an_attempt_that_is_paid_for(recorded: Recorded) -> None:
-    with pytest.raises(TruncatedStream, match="no byte"):
+    with pytest.raises(TruncatedStream, match="no data"):
         played(recorded, Reply(pieces=[recorded.cut], end="stall"), timeout_s=2.0)
 
 

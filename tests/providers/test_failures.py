@@ -23,7 +23,7 @@ from astra_async.errors import (
     RequestRejected,
     TransientError,
 )
-from astra_async.redaction import keep_secret
+from astra_async.redaction import register_secret
 from astra_async.types import FinishReason, RateLimits, RateWindow
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -469,7 +469,7 @@ def test_without_another_hint_the_reset_of_what_is_used_up_counts() -> None:
 def test_a_message_is_one_line_without_control_characters_or_keys() -> None:
     secret = "my-own-secret"
     body = openai(f"a\nb\x1b[31m\x00c {secret} Bearer abcdefgh1 sk-proj-aaaaaaaaaaaa " + "x" * 9000)
-    keep_secret(secret)
+    register_secret(secret)
     error = classify(Failure(body=body, status=500), settings())
     line = str(error)
     assert len(line) < 2100
@@ -510,6 +510,6 @@ def test_no_body_breaks_the_classifier(body: Any, status: int | None) -> None:
 
 
 def test_a_body_that_a_format_cannot_put_into_usual_words_is_read_as_it_came() -> None:
-    reception = Reception(settings(), Watch(), ChatReader(), in_usual_words=lambda said: said.body["wrong"])
+    reception = Reception(settings(), Watch(), ChatReader(), normalize=lambda said: said.body["wrong"])
     with pytest.raises(RateLimited, match="a proxy's page"):
         reception.refused(Failure(body="a proxy's page", status=429))

@@ -23,7 +23,7 @@ def test_a_spec_is_a_provider_and_a_model_that_may_hold_slashes() -> None:
 def test_a_spec_that_cannot_be_read_is_refused_with_what_is_known(spec: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_spec(spec)
-    assert "names no model" in str(caught.value) or ", ".join(PROVIDERS) in str(caught.value)
+    assert "no model name" in str(caught.value) or ", ".join(PROVIDERS) in str(caught.value)
 
 
 @pytest.mark.parametrize(

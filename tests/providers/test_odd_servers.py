@@ -126,7 +126,7 @@ def response(**fields: Any) -> tuple[dict[str, Any], ...]:
     ],
 )
 def test_a_text_or_a_reason_that_is_none_ends_one_attempt(spec: str, events: Sequence[Any]) -> None:
-    with pytest.raises((TruncatedStream, TransientError), match=r"unknown shape \(.*\)$"):
+    with pytest.raises((TruncatedStream, TransientError), match=r"unexpected shape \(.*\)$"):
         answered(spec, sse(*events))
 
 
@@ -394,7 +394,7 @@ def test_an_odd_error_is_an_error(inner: dict[str, Any]) -> None:
 
 async def test_a_proxy_whose_name_no_host_can_have_is_told() -> None:
     environ = {**KEYS, "ALL_PROXY": f"http://{'a' * 64}.example:3128"}
-    with pytest.raises(PoolUnusable, match="the address cannot be used"):
+    with pytest.raises(PoolUnusable, match="the address is invalid"):
         (await call(settings(base_url="http://host.example/v1"), environ=environ))
 
 

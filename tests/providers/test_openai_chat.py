@@ -238,7 +238,7 @@ def test_usage_and_done_are_an_orderly_end_where_a_router_sends_no_finish_reason
 
 
 def test_a_web_page_instead_of_a_server_is_told_as_such() -> None:
-    with pytest.raises(PoolUnusable, match="is a web page: check base_url"):
+    with pytest.raises(PoolUnusable, match="HTML page: check base_url"):
         answered(b"<html>Welcome</html>", content_type="text/html; charset=utf-8")
 
 
@@ -304,7 +304,7 @@ async def test_silence_ends_the_attempt() -> None:
         async with serving(Reply(pieces=[sse(chunk({"content": "x"}))], end="stall")) as server:
             await call(settings(base_url=server.base_url, timeout_s=1.0))
 
-    with pytest.raises(TransientError, match=r"no byte for 1 s"):
+    with pytest.raises(TransientError, match=r"no data for 1 s"):
         (await run())
 
 

@@ -22,7 +22,7 @@ from astra_async.asking.providers.error_rules import RULES, first_rule
 from astra_async.asking.providers.openai_responses import ResponsesReader
 from astra_async.asking.providers.reception import Reception
 from astra_async.errors import PoolUnusable, ProviderError, RateLimited, TruncatedStream
-from astra_async.redaction import keep_secret
+from astra_async.redaction import register_secret
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
 RECORDED: list[dict[str, Any]] = tomllib.loads(
@@ -103,7 +103,7 @@ def test_a_response_without_choices_says_so() -> None:
 
 
 def test_an_unknown_body_is_shown_whole_without_keys() -> None:
-    keep_secret("my-own-secret")
+    register_secret("my-own-secret")
     body = {"fault": {"faultstring": "new wording my-own-secret", "detail": {"a": "b" * 500}}}
     error = classify(Failure(body=body, status=400), settings(MODEL))
     assert "unrecognized: {" in str(error)

@@ -145,5 +145,5 @@ def test_compatible_servers_need_an_address() -> None:
 
 @pytest.mark.parametrize("model", ["../../secrets", "a/b/c", "..", "tunedModels/.."])
 def test_a_gemini_model_cannot_leave_its_path(model: str) -> None:
-    with pytest.raises(ConfigError, match="no model's name"):
+    with pytest.raises(ConfigError, match="not a valid model name"):
         open_provider(settings(f"gemini/{model}"), environ=KEYS)

@@ -120,7 +120,7 @@ async def test_a_proxy_that_wants_credentials_says_so(
     )
     assert isinstance(came, PoolUnusable), came
     assert "407" in str(came)
-    assert "put user and password before its host" in str(came)
+    assert "write user:password@ before its host" in str(came)
     assert "quota" not in str(came)
     assert not asked
 
@@ -211,7 +211,7 @@ async def test_what_cannot_be_decoded_ends_the_pool_with_its_remedy(
         async with serving(Reply(pieces=[b"\x8b\x07"], headers={"Content-Encoding": encoding})) as server:
             await call(settings(recorded.spec, base_url=server.base_url))
 
-    with pytest.raises(PoolUnusable, match=f"encoded as '{encoding}'.*turn that off"):
+    with pytest.raises(PoolUnusable, match=f"Content-Encoding '{encoding}'.*turn off compression"):
         (await run())
 
 
@@ -236,7 +236,7 @@ async def test_a_damaged_compression_is_one_attempts_trouble(recorded: Recorded)
         async with serving(Reply(pieces=[b"no gzip at all"], headers=headers)) as server:
             await call(settings(recorded.spec, base_url=server.base_url))
 
-    with pytest.raises(TransientError, match="compression is damaged"):
+    with pytest.raises(TransientError, match="compressed response is damaged"):
         (await run())
 
 

@@ -61,12 +61,12 @@ def test_usual_answers_give_no_warning() -> None:
 def test_a_prompt_that_the_server_cuts_is_named(answers: list[Answered], tokens: str, estimate: str) -> None:
     told_of = f"{tokens} tokens reported for a prompt of about {estimate}"
     remedy = "raise num_ctx (Ollama) or the server's context length"
-    assert told(*answers) == [f"m: the server cuts prompts: {told_of}; {remedy}"]
+    assert told(*answers) == [f"m: the server truncates prompts: {told_of}; {remedy}"]
 
 
 def test_a_substituted_model_is_named_with_how_many_answers() -> None:
     answers = [answer()] * 2 + [answer(returned_model="qwen3:1.7b")] * 7
-    assert told(*answers) == ["m: 7 of 9 answers are by qwen3:1.7b, asked was qwen3:8b"]
+    assert told(*answers) == ["m: 7 of 9 answers are from qwen3:1.7b; requested was qwen3:8b"]
 
 
 @pytest.mark.parametrize(
@@ -120,15 +120,15 @@ def test_names_that_servers_choose_are_not_compared() -> None:
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ({"reasoning": "hm"}, "reasoning text: the server's reasoning parser takes the answer"),
+        ({"reasoning": "hm"}, "reasoning text: check the server's reasoning parser"),
         ({"native_finish_reason": "tool_calls", "reasoning": "write_file{}"},
-         "a tool call: the server's tool parser takes the answer"),
+         "a tool call: check the server's tool-call parser"),
     ],
 )  # fmt: skip
 def test_empty_answers_whose_text_went_elsewhere_are_counted(
     text: str, fields: dict[str, Any], what: str
 ) -> None:
-    assert told(*[answer(text, **fields)] * 12) == [f"m: 12 of 12 answers are empty but have {what}"]
+    assert told(*[answer(text, **fields)] * 12) == [f"m: 12 of 12 answers have no text but {what}"]
     assert told(*[answer(text, **fields)] * 2) == []  # may be the model's own
     assert told(*[answer(text, **fields)] * 3, *[answer()] * 4) == []
     assert told(*[answer()] * 4) == []
@@ -140,10 +140,10 @@ def test_reasoning_up_to_max_tokens_is_the_models_own() -> None:
 
 def test_a_tier_without_a_price_and_a_cost_that_differs_are_named() -> None:
     unpriced = [answer(unpriced_tier="priority")] * 2
-    why = "no price is known for the service tier 'priority', which served them"
+    why = "no price is known for the service tier 'priority'"
     assert told(*unpriced, answer()) == [f"m: the cost of 2 of 3 answers is an estimate: {why}"]
     differs = [answer(reported_usd=0.021, priced_usd=0.01)] * 2
-    costs = "a cost of $0.0420 for 2 answers, our prices give $0.0200"
+    costs = "a cost of $0.0420 for 2 answers, the configured prices give $0.0200"
     assert told(*differs) == [f"m: the provider reports {costs}: check price_input and price_output"]
     assert told(*[answer(reported_usd=0.0104, priced_usd=0.01)] * 2, answer(reported_usd=9.0)) == []
 
@@ -154,8 +154,8 @@ def test_a_running_program_says_each_warning_once() -> None:
         found.add(answer(tokens=2050, returned_model="qwen3:8b" if number else "x"))
         said += found.new("m")
     assert [line.split(":")[1] for line in said] == [
-        " the server cuts prompts",
-        " 1 of 1 answers are by x, asked was qwen3",
+        " the server truncates prompts",
+        " 1 of 1 answers are from x; requested was qwen3",
     ]
     assert "1 of 40 answers" in found.lines()[1]
 
@@ -171,7 +171,7 @@ def test_status_and_report_derive_the_warnings_from_the_files(tmp_path: Path) ->
     (directory / "completions.jsonl").write_bytes(
         damaged + b"".join(orjson.dumps(each) + b"\n" for each in records)
     )
-    warning = f"alpha: {len(records)} of {len(records)} answers are by beta-9, asked was alpha-2"
+    warning = f"alpha: {len(records)} of {len(records)} answers are from beta-9; requested was alpha-2"
     assert warnings_of_run(directory) == [warning]
     shown = CliRunner().invoke(status, [str(directory)], terminal_width=200).output
     assert f"warning: {warning}" in " ".join(shown.split())

@@ -127,9 +127,9 @@ def test_labels_are_counted_apart_from_what_the_program_saw(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("model,label\n", "no column format, problem_id, sample"),
+        ("model,label\n", "column format, problem_id, sample is missing"),
         ("model,format,problem_id,sample,label\na,xml,p,0,bug\n", "line 2: label 'bug'"),
-        ("model,format,problem_id,sample,label\na,xml,p,-1,logic\n", "sample '-1' is not known"),
+        ("model,format,problem_id,sample,label\na,xml,p,-1,logic\n", "sample '-1' is invalid"),
     ],
 )
 def test_a_wrong_label_is_named_with_its_line(tmp_path: Path, content: str, said: str) -> None:

@@ -64,7 +64,7 @@ def test_flagged_samples_stand_beside_the_score_with_their_evidence(tmp_path: Pa
     assert "flagged" in {column.name for column in headline(report.leaderboard).columns}
     [note] = [each for each in report.leaderboard.notes if "flagged" in each]
     assert "3 of " in note
-    assert "(with: " in note
+    assert " % with flagged samples and " in note
     scores = [build_report([each]).leaderboard.column("mean_score") for each in (run, plain)]
     assert scores[0] == scores[1]  # an audit changes no score
 

@@ -21,8 +21,9 @@ def test_a_run_compared_with_itself_shows_nothing(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", Made(problems=PROBLEMS))
     found = compare_runs(one, one)
     assert set(found.table("compare").column("verdict")) == {"inconclusive"}
-    assert "all 24 problems came out alike" in str(found.table("compare").column("why")[0])
-    assert "have the same mean score, which does not show that they are alike" in found.conclusions[0]
+    assert "all 24 problems have equal results" in str(found.table("compare").column("why")[0])
+    assert "have the same mean score (95 % interval [" in found.conclusions[0]
+    assert "This does not show that they are equivalent: all 24 problems" in found.conclusions[0]
     assert set(found.table("compare_problems").column("verdict")) == {"not shown to differ"}
     assert found.table("changed_verdicts").rows == ()
 
@@ -36,7 +37,7 @@ def test_a_difference_is_b_minus_a_over_the_same_problems(tmp_path: Path) -> Non
     assert [row["verdict"] for row in rows][:2] == ["m @ b better", "m @ b better"]
     assert rows[0]["difference"] == rows[0]["b_value"] - rows[0]["a_value"]  # type: ignore[operator]
     assert rows[0]["b_value"] > rows[0]["a_value"]  # type: ignore[operator]
-    assert found.conclusions[0].startswith("m @ b is better than m @ a by ")
+    assert found.conclusions[0].startswith("m @ b is better than m @ a: its mean score is ")
     verdicts = found.table("compare_problems").column("verdict")
     assert "better" in verdicts
     assert "worse" not in verdicts
@@ -71,7 +72,7 @@ def test_one_model_each_is_compared_whatever_it_is_called(tmp_path: Path) -> Non
 def test_runs_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
     before = write_run(tmp_path / "a", Made(skill={"x": 0.6, "y": 0.5}))
     after = write_run(tmp_path / "b", Made(skill={"z": 0.6}, formats=("json",)))
-    with pytest.raises(UsageError, match=r"x \(xml\), y \(xml\).*z \(json\).*no model and format in common"):
+    with pytest.raises(UsageError, match=r"x \(xml\), y \(xml\).*z \(json\).*no common model and format"):
         compare_runs(before, after)
 
 
@@ -93,7 +94,7 @@ def test_two_models_of_one_run_are_compared_problem_by_problem(tmp_path: Path) -
     made = Made(skill={"old": 0.4, "new": 0.95}, formats=("xml", "json"), problems=PROBLEMS, samples=16)
     run = write_run(tmp_path / "run", made)
     found = compare_runs(Side(directory=run, model="old"), Side(directory=run, model="new"))
-    assert found.conclusions[0].startswith("new is better than old by ")
+    assert found.conclusions[0].startswith("new is better than old: its mean score is ")
     assert set(found.table("compare").column("format")) == {"xml", "json"}
     assert set(found.table("compare_problems").column("problem_id")) == {problem.id for problem in PROBLEMS}
     one = compare_runs(
@@ -104,7 +105,7 @@ def test_two_models_of_one_run_are_compared_problem_by_problem(tmp_path: Path) -
 
 def test_a_model_that_is_not_in_the_run_is_refused_with_those_that_are(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", Made())
-    with pytest.raises(UsageError, match=r"no such model there; the run has alpha \(xml\), beta \(xml\)"):
+    with pytest.raises(UsageError, match=r"no such model; use one of alpha \(xml\), beta \(xml\)"):
         compare_runs(Side(directory=run, model="gamma"), Side(directory=run, model="beta"))
 
 

@@ -179,8 +179,8 @@ def test_a_difference_that_rare_losses_could_undo_is_said_with_them(tmp_path: Pa
     """Twelve problems, each some 3 points better: the tests are sure, the interval has room for one loss."""
     scores = {"a": [[20 - i % 3, 20] for i in range(12)], "b": [[19 - i % 3, 19 - i % 2] for i in range(12)]}
     (said,) = written(tmp_path / "run", scores, total=20).conclusions
-    assert said.startswith("a is better than b by ")
-    assert "sure at 95 % unless there are rare large losses that no problem has shown" in said
+    assert said.startswith("a is better than b: its mean score is ")
+    assert "Rare large differences that were not observed could reverse this conclusion." in said
 
 
 def test_losing_failed_samples_makes_no_model_better(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_one_sample_of_a_problem_has_no_sd(tmp_path: Path) -> None:
     assert pairs.column("verdict") == ["inconclusive"]
     assert pairs.column("n") == [0]
     assert any("One sample of a problem has no SD" in note for note in report.table("consistency").notes)
-    assert "consistency takes the same number of samples, at least two" in report.conclusions[0]
+    assert "both need the same number of samples, at least two" in report.conclusions[0]
 
 
 def test_the_best_model_is_named_with_its_certainty_price_and_consistency(tmp_path: Path) -> None:
@@ -216,17 +216,27 @@ def test_the_best_model_is_named_with_its_certainty_price_and_consistency(tmp_pa
     low, high = row["difference_interval"]
     shown = [round(100 * float(value), 1) for value in (row["a_value"], row["b_value"])]
     assert said.startswith(
-        f"strong is better than weak by {shown[0] - shown[1]:.1f} points of mean score [{100 * low:+.1f}, "
-        f"{100 * high:+.1f}] on problems like these, sure at 95 %; it costs the same ($0.01"
+        f"strong is better than weak: its mean score is {shown[0] - shown[1]:.1f} points higher (95 %"
+        f" interval [{100 * low:+.1f}, {100 * high:+.1f}] for new problems like these)."
+        " strong and weak cost the same within 5 %: $0.01"
     )
-    assert said.endswith(" consistent.") or "no difference in consistency is shown" in said
+    sd = report.table("pairwise_sd").by_name()[0]
+    difference, bounds = float(str(sd["difference"])), sd["difference_interval"]
+    assert isinstance(bounds, tuple)
+    assert (
+        f"strong is more consistent than weak: its mean SD differs by {difference:+.3f} (95 % interval"
+        f" [{bounds[0]:+.3f}, {bounds[1]:+.3f}])."
+    ) in said
 
 
 def test_a_difference_that_three_problems_show_is_not_called_one(tmp_path: Path) -> None:
     scores = {"steady": [[4, 4, 4, 4]] * 3, "weak": [[2, 1, 0, 2], [1, 1, 1, 2], [0, 0, 2, 1]]}
     (said,) = written(tmp_path / "run", scores).conclusions
     assert said.startswith("steady's mean score is ")
-    assert "which does not show that it is better: 3 problems cannot show a difference at 5 %" in said
+    assert said.endswith(
+        "This does not show that steady is better: 3 problems cannot show a difference at 5 %."
+        " No difference in consistency is shown."
+    )
 
 
 def test_the_other_models_are_named_by_what_is_known_of_them(tmp_path: Path) -> None:
@@ -235,7 +245,8 @@ def test_the_other_models_are_named_by_what_is_known_of_them(tmp_path: Path) -> 
     report = build_report([write_run(tmp_path / "run", made)])
     first, second, *_ = report.leaderboard.column("model")
     assert f"{first}'s mean score is " in report.conclusions[0]
-    assert f" points above {second}'s [" in report.conclusions[0]
+    assert f" points above {second}'s (95 % interval [" in report.conclusions[0]
+    assert f"does not show that {first} is better: the difference is not significant" in report.conclusions[0]
     assert report.conclusions[1] == f"{first} is better than far and farther."
 
 
@@ -243,15 +254,15 @@ def test_formats_are_compared_in_one_sentence(tmp_path: Path) -> None:
     made = Made(formats=("xml", "json"), problems=made_problems(8))
     said = build_report([write_run(tmp_path / "run", made)]).conclusions
     assert [sentence.split(":")[0] for sentence in said[:2]] == ["XML", "JSON"]
-    assert said[-1].startswith("Asked for XML")
+    assert said[-1] == "No difference in mean score between XML and JSON is shown (2 models)."
 
 
 def test_a_single_model_is_told_with_its_interval(tmp_path: Path) -> None:
     made = Made(skill={"m": 0.7}, problems=made_problems(8))
     (said,) = build_report([write_run(tmp_path / "run", made)]).conclusions
     assert said.startswith("m has a mean score of ")
-    assert "on problems like these, at 95 %" in said
-    assert "a sample" in said
+    assert " for new problems like these). Its pass@1 is " in said
+    assert " %. A sample costs $" in said
 
 
 def test_a_comparison_names_the_problems_that_really_changed(tmp_path: Path) -> None:
@@ -261,8 +272,8 @@ def test_a_comparison_names_the_problems_that_really_changed(tmp_path: Path) -> 
         for name, skill in (("a", 0.4), ("b", 0.95))
     ]
     found = compare_runs(*runs)
-    assert found.conclusions[-1].startswith("Problem by problem, with new samples of these very ones: ")
-    assert ": m @ b is better on " in found.conclusions[-1]
+    assert found.conclusions[-1].startswith("With new samples of these 8 problems, m @ b is better on ")
+    assert " and worse on 0. No difference is shown on " in found.conclusions[-1]
 
 
 def test_a_price_made_of_estimates_says_so_and_a_ratio_is_told(tmp_path: Path) -> None:
@@ -275,8 +286,8 @@ def test_a_price_made_of_estimates_says_so_and_a_ratio_is_told(tmp_path: Path) -
         line["cost_estimated"] = line["model"] == "alpha"
     path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     (said,) = build_report([directory]).conclusions
-    first = "it costs 0.5 times as much [0.5, 0.5] (about $0.0200 a sample against $0.0400)"
-    other = "it costs 2 times as much [2, 2] ($0.0400 a sample against about $0.0200)"
+    first = "less than beta: about $0.0200 a sample against $0.0400 (ratio 0.5, 95 % interval [0.5, 0.5])."
+    other = "more than alpha: $0.0400 a sample against about $0.0200 (ratio 2, 95 % interval [2, 2])."
     assert first in said or other in said
 
 
@@ -298,7 +309,7 @@ def test_costs_that_vary_by_problem_alone_are_not_called_different(tmp_path: Pat
         number = int(line["problem_id"][1:]) % 8
         return 0.01 * factors[number if line["model"] == "alpha" else 7 - number]
 
-    assert "no difference in cost is shown ($0.01" in priced(tmp_path, cost)
+    assert "No difference in cost is shown: $0.01" in priced(tmp_path, cost)
 
 
 def test_costs_are_compared_by_problem_whatever_is_not_known(tmp_path: Path) -> None:
@@ -309,8 +320,10 @@ def test_costs_are_compared_by_problem_whatever_is_not_known(tmp_path: Path) -> 
         return (0.10 if hard else 0.01) * (2 if line["model"] == "alpha" else 1)
 
     said = priced(tmp_path, cost)
-    assert "it costs 2 times as much [2, 2]" in said or "it costs 0.5 times as much [0.5, 0.5]" in said
-    assert "of the samples whose cost is known)" in said
+    assert any(
+        f", over the samples with a known cost (ratio {ratio}, 95 % interval [{ratio}, {ratio}])." in said
+        for ratio in ("2", "0.5")
+    )
 
 
 def test_too_few_problems_say_nothing_about_a_ratio_of_costs(tmp_path: Path) -> None:
@@ -322,4 +335,4 @@ def test_a_model_without_a_result_is_named(tmp_path: Path) -> None:
     missing = {("beta", "xml", f"p{i:02}", j) for i in range(8) for j in range(4)}
     made = Made(problems=made_problems(8), samples=4, leave_out=frozenset(missing))
     report = build_report([write_run(tmp_path / "run", made)])
-    assert report.conclusions[-1] == "No sample has a result yet, so nothing can be said: beta (xml)."
+    assert report.conclusions[-1] == "No sample has a result yet for beta (xml)."

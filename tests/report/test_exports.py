@@ -277,7 +277,7 @@ def test_every_eval_ever_gets_no_metric_without_a_value(tmp_path: Path) -> None:
 def test_every_eval_ever_gets_no_provisional_numbers(torn: Path, tmp_path: Path) -> None:
     done = astra("export", str(torn), "--to", "eee", "--out", str(tmp_path / "o"))
     assert done.returncode == 0, done.stderr
-    assert "is not complete and was left out" in done.stderr
+    assert "is incomplete and was left out" in done.stderr
     told = set()
     for path in (tmp_path / "o").rglob("*.json"):
         record = json.loads(path.read_text())

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from astra_async.log import encode
-from astra_async.metrics import harmless
+from astra_async.metrics import escape_formula
 from astra_async.report.table import Column, Table, csv_header
 from astra_async.report.tables import build_report
 from astra_async.report.write import write_built, write_runs
@@ -51,9 +51,9 @@ def test_two_tables_of_one_name_and_an_unknown_kind_are_refused(out: Path) -> No
     report = build_report([out])
     section = report.sections[0]
     another = replace(section, tables=(*section.tables, replace(section.tables[0], name="costs", within="")))
-    with pytest.raises(ValueError, match=r"two tables have one name.*: costs"):
+    with pytest.raises(ValueError, match=r"same name .*: costs"):
         replace(report, sections=(another, *report.sections[1:]))
-    with pytest.raises(ValueError, match="table mine, column n: 'percents' is none of"):
+    with pytest.raises(ValueError, match="table mine, column n: kind 'percents' is not in"):
         Table(name="mine", title="", columns=(Column("n", "N", "percents"),), rows=())  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ def test_no_cell_of_any_file_is_a_formula(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cell", [-0.5, 1, None, "plain", "a=b", "~2"])
 def test_what_is_no_formula_stays_as_it_is(cell: str | float | None) -> None:
-    assert harmless(cell) == cell
+    assert escape_formula(cell) == cell
 
 
 def test_many_samples_are_packed_and_read_as_before(tmp_path: Path) -> None:

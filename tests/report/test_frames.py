@@ -156,9 +156,9 @@ def test_answers_and_prompts_are_read_when_they_are_asked_for(run: Loaded) -> No
     key = (first["model"], first["format"], first["problem_id"], int(first["sample"]))
     assert run.answer(key).text
     assert run.answer(SampleKey(*key)).text == run.answer(key).text
-    with pytest.raises(UsageError, match="no answer"):
+    with pytest.raises(UsageError, match="the answer of nobody/xml/p/0 is not recorded"):
         run.answer(("nobody", "xml", "p", 0))
-    with pytest.raises(UsageError, match="no prompt"):
+    with pytest.raises(UsageError, match=r"the prompt 0{64} is not stored"):
         run.prompt("00" * 32)
 
 
@@ -186,7 +186,7 @@ def test_two_runs_are_compared(directory: Path, tmp_path: Path) -> None:
 def test_an_unknown_table_a_directory_that_is_none_and_no_directory_are_told_in_one_line(
     run: Loaded, tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="no table 'leader'; there are: leaderboard"):
+    with pytest.raises(UsageError, match="no table 'leader'; use one of: leaderboard"):
         run.table("leader")
     with pytest.raises(UsageError):
         astra_async.load(tmp_path)

@@ -162,11 +162,11 @@ def test_median_sds_of_different_k_are_not_compared(tmp_path: Path) -> None:
         write_run(tmp_path / "six", Made(skill={"beta": 0.7}, samples=6)),
     ]
     report = build_report(runs)
-    assert any("cannot be compared" in note for note in report.table("leaderboard").notes)
+    assert any("are not comparable" in note for note in report.table("leaderboard").notes)
     rows = {row["metric"]: row for row in records(report.table("pairwise"))}
     assert rows["mean_score"]["n"] == 4
     assert (rows["sd"]["n"], rows["sd"]["p_t"], rows["sd"]["verdict"]) == (0, None, "inconclusive")
-    assert rows["sd"]["why"] == "an SD takes problems with the same k, of at least 2"
+    assert rows["sd"]["why"] == "SDs are comparable only between equal k of at least 2"
 
 
 def test_more_samples_than_there_are_give_no_pass_at_m(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from astra_async.errors import UsageError
 from astra_async.report.precision import plan_run
-from astra_async.stats.spread import drawn_spreads
+from astra_async.stats.spread import variance_draws
 from made_runs import Made, MadeProblem, agreeing, made_problems, made_results, write_run
 from made_scores import made
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from astra_async.report.table import Cell, Table
+    from astra_async.report.table import Cell, Findings, Table
 
 
 def records(table: Table) -> list[dict[str, Cell]]:
@@ -73,18 +73,32 @@ def test_a_plan_says_in_a_sentence_what_it_takes(pilot: Path) -> None:
     plan = plan_run(pilot, 2.0)
     row = next(row for row in records(plan.table("plan")) if row["k"] == 8)
     low, high = bounds_of(row["n_range"])
-    assert plan.conclusions[0].startswith(
-        f"m (xml): about {row['n_needed']} problems like these with 8 samples each would do for a standard"
-        f" error of 2 points, at 95 % between {low:,.0f} and {high:,.0f} ({row['calls']} calls, about"
-        f" ${row['cost_usd']:.2f}); with the pilot's 10, "
+    least = least_samples(plan)
+    assert plan.conclusions[0] == (
+        f"m (xml): a standard error of 2 points needs about {row['n_needed']} problems like these with 8"
+        f" samples each (95 % range {low:,.0f} to {high:,.0f} problems). Such a run has {row['calls']}"
+        f" samples and costs about ${row['cost_usd']:.2f}. With the pilot's 10 problems, no number of"
+        " samples is sufficient by the best estimate;"
+        f" the 95 % range begins at {least:,.0f} samples of each problem."
     )
+
+
+def least_samples(plan: Findings) -> float:
+    """The lower end of the 95 % range of the samples needed with the pilot's problems."""
+    return bounds_of(plan.table("plan_now").by_name()[0]["k_total_range"])[0]
+
+
+def test_a_target_that_the_pilots_problems_can_reach_has_a_number_of_samples(pilot: Path) -> None:
+    (said,) = plan_run(pilot, 20.0).conclusions
+    assert said.startswith("m (xml): a standard error of 20 points needs about ")
+    assert "With the pilot's 10 problems, about 1 sample of each is needed (95 % range 1 to " in said
 
 
 def test_an_incomplete_pilot_is_marked(tmp_path: Path) -> None:
     missing = frozenset({("m", "xml", "p00", 0)})
     made = Made(skill={"m": 0.6}, problems=made_problems(10), samples=8, leave_out=missing)
     plan = plan_run(write_run(tmp_path / "run", made), 2.0)
-    assert plan.conclusions[0].startswith("So far, with samples missing: m (xml): about ")
+    assert plan.conclusions[0].startswith("So far, with samples missing: m (xml): a standard error of ")
     assert len(plan.table("plan").provisional) == len(plan.table("plan").rows)
 
 
@@ -104,7 +118,7 @@ def test_the_range_of_a_plan_holds_what_is_true(kind: Any, n: int) -> None:
     true = float(means((100_000,)).var())
     held = above = 0
     for row in means((repetitions, n)):
-        between, _ = drawn_spreads(row, np.zeros(n), k)
+        between, _ = variance_draws(row, np.zeros(n), k)
         low, high = np.quantile(between[1:], (0.025, 0.975))
         held += low <= true <= high
         above += math.sqrt(true / high) > 1.25
@@ -133,18 +147,16 @@ def test_a_pilot_of_all_or_nothing_plans_nothing_and_says_so(tmp_path: Path, pas
     plan = plan_run(flat(tmp_path / "run", {"m": passed}), 1.0)
     assert plan.tables == ()
     (said,) = plan.conclusions
-    assert said.startswith("m (xml): all samples of the pilot's 3 problems passed all tests, or none")
-    assert said.endswith("add problems.")
+    assert said.startswith("m (xml): the pilot's 3 problems show no variation")
+    assert said.endswith("Add problems to the pilot.")
 
 
 def test_problems_that_came_out_alike_do_not_prove_that_all_do(tmp_path: Path) -> None:
     """Three problems at 50 %, and 0.6 of one at an end: a variance of 3 * 0.6 * 0.25 / 3.6^2 = 0.0347."""
     plan = plan_run(flat(tmp_path / "run", {"half": 2, "full": 4}), 1.0)
     assert plan.table("plan").column("n_needed") == [348] * 7
-    assert plan.conclusions[0].startswith("half (xml): about 348 problems like these")
-    assert plan.conclusions[1].startswith(
-        "full (xml): all samples of the pilot's 3 problems passed all tests"
-    )
+    assert plan.conclusions[0].startswith("half (xml): a standard error of 1 point needs about 348 problems")
+    assert plan.conclusions[1].startswith("full (xml): the pilot's 3 problems show no variation")
 
 
 def test_a_plan_takes_at_least_one_problem(pilot: Path) -> None:

@@ -50,8 +50,8 @@ def test_two_models_of_one_run_are_compared_problem_by_problem(run: Path) -> Non
     [
         (["made"], r"is given: add another run, or two models with --models A B \(it has alpha, beta\)"),
         (["made", "made", "made"], "3 directories: give two runs, or one and --models A B"),
-        (["made", "--models", "alpha", "gamma"], "no such model there; the run has alpha"),
-        (["."], "no run.json there"),
+        (["made", "--models", "alpha", "gamma"], "no such model; use one of alpha"),
+        (["."], "no run.json"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_the_remedy(

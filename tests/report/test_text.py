@@ -74,7 +74,7 @@ def test_a_written_csv_quotes_what_must_be(tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_row_of_the_wrong_length_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match="has not 3 cells"):
+    with pytest.raises(ValueError, match="must have 3 cells"):
         table(("a", 0.5))
 
 

@@ -222,7 +222,7 @@ def test_no_other_table_knows_of_turns(tmp_path: Path) -> None:
     assert all(path.read_bytes() == after[name].read_bytes() for name, path in before.items())
     told = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("without", "with")]
     assert told[0]["conclusions"] == told[1]["conclusions"]
-    assert "another quantity than the paper" in (tmp_path / "with" / "report.md").read_text()
+    assert "received feedback on the failures" in (tmp_path / "with" / "report.md").read_text()
     assert (tmp_path / "with" / "plots" / "turns.svg").exists()
 
 

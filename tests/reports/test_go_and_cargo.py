@@ -83,7 +83,7 @@ def test_the_text_of_cargo_is_cases_by_target() -> None:
     said = {case.name: case.message for case in report.cases}
     assert "left: `2`" in said["tests::fails"]
     assert said["tests::slow"] == "later"
-    assert report.problems == ("report: tests/cart.rs: 2 tests were to run, 1 reported",)
+    assert report.problems == ("report: tests/cart.rs: 2 tests were planned, 1 reported",)
 
 
 def test_output_between_a_name_and_its_result_costs_no_case() -> None:
@@ -96,7 +96,7 @@ def test_output_between_a_name_and_its_result_costs_no_case() -> None:
 @pytest.mark.parametrize("text", ["the tests were running 3 tests today\n", '{"Action":"dance"}\n'])
 def test_what_only_resembles_them_is_no_report(text: str) -> None:
     assert read(text).cases == ()
-    assert "neither JUnit XML" in read(text).problems[0]
+    assert "unknown format" in read(text).problems[0]
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_of_a_vitest_file_that_broke_off_no_test_passed(failing: str) -> None:
         ("Form > never runs", "missing", False),
         (failing, "failed", True),
     ]
-    assert f"a suite or hook failed, so that its tests do not count: {failing}" in found.problems[0]
+    assert f"a suite or hook failed, so its tests may be missing: {failing}" in found.problems[0]
 
 
 def test_mocha_junit_reporter() -> None:
@@ -348,10 +348,7 @@ def test_output_that_begins_like_markup_loses_no_report(before: str, text: str) 
 def test_standard_output_without_a_report_is_a_problem() -> None:
     report = read_reports({}, "all 5 tests fine\n", result_files=[])
     assert report.cases == ()
-    assert (
-        "neither JUnit XML, xUnit XML, TAP nor what go or cargo tests write: it begins 'all 5 tests fine'"
-        in report.problems[0]
-    )
+    assert "it begins 'all 5 tests fine'" in report.problems[0]
     assert read_reports({}, "", result_files=[]).problems == ("standard output: empty",)
 
 
@@ -431,7 +428,7 @@ def test_a_file_that_node_could_not_load_is_no_test() -> None:
     details = "  ---\n  failureType: 'testCodeFailure'\n  exitCode: 1\n  error: 'test failed'\n  ...\n"
     report = read(f"TAP version 13\nok 1 - adds\nnot ok 2 - /p/test/b.test.mjs\n{details}1..2\n")
     assert [test.name for test in learn(report)] == ["adds"]
-    assert "do not count: /p/test/b.test.mjs" in report.problems[0]
+    assert "may be missing: /p/test/b.test.mjs" in report.problems[0]
     assert [test.name for test in learn(read("1..1\nnot ok 1 - b.test.mjs\n"))] == ["b.test.mjs"]
 
 

@@ -8,23 +8,23 @@ import pytest
 
 from astra_async.errors import ConflictError
 from astra_async.fingerprint import Parts, merge_parts
-from astra_async.redaction import keep_secret
-from astra_async.running.trouble import as_trouble
+from astra_async.redaction import register_secret
+from astra_async.running.trouble import to_astra_error
 
 SECRET = "a-secret-in-a-text-that-is-cut-4711"
 
 
 @pytest.mark.parametrize("at", range(250, 310, 7))
 def test_an_unexpected_error_holds_no_half_of_a_key(at: int) -> None:
-    keep_secret(SECRET)
-    told = str(as_trouble(RuntimeError("x" * at + SECRET), "asking"))
+    register_secret(SECRET)
+    told = str(to_astra_error(RuntimeError("x" * at + SECRET), "asking"))
     assert told.startswith("unexpected RuntimeError: xxx")
     assert SECRET[:6] not in told
 
 
 @pytest.mark.parametrize("at", range(0, 60, 7))
 def test_a_difference_of_settings_holds_no_half_of_a_key(at: int) -> None:
-    keep_secret(SECRET)
+    register_secret(SECRET)
     run: dict[str, object] = {}
     used = {kind: {"p"} for kind in ("models", "formats", "problems", "grading", "feedback")}
     parts = [Parts(problems={"p": {"statement": "x" * at + SECRET + end}}) for end in ("", " more")]

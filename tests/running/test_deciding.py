@@ -112,8 +112,8 @@ def test_models_far_apart_are_asked_one_round(tmp_path: Path) -> None:
     assert found["planned"] == {"good": 2, "bad": 2}
     assert [(look["k"], look["state"]) for look in found["looks"]] == [(2, "better")]
     report = build_report([tmp_path / "run"])
-    assert report.conclusions[0].startswith("good is better than bad by ")
-    assert report.conclusions[0].endswith(", decided after 2 samples of each problem.")
+    assert report.conclusions[0].startswith("good is better than bad: its mean score is ")
+    assert report.conclusions[0].endswith("], decided after 2 samples of each problem).")
     assert report.complete
     assert len(load_run(tmp_path / "run").missing) == 0
     assert report.table("looks_spread").column("common_k") == [2, 2]
@@ -132,7 +132,7 @@ def test_after_looks_a_report_makes_no_ordinary_test_of_the_pair(tmp_path: Path)
     report = build_report([tmp_path])
     assert report.table("pairwise").rows == ()
     assert len(report.conclusions) == 3
-    assert not any("sure at 95 %" in said for said in report.conclusions)
+    assert not any("for new problems like these" in said for said in report.conclusions)
     against = dict(
         zip(report.leaderboard.column("model"), report.leaderboard.column("against_best"), strict=True)
     )
@@ -219,7 +219,7 @@ def test_a_missing_sample_makes_no_look_and_the_same_command_goes_on(tmp_path: P
     assert runner.tally.missing.total() == 1
     assert asked(tmp_path / "run", "good") == {0, 1}
     said = build_report([tmp_path / "run"]).conclusions[0]
-    assert said == "good and bad: no look yet, for no round is complete."
+    assert said == "good and bad: no look yet, because no round is complete."
     bring_about(tmp_path / "run", {"good": passing(4), "bad": passing(1)})
     assert [look["state"] for look in record(tmp_path / "run")["looks"]] == ["better"]
 
@@ -241,11 +241,11 @@ def test_looks_cannot_be_planned_by_who_has_seen_results_or_changed_after(tmp_pa
     with pytest.raises(ConflictError, match="another margin"):
         bring_about(tmp_path / "run", pools, margin=5.0)
     bring_about(tmp_path / "plain", pools, until=None)
-    with pytest.raises(ConflictError, match="begun without --until"):
+    with pytest.raises(ConflictError, match="started without --until"):
         bring_about(tmp_path / "plain", pools)
     with pytest.raises(UsageError, match="name two"):
         bring_about(tmp_path / "one", {"good": passing(4)})
-    with pytest.raises(UsageError, match="belong together"):
+    with pytest.raises(UsageError, match="must be used together"):
         bring_about(tmp_path / "two", pools, until="precise")
 
 
@@ -264,11 +264,12 @@ def test_looks_of_another_version_of_the_rule_are_kept_and_not_continued(tmp_pat
     }
     (tmp_path / "run" / "run.json").write_bytes(orjson.dumps(run))
     with pytest.raises(
-        ConflictError, match=r"version 1 of the rule.* go on with astra_async 0\.9\.1, which began it"
+        ConflictError,
+        match=r"version 1 of the decision rule.* with astra_async 0\.9\.1, which started",
     ):
         bring_about(tmp_path / "run", pools)
     said = build_report([tmp_path / "run"]).conclusions[0]
-    assert said.startswith("good is better than bad by 50.0 points ")
+    assert said.startswith("good is better than bad: its mean score is 50.0 points higher ")
     runner = bring_about(tmp_path / "run", pools, until=None)
     assert runner.tally.final == 2 * SAMPLES * len(PROBLEMS)
 
@@ -276,9 +277,13 @@ def test_looks_of_another_version_of_the_rule_are_kept_and_not_continued(tmp_pat
 def test_what_the_next_round_costs_is_told_before_it_is_asked(tmp_path: Path) -> None:
     told: list[str] = []
     bring_about(tmp_path / "run", {"a": passing(3), "b": passing(3)}, told=told)
-    assert told[0] == "0 of 1 pairs decided, 1 open after 0 samples of each problem; next up to 2: a, b"
+    assert told[0] == (
+        "0 of 1 pairs decided, 1 open after 0 samples of each problem;"
+        " next round: up to 2 samples of each problem from a, b"
+    )
     assert told[1].startswith(
-        "0 of 1 pairs decided, 1 open after 2 samples of each problem; next up to 4: a, b, about $"
+        "0 of 1 pairs decided, 1 open after 2 samples of each problem;"
+        " next round: up to 4 samples of each problem from a, b, about $"
     )
     assert told[-1].startswith("0 of 1 pairs decided, 1 not separable after ")
     assert "next" not in told[-1]
@@ -304,7 +309,9 @@ def test_a_precise_mean_ends_a_model(tmp_path: Path) -> None:
     bring_about(tmp_path / "run", {"one": passing(3)}, until="precise", target_se=20.0)
     assert asked(tmp_path / "run", "one") == {0, 1, 2, 3}
     said = build_report([tmp_path / "run"]).conclusions[0]
-    assert said == "one: a standard error of 20.0 points, decided after 4 samples of each problem."
+    assert said == (
+        "one has reached the target standard error of 20.0 points (decided after 4 samples of each problem)."
+    )
 
 
 def test_a_finished_run_is_told_what_it_would_have_spent(tmp_path: Path) -> None:

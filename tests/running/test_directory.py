@@ -73,7 +73,7 @@ def test_a_second_process_on_the_same_directory_is_refused(tmp_path: Path) -> No
 def test_a_second_final_line_for_a_key_is_refused(tmp_path: Path) -> None:
     with closing(RunDirectory.open(tmp_path)) as directory:
         directory.record_result(result())
-        with pytest.raises(ConflictError, match="already has its final line"):
+        with pytest.raises(ConflictError, match="already has a final line"):
             directory.record_result(result(passed=1))
 
 
@@ -99,7 +99,7 @@ def test_garbage_in_the_middle_is_named_and_its_sample_repeated(tmp_path: Path) 
     with closing(RunDirectory.open(tmp_path)) as directory:
         assert list(directory.graded) == [KEY]
         assert directory.warnings == [
-            "results.jsonl: a torn last line of 9 bytes was cut off",
+            "results.jsonl: removed an incomplete last line of 9 bytes",
             (
                 "results.jsonl line 1: not readable as JSON; not counted, and if a sample is missing for it"
                 " `astra run` repeats that"
@@ -175,7 +175,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_asked(tmp_path: Path)
     mount.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(mount)], check=True)
     try:
-        with pytest.raises(StorageError, match="16 MB must be free"):
+        with pytest.raises(StorageError, match="free at least 16 MB"):
             RunDirectory.open(mount / "run")
     finally:
         subprocess.run(["umount", str(mount)], check=True)

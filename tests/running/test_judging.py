@@ -305,7 +305,7 @@ def test_a_disk_that_fails_in_mid_labelling_loses_no_judgement(
     held = [line for path in (tmp_path / "cache").rglob("astra-*") for line in path.read_text().splitlines()]
     assert recorded < 60, "nothing more is asked"
     assert bool(held) == ("write" in trouble)
-    assert not held or "from where the same command takes it over" in said[-1]
+    assert not held or "run the same command again to recover them" in said[-1]
     again = astra("label", str(folder), "--judge", "simulated/steady")
     assert again.returncode == 0
     assert f"{recorded + len(held)} of them already judged" in again.stderr

@@ -15,10 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_async.redaction import keep_secret
-from astra_async.redaction.spelled import MASK
+from astra_async.redaction import register_secret
+from astra_async.redaction.secret_patterns import MASK
 from astra_async.running.directory import RunDirectory
-from astra_async.running.evidence import MAX_OUTPUT_BYTES, by_stream, evidence_of, head_and_tail, stderr_lines
+from astra_async.running.evidence import (
+    MAX_OUTPUT_BYTES,
+    evidence_of,
+    head_and_tail,
+    stderr_last,
+    stderr_lines,
+)
 from astra_async.testing.verdict import Examined, Tested
 from astra_async.types import Execution, NamedOutcome, TestReport, Verdict
 from astra_async.types.records import is_output_of
@@ -122,7 +128,7 @@ def test_a_torn_last_line_is_cut_off_and_told(tmp_path: Path) -> None:
     with (tmp_path / "outputs.jsonl").open("ab") as stream:
         stream.write(b'{"schema":1,"model":"m","outp')
     with closing(RunDirectory.open(tmp_path)) as directory:
-        assert directory.warnings == ["outputs.jsonl: a torn last line of 29 bytes was cut off"]
+        assert directory.warnings == ["outputs.jsonl: removed an incomplete last line of 29 bytes"]
     assert len(lines(tmp_path, "outputs.jsonl")) == 2
 
 
@@ -186,7 +192,7 @@ def test_a_long_output_is_kept_as_head_and_tail(letter: str) -> None:
 
 def test_keys_are_masked_also_where_the_middle_is_cut_out() -> None:
     secret = "a-secret-of-this-test-4711"
-    keep_secret(secret)
+    register_secret(secret)
     half = MAX_OUTPUT_BYTES // 2
     for shift in range(0, 60, 7):
         kept = head_and_tail("x" * (half - shift) + f" {secret} " + "y" * 10**6, 10**6)
@@ -199,7 +205,7 @@ def test_keys_are_masked_also_where_the_middle_is_cut_out() -> None:
 @pytest.mark.parametrize("keys", [5_000, 40_000])
 def test_no_half_of_a_key_is_left_where_masking_takes_most_of_a_text_away(keys: int) -> None:
     secret = "still-another-secret-of-this-test-" + "0123456789" * 4
-    keep_secret(secret)
+    register_secret(secret)
     for shift in range(0, len(secret), 9):
         kept = head_and_tail("x" * shift + f" {secret}" * keys + " " + "y" * shift, 10**6)
         assert secret[:6] not in kept
@@ -220,7 +226,7 @@ def examined(tests: Sequence[NamedOutcome], output: str = "") -> Examined:
 
 
 async def test_messages_are_masked_and_kept_as_long_as_there_is_room() -> None:
-    keep_secret("another-secret-of-this-test")
+    register_secret("another-secret-of-this-test")
     told = ("key another-secret-of-this-test " + "x" * 600)[:500]
     tests = [NamedOutcome(name=f"t{number}", outcome="failed", message=told) for number in range(1000)]
     kept = (await evidence_of(examined(tests), with_output=True)).tests
@@ -254,6 +260,6 @@ def test_two_streams_are_told_apart_however_they_were_mixed(
         return "".join(f"{line}\n" for line in lines)
 
     stdout = "".join(f"{line}\n" for line in out)
-    once, again = (by_stream(text, stderr_lines(text, stdout)) for text in (mixed(), mixed()))
+    once, again = (stderr_last(text, stderr_lines(text, stdout)) for text in (mixed(), mixed()))
     assert once == again
     assert once == "\n".join([*stdout.split("\n"), *(line for line in error if line)])

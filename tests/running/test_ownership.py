@@ -94,7 +94,7 @@ def test_what_was_there_before_a_refused_call_stays(tmp_path: Path) -> None:
 
 def test_a_folder_with_somebodys_own_problems_is_no_run_directory(tmp_path: Path) -> None:
     (tmp_path / "problems.csv").write_text("id,problem_statement,project\n")
-    with pytest.raises(ConflictError, match=r"problems\.csv there is no run's"):
+    with pytest.raises(ConflictError, match=r"overwrite problems\.csv"):
         RunDirectory.open(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["problems.csv"]
 

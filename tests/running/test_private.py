@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.running.directory import RunDirectory
-from astra_async.running.held import make_private
 from astra_async.running.recorded import store_prompts
+from astra_async.running.spool import make_private
 from astra_async.types import Completion, Prompt, SampleKey, Usage
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_a_directory_of_an_earlier_version_is_tightened_and_told(tmp_path: Path)
     for each in path.glob("*.jsonl"):
         each.chmod(0o644)
     (told,) = written(path)
-    assert told == (f"{path}: others could read it, and no longer can; `chmod g+s` shares it with its group")
+    assert told == (f"{path}: removed other users' access; to share it with its group: chmod g+s {path}")
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert modes(path) == {"0o600"}
     assert written(path) == []
@@ -93,5 +93,5 @@ def test_a_cache_is_made_private_and_an_open_one_is_tightened(tmp_path: Path) ->
     assert make_private(tmp_path / "a" / "cache") == ""
     assert stat.S_IMODE((tmp_path / "a" / "cache").stat().st_mode) == 0o700
     (tmp_path / "open").mkdir(mode=0o755)
-    assert "others could read it" in make_private(tmp_path / "open")
+    assert "removed other users' access" in make_private(tmp_path / "open")
     assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o700

@@ -273,7 +273,7 @@ def test_what_is_done_to_a_report_or_beside_it_makes_no_trouble(run: Run, how: s
 def test_more_than_can_be_searched_is_a_problem_and_no_trouble(run: Run) -> None:
     done = run("for i in 1 2 3; do truncate -s 900m a$i; done; " + HONEST, "*.xml")
     assert done.reports == {}
-    assert done.report_problems == ("the project: too much was written to search it for result files",)
+    assert done.report_problems == ("the project: too large to be searched for result files",)
 
 
 @pytest.mark.parametrize(

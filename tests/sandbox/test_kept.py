@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.images.base_image import build_image
-from astra_async.running.problem_set import StoredItem, in_engine, remove_stored
+from astra_async.running.problem_set import StoredItem, remove_stored, stored_in_engine
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import container_name, owner
 from build_context import context
@@ -35,7 +35,7 @@ async def test_foreign_things_made_of_astras_images_survive(tmp_path: Path) -> N
             await build_image(engine, derived, tag=theirs, progress=lambda _: None)
             await engine.create({"Image": theirs, "Cmd": ["true"]}, foreign)
             await engine.create({"Image": theirs, "Cmd": ["true"]}, left)
-            things = [each async for each in in_engine(engine)]
+            things = [each async for each in stored_in_engine(engine)]
             names = {each.name for each in things}
             assert {ours, left} <= names
             assert not {theirs, foreign} & names

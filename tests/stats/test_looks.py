@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from simulated_looks import looks
 
-from astra_async.report.deciding import too_few
+from astra_async.report.deciding import too_few_problems
 from astra_async.stats.intervals import difference_interval
 from astra_async.stats.sequential import Series, decide, schedule_of
 
@@ -67,18 +67,20 @@ def test_with_too_few_problems_not_even_the_clearest_difference_is_called_one(mo
         scores = [np.tile(1 - number * falls, (len(SCHEDULE.rounds), 1)) for number in range(models)]
         pairs = [Series(a=a, b=b, within=[9.0] * len(SCHEDULE.rounds)) for a, b in combinations(scores, 2)]
         decided = any(looks[-1].state == "better" for looks in decide(SCHEDULE, pairs))
-        warned = too_few(SCHEDULE, {f"p{i}": {} for i in range(n)}, len(pairs))
+        warned = too_few_problems(SCHEDULE, {f"p{i}": {} for i in range(n)}, len(pairs))
         assert bool(warned) != decided, (n, warned)
 
 
 def test_a_warning_of_too_few_problems_counts_families_and_names_what_would_do() -> None:
     problems = {f"p{i}": {"family": "one" if i < 5 else ""} for i in range(9)}
-    assert too_few(SCHEDULE, problems, 1) == (
-        "warning: with 5 families of problems no look can call models different, whatever they score:"
-        " from 6 families of problems on one can"
+    assert too_few_problems(SCHEDULE, problems, 1) == (
+        "warning: with 5 families of problems no look can find a difference between models;"
+        " use at least 6 families of problems"
     )
-    assert not too_few(SCHEDULE, {f"p{i}": {} for i in range(6)}, 1)
-    assert too_few(SCHEDULE, {f"p{i}": {} for i in range(65)}, 400).endswith("compare fewer at once")
+    assert not too_few_problems(SCHEDULE, {f"p{i}": {} for i in range(6)}, 1)
+    assert too_few_problems(SCHEDULE, {f"p{i}": {} for i in range(65)}, 400).endswith(
+        "compare fewer models at once"
+    )
 
 
 @pytest.mark.long

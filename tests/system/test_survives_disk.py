@@ -103,7 +103,7 @@ def test_damaged_lines_are_graded_again_and_duplicates_count_once(tmp_path: Path
         said = run.finish()
         assert "results.jsonl line 2: not readable as JSON; not counted" in said
         assert "results.jsonl line 4: repeats line 3, counted once" in said
-        assert "a torn last line of 100 bytes was cut off" in said
+        assert "removed an incomplete last line of 100 bytes" in said
         readable = [line for line in path.read_bytes().splitlines(keepends=True) if b"garbage" not in line]
         assert len(readable) == 7
         path.write_bytes(b"".join(dict.fromkeys(readable)))
@@ -175,8 +175,8 @@ def test_a_disk_that_fails_in_mid_run_loses_no_answer_under_way(tmp_path: Path, 
         run.check_end(of="completions.jsonl")
         assert set(server.asked.values()) == {1}, "an answer that was paid for is lost"
         if "write" in trouble:
-            assert "from where the same command takes it over" in said
-            assert "took over from" in again
+            assert "run the same command again to recover them" in said
+            assert "recovered lines of an earlier invocation" in again
         assert not list((tmp_path / "cache").rglob("astra-*"))
 
 

@@ -155,4 +155,4 @@ def test_another_feedback_is_refused_once_turns_are_recorded_and_none_before(
         a_run(tmp_path / "run", problems, server, "--feedback", "names", "--limit", "1").finish()
         said = a_run(tmp_path / "run", problems, server, "--feedback", "full", "--limit", "1").finish(2)
         assert "feedback of p has results with other settings" in said
-        assert "leave --feedback as it was" in said
+        assert "the previous --feedback" in said

@@ -105,16 +105,16 @@ def test_names_that_match_nothing_are_an_error_with_both_lists(tmp_path: Path) -
 
 
 def test_a_run_that_reports_nothing_is_an_error_and_no_silent_zero(tmp_path: Path) -> None:
-    with pytest.raises(ExpectationError, match=r"report nothing \(exit code 0; .*check test_command"):
+    with pytest.raises(ExpectationError, match=r"report no cases \(exit code 0; .*check test_command"):
         learn(tmp_path, CountingSandbox(), answer="crash")
-    with pytest.raises(ExpectationError, match="report nothing"):
+    with pytest.raises(ExpectationError, match="report no cases"):
         learn(tmp_path, CountingSandbox(), answer="crash", tests=(ExpectedTest(name="test 0"),))
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"timed_out": True}, "did not end within 1 s"),
+        ({"timed_out": True}, "did not finish within 1 s"),
         ({"out_of_memory": True}, "hit the container's memory limit"),
         ({"failed_limit": "disk"}, "hit the container's disk limit"),
     ],
@@ -153,7 +153,7 @@ class WritingSandbox(CountingSandbox):
 @pytest.mark.parametrize(
     ("written", "said", "fields"),
     [
-        ({"junit.xml": CART + COUPON_FAILED}, "do not count: coupon.test.js", {}),
+        ({"junit.xml": CART + COUPON_FAILED}, "may be missing: coupon.test.js", {}),
         ({"junit.xml": CART}, "coupon.xml: not written", {"result_files": ("junit.xml", "coupon.xml")}),
         ({"junit.xml": CART, "b.xml": "<testsuite>"}, "b.xml: not well-formed", {"result_files": ("*.xml",)}),
     ],
@@ -162,10 +162,10 @@ def test_nothing_is_learned_from_a_run_of_which_tests_are_missing(
     tmp_path: Path, written: dict[str, str], said: str, fields: dict[str, Any]
 ) -> None:
     sandbox = WritingSandbox(written={"0": written, "1": {"junit.xml": CART + COUPON, "coupon.xml": COUPON}})
-    remedy = "give a reference that lets all tests run, or name them in a column `tests`"
-    with pytest.raises(ExpectationError, match=rf"(?s)do not all report.*{said}.*{remedy}"):
+    remedy = "list the tests in a column `tests`"
+    with pytest.raises(ExpectationError, match=rf"(?s)are not all reported.*{said}.*{remedy}"):
         learn(tmp_path / "untouched", sandbox, answer="0", **fields)
-    with pytest.raises(ExpectationError, match=rf"(?s){said}.*and with its reference do not all.*{said}"):
+    with pytest.raises(ExpectationError, match=rf"(?s){said}.*and with the reference are not all.*{said}"):
         learn(tmp_path / "unfit", sandbox, answer="0", reference="0", **fields)
     found = learn(tmp_path / "reference", sandbox, answer="0", reference="1", **fields)
     assert ("applies" in names(found), found.source) == (True, "reference")
@@ -216,7 +216,7 @@ def test_names_of_a_project_that_does_not_build_untouched_are_taken_unchecked(tm
     found = learn(tmp_path, sandbox, tests=tests)
     assert (found.tests, found.untouched) == (tests, 0)
     assert "loads none of the tests" in found.provisional
-    with pytest.raises(ExpectationError, match="report nothing"):
+    with pytest.raises(ExpectationError, match="report no cases"):
         learn(tmp_path / "without", sandbox)
 
 
@@ -263,7 +263,7 @@ PASSING, FAILING = '<testsuite><testcase name="adds"/></testsuite>', CART
     ("reference", "report", "exit_code", "doubt"),
     [
         ("2", PASSING, 0, ""),
-        ("2", PASSING, 2, "exits with 2 for its reference"),
+        ("2", PASSING, 2, "exits with 2 for the reference"),
         ("2", FAILING, 0, "passes 1 of 2 expected tests"),
         ("", PASSING, 0, "give a reference"),
     ],
@@ -344,17 +344,17 @@ def a_list(number: int) -> str:
             6,
             {"reference": "4"},
             (
-                "its test runner lists 2 tests that its run did not report:"
+                "the test runner lists 2 tests that the run did not report:"
                 " test_answer test 4, test_answer test 5"
             ),
         ),
         (0, {"reference": "4"}, ""),
-        (4, {}, "no run of a reference confirms the expected tests; give a reference"),
+        (4, {}, "the expected tests are not confirmed by a reference; give a reference"),
         (4, {"tests": tuple(ExpectedTest(name=name) for name in NAMES)}, ""),
         (
             4,
             {"tests": tuple(ExpectedTest(name=name) for name in NAMES[:3])},
-            "no run of a reference confirms the expected tests; give a reference",
+            "the expected tests are not confirmed by a reference; give a reference",
         ),
     ],
 )

@@ -1,10 +1,10 @@
 """Of a long output the lines that tell are shown."""
 
-from astra_async.testing.reports.suspects import telling
+from astra_async.testing.reports.suite_failures import relevant_lines
 
 
 def test_a_short_output_is_shown_whole() -> None:
-    assert telling("one\n\ntwo\n") == "one\ntwo"
+    assert relevant_lines("one\n\ntwo\n") == "one\ntwo"
 
 
 def test_the_cause_comes_before_the_tool_s_last_words() -> None:
@@ -19,7 +19,7 @@ def test_the_cause_comes_before_the_tool_s_last_words() -> None:
             "Run with --trace for full trace",
         ]
     )
-    shown = telling(output)
+    shown = relevant_lines(output)
     assert "python: not found" in shown
     assert "node-pre-gyp ERR!" not in shown
     assert "--trace" not in shown
@@ -28,13 +28,13 @@ def test_the_cause_comes_before_the_tool_s_last_words() -> None:
 
 
 def test_an_output_without_such_lines_is_given_by_its_end() -> None:
-    shown = telling("\n".join(f"line {n}" for n in range(100)))
+    shown = relevant_lines("\n".join(f"line {n}" for n in range(100)))
     assert shown.endswith("line 99")
 
 
 def test_endless_lines_are_cut() -> None:
-    assert len(telling("error: " + "x" * 10_000_000)) < 300
+    assert len(relevant_lines("error: " + "x" * 10_000_000)) < 300
 
 
 def test_an_output_of_noise_alone_is_shown() -> None:
-    assert telling("\n".join(["Run with --trace for full trace"] * 50))
+    assert relevant_lines("\n".join(["Run with --trace for full trace"] * 50))

@@ -1,4 +1,4 @@
-"""A Provider that limits for real and counts what it refused, for virtual time."""
+"""Provider that enforces a rate limit and counts rejections, for tests in virtual time."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ Kind = Literal["bucket", "fixed window", "sliding window"]
 
 
 class Limit:
-    """`per_second` units in a window of `window_s`, counted in one of three ways."""
+    """Rate limit of `per_second` units, enforced in windows of `window_s` by one of three algorithms."""
 
     def __init__(self, kind: Kind, per_second: float, window_s: float = 1.0, phase_s: float = 0.0) -> None:
         self.kind = kind
@@ -59,7 +59,7 @@ class Limit:
 
 
 class LimitedProvider:
-    """Answers after `latency_s`; beyond its limit it rejects at once with `hint_s`."""
+    """Provider that answers after `latency_s`, and rejects at once with `hint_s` above its limit."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Servers that limit in many shapes, in virtual time: how far from the ideal a pool is, and what it costs."""
+"""Servers with various kinds of limits in virtual time, to compare a pool with the ideal client."""
 
 import asyncio
 import math
@@ -25,7 +25,7 @@ class Shape(Protocol):
 
 
 class Bucket:
-    """`rate` a second, `burst` at once; a burst of 1 is a leaky bucket without any."""
+    """Token bucket of `rate` requests per second with bursts of `burst`; 1 allows no bursts."""
 
     def __init__(self, rate: float | Callable[[float], float], burst: float) -> None:
         self._rate = rate
@@ -48,7 +48,7 @@ class Bucket:
 
 
 class Window:
-    """`most` in `window_s`, counted from fixed moments or in any such time."""
+    """At most `most` requests in a fixed or sliding window of `window_s` seconds."""
 
     def __init__(self, most: float, window_s: float, *, fixed: bool, phase_s: float = 0.0) -> None:
         self._most, self._window_s, self._fixed, self._phase_s = most, window_s, fixed, phase_s
@@ -69,7 +69,7 @@ class Window:
 
 
 class AtOnce:
-    """`most` in flight."""
+    """At most `most` requests in flight."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -80,7 +80,7 @@ class AtOnce:
 
 
 class Lifted:
-    """A limit that is gone for `away_s` from `GONE_AT_S` on, and then there again."""
+    """Limit that is lifted at `GONE_AT_S` for `away_s` seconds."""
 
     def __init__(self, shape: Shape, away_s: float) -> None:
         self._shape, self._away_s = shape, away_s
@@ -94,7 +94,7 @@ class Lifted:
 
 
 class Strays:
-    """No limit; a share of all requests is rejected nevertheless."""
+    """Random rejection of a share of all requests, without a limit."""
 
     def __init__(self, share: float, seed: int) -> None:
         self._share, self._rng = share, random.Random(seed)
@@ -108,7 +108,7 @@ Hint = float | str | None  # seconds that a rejection names; "whole": what is tr
 
 
 class ShapedProvider:
-    """A Provider behind a limit of some shape; counts what it rejects."""
+    """Provider behind a limit; counts its rejections."""
 
     charges_max_tokens = False
     cached_input_is_exempt = False
@@ -149,7 +149,7 @@ class ShapedProvider:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """`count` calls; `ideal_s` is what a client that knew everything would need."""
+    """Scenario of `count` calls. `ideal_s` is the time that a client with perfect knowledge needs."""
 
     shape: Callable[[int], Shape]
     count: int
@@ -208,7 +208,7 @@ def _pool_of(i: int, scenario: "Scenario") -> int:
 
 
 class _Deaf:
-    """A watch that does nothing."""
+    """CallWatch that ignores all reports."""
 
     def limits(self, limits: RateLimits) -> None:
         pass
@@ -221,7 +221,7 @@ class _Deaf:
 
 
 def play_naive(scenario: Scenario, seed: int) -> Played:
-    """What everybody writes first: 8 in flight for each pool, exponential back-off with jitter."""
+    """Baseline client: 8 requests in flight for each pool, exponential backoff with jitter."""
 
     async def main(loop: VirtualLoop) -> Played:
         provider = ShapedProvider(loop, scenario.shape(seed), scenario, seed)
@@ -249,7 +249,7 @@ def play_naive(scenario: Scenario, seed: int) -> Played:
 
 @dataclass(frozen=True, kw_only=True)
 class Returned:
-    """Rejections in five minutes before a limit is lifted and after it returns, and the rate at the end."""
+    """Count rejections in the five minutes before a limit is lifted and after it returns."""
 
     before: int
     after: int
@@ -257,7 +257,7 @@ class Returned:
 
 
 def play_lifted(scenario: Scenario, away_s: float, *, in_flight: int, seed: int) -> Returned:
-    """`in_flight` callers ask one call after the other until `WATCHED_S` after the limit's return."""
+    """Run `in_flight` callers until `WATCHED_S` after the limit returns."""
 
     async def main(loop: VirtualLoop) -> Returned:
         provider = ShapedProvider(loop, Lifted(scenario.shape(seed), away_s), scenario, seed)

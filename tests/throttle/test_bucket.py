@@ -1,4 +1,4 @@
-"""Rules 2, 4 and 5: even spending, settlement, and what the provider's headers change."""
+"""Rules 2, 4 and 5: even spacing, settlement, and the effect of the provider's headers."""
 
 import pytest
 from hypothesis import given
@@ -36,19 +36,19 @@ def test_no_window_of_a_second_or_longer_holds_more_than_the_limit(
         assert inside < per_minute / 60 * window_s + 1
 
 
-def test_timers_that_come_late_cost_no_throughput() -> None:
+def test_late_timers_do_not_reduce_the_throughput() -> None:
     on_time = send_times(Bucket("requests", 6000, 0.0), [1.0] * 1000)
     late = send_times(Bucket("requests", 6000, 0.0), [1.0] * 1000, late_s=0.004)
     assert late[-1] - on_time[-1] < 0.01
 
 
-def test_a_request_above_the_whole_limit_goes_at_once_and_is_paid_for_after() -> None:
+def test_a_request_above_the_limit_is_sent_at_once_and_delays_later_requests() -> None:
     times = send_times(Bucket("tokens", 6000, 0.0), [12_000.0, 1.0])
     assert times[0] == 0.0
     assert times[1] == pytest.approx(120 / AIM)
 
 
-def test_unused_tokens_go_back_at_settlement() -> None:
+def test_unused_tokens_are_returned_at_settlement() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
     reserved = bucket.reserve(5000.0, 0.0)
     assert bucket.ready_at(0.0) == pytest.approx(5 / AIM)
@@ -56,14 +56,14 @@ def test_unused_tokens_go_back_at_settlement() -> None:
     assert bucket.ready_at(0.0) == pytest.approx(1 / AIM)
 
 
-def test_more_tokens_than_reserved_are_paid_for_at_settlement() -> None:
+def test_excess_tokens_lower_the_level_at_settlement() -> None:
     bucket = Bucket("output_tokens", 60_000, 0.0)
     reserved = bucket.reserve(1000.0, 0.0)
     bucket.settle(reserved, 3000.0, 0.0)
     assert bucket.ready_at(0.0) == pytest.approx(3 / AIM)
 
 
-def test_settlements_pile_up_to_ten_seconds_worth_at_most() -> None:
+def test_settlements_accumulate_at_most_ten_seconds_of_the_limit() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
     made = [bucket.reserve(20_000.0, 0.0) for _ in range(10)]
     for reserved in made:
@@ -87,7 +87,7 @@ def test_headers_lower_the_level_by_what_was_sent_after_their_request() -> None:
     assert bucket.state(1.0).level == pytest.approx(500 + 1000 - 9000)
 
 
-def test_a_window_shorter_than_the_latency_does_not_hold_the_pool_up() -> None:
+def test_a_window_shorter_than_the_latency_does_not_delay_the_pool() -> None:
     # 5 a second, answers after 2 s: the headers say 4 left, and 10 were sent since.
     bucket = Bucket("requests", 300, 0.0)
     made = [(at / PACE, bucket.reserve(1.0, at / PACE)) for at in range(11)]
@@ -104,7 +104,7 @@ def test_headers_never_raise_the_level() -> None:
     assert bucket.state(0.0) == before
 
 
-def test_a_bucket_keeps_its_distance_from_requests_sent_before_ten_seconds_worth_at_most() -> None:
+def test_a_new_bucket_counts_requests_of_the_last_ten_seconds() -> None:
     assert Bucket("requests", 60, 2.0, sent=[1.5, 2.0]).ready_at(2.0) == pytest.approx(
         2.0 + (2 - 0.5 * AIM) / AIM, rel=0.01
     )

@@ -13,7 +13,7 @@ from astra_async.types import CallWatch, Completion, ModelRequest, Usage
 
 
 class Priced:
-    """Answers after a second; counts what it really charged."""
+    """Provider that answers after a second and sums its charges."""
 
     charges_max_tokens = False
     cached_input_is_exempt = False
@@ -64,7 +64,7 @@ async def outcomes_of(pool: Pool, count: int) -> list[Completion | BaseException
     return await asyncio.gather(*(pool.call(small(i)) for i in range(count)), return_exceptions=True)
 
 
-def test_spending_never_passes_the_ceiling_and_uses_most_of_it() -> None:
+def test_spending_never_exceeds_the_ceiling_and_uses_most_of_it() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider, budget = Priced(), Budget(2.0)
         outcomes = await outcomes_of(pool_of(provider, loop, budget), 100)
@@ -76,7 +76,7 @@ def test_spending_never_passes_the_ceiling_and_uses_most_of_it() -> None:
     run(main)
 
 
-def test_what_is_in_flight_counts_at_its_worst_case() -> None:
+def test_requests_in_flight_count_at_their_worst_case() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider, budget = Priced(latency_s=5.0), Budget(1.0)
         pool = pool_of(provider, loop, budget)
@@ -111,7 +111,7 @@ def test_a_settlement_in_one_pool_admits_a_call_in_another() -> None:
     run(main)
 
 
-def test_a_failed_attempt_gives_its_share_back() -> None:
+def test_a_failed_attempt_frees_its_reservation() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider, budget = Priced(), Budget(0.35)
         provider.errors = [TransientError("reset") for _ in range(3)]
@@ -122,7 +122,7 @@ def test_a_failed_attempt_gives_its_share_back() -> None:
     run(main)
 
 
-def test_a_cancelled_call_gives_its_share_back() -> None:
+def test_a_cancelled_call_frees_its_reservation() -> None:
     async def main(loop: VirtualLoop) -> None:
         budget = Budget(0.25)
         pool = pool_of(Priced(latency_s=100.0), loop, budget)
@@ -137,7 +137,7 @@ def test_a_cancelled_call_gives_its_share_back() -> None:
     run(main)
 
 
-def test_what_earlier_sessions_spent_counts() -> None:
+def test_the_cost_of_earlier_invocations_counts() -> None:
     async def main(loop: VirtualLoop) -> None:
         outcomes = await outcomes_of(pool_of(Priced(), loop, Budget(2.0, spent_usd=1.75)), 5)
         assert sum(isinstance(o, Completion) for o in outcomes) == 1

@@ -13,7 +13,7 @@ from astra_async.types import CallWatch, Completion, ModelRequest, Usage
 
 
 class Caching:
-    """Counts reads and writes of its cache, which is readable once an answer has begun."""
+    """Provider that counts reads and writes of its cache. A prompt is cached once its answer has begun."""
 
     charges_max_tokens = False
     cached_input_is_exempt = True
@@ -84,7 +84,7 @@ def test_one_request_writes_the_cache_and_the_others_read_it() -> None:
     run(main)
 
 
-def test_each_problem_has_a_leader_of_its_own_and_none_waits_for_another() -> None:
+def test_each_problem_has_a_separate_leader() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Caching()
         await call_all(pool_of(provider, loop), 40, problems=4)
@@ -94,7 +94,7 @@ def test_each_problem_has_a_leader_of_its_own_and_none_waits_for_another() -> No
     run(main)
 
 
-def test_without_a_wish_for_the_cache_nobody_waits() -> None:
+def test_requests_without_caching_do_not_wait_for_a_leader() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Caching()
         await call_all(pool_of(provider, loop), 4, cache=False)
@@ -131,7 +131,7 @@ def test_when_the_leader_is_cancelled_the_next_one_leads() -> None:
     run(main)
 
 
-def test_followers_go_after_thirty_seconds_without_a_first_token() -> None:
+def test_followers_are_sent_after_thirty_seconds_without_a_first_token() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Caching(first_token_s=100.0)
         await call_all(pool_of(provider, loop), 4)
@@ -140,7 +140,7 @@ def test_followers_go_after_thirty_seconds_without_a_first_token() -> None:
     run(main)
 
 
-def test_a_cache_that_was_not_read_for_five_minutes_needs_a_new_leader() -> None:
+def test_a_cache_unread_for_five_minutes_needs_a_new_leader() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Caching()
         pool = pool_of(provider, loop)
@@ -152,7 +152,7 @@ def test_a_cache_that_was_not_read_for_five_minutes_needs_a_new_leader() -> None
     run(main)
 
 
-def test_a_prompt_that_is_too_short_to_be_cached_is_led_once() -> None:
+def test_a_prompt_too_short_for_the_cache_has_only_one_leader() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Caching()
         provider.min_prompt = 10**9
@@ -167,7 +167,7 @@ def test_a_prompt_that_is_too_short_to_be_cached_is_led_once() -> None:
     run(main)
 
 
-def test_warm_prompts_reserve_no_input_where_cached_reads_are_exempt() -> None:
+def test_warm_prompts_reserve_no_input_if_cached_reads_are_exempt() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Caching()
         pool = pool_of(provider, loop, input_tokens_per_minute=1000)

@@ -1,4 +1,4 @@
-"""A limit of requests in flight that the provider enforces, told from a limit of the rate."""
+"""Detection of a provider's limit of requests in flight, as opposed to a rate limit."""
 
 from astra_async.asking.throttle.concurrency import EnforcedLimit
 
@@ -34,7 +34,7 @@ def with_ceiling(limit: int = 4) -> Requests:
     return each
 
 
-def test_two_bursts_that_never_contradict_it_make_a_ceiling() -> None:
+def test_two_consistent_bursts_establish_a_limit() -> None:
     with_ceiling(4)
 
 
@@ -54,7 +54,7 @@ def test_two_bursts_within_a_second_do_not() -> None:
     assert not each.after(0.5).reject()
 
 
-def test_a_request_that_found_as_many_in_flight_and_was_let_in_contradicts() -> None:
+def test_a_request_accepted_with_as_many_in_flight_contradicts_the_limit() -> None:
     each = Requests()
     for _ in range(4):
         each.let_in()
@@ -64,7 +64,7 @@ def test_a_request_that_found_as_many_in_flight_and_was_let_in_contradicts() -> 
     assert each.ceiling.limit is None
 
 
-def test_signals_that_a_higher_rate_explains_do_not_count() -> None:
+def test_rejections_explained_by_a_higher_rate_do_not_count() -> None:
     each = Requests()
     for _ in range(4):
         each.let_in()
@@ -72,7 +72,7 @@ def test_signals_that_a_higher_rate_explains_do_not_count() -> None:
     assert not each.after(2).reject(new_burst=False)
 
 
-def test_under_a_ceiling_one_more_is_tried_after_a_while_and_more_rarely_when_it_fails() -> None:
+def test_one_request_above_the_limit_is_tried_and_more_rarely_after_failures() -> None:
     each = with_ceiling(4)
     ceiling = each.ceiling
     assert ceiling.ready_at(3, each.now) == each.now
@@ -83,7 +83,7 @@ def test_under_a_ceiling_one_more_is_tried_after_a_while_and_more_rarely_when_it
     assert ceiling.ready_at(4, each.now) == each.now + 10
 
 
-def test_tries_that_are_let_in_raise_the_ceiling_until_one_is_rejected() -> None:
+def test_accepted_tries_raise_the_limit_until_one_is_rejected() -> None:
     each = with_ceiling(4)
     limits: list[int | None] = []
     for _ in range(3):
@@ -98,7 +98,7 @@ def test_tries_that_are_let_in_raise_the_ceiling_until_one_is_rejected() -> None
     assert each.ceiling.limit == 6
 
 
-def test_somebody_else_who_takes_a_share_lowers_it() -> None:
+def test_another_process_with_a_share_of_the_limit_lowers_it() -> None:
     each = with_ceiling(4)
     for _ in range(5):
         each.end()
@@ -108,7 +108,7 @@ def test_somebody_else_who_takes_a_share_lowers_it() -> None:
     assert each.ceiling.limit == 3
 
 
-def test_rejections_with_as_few_again_and_again_are_no_ceiling() -> None:
+def test_repeated_rejections_at_the_limit_remove_it() -> None:
     each = with_ceiling(4)
     each.end()
     each.reject()

@@ -5,7 +5,7 @@ import pytest
 from astra_async.asking.throttle.concurrency import Concurrency
 
 
-def test_the_limit_begins_at_eight_and_never_passes_the_maximum() -> None:
+def test_the_limit_begins_at_eight_and_never_exceeds_the_maximum() -> None:
     assert Concurrency(256, 0.0).limit == 8
     assert Concurrency(3, 0.0).limit == 3
     limit = Concurrency(20, 0.0)

@@ -1,4 +1,4 @@
-"""Calls that go on with a conversation stand ahead while its beginning is cached, and starve nobody."""
+"""Calls of cached conversations overtake other calls, without starving them."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ from astra_async.types import CallWatch, Completion, Exchange, ModelRequest, Sam
 
 
 class Noting:
-    """A Provider that answers after a second, and notes what was sent in which order."""
+    """Provider that answers after a second and records the order of requests."""
 
     charges_max_tokens = False
     cached_input_is_exempt = True
@@ -51,7 +51,7 @@ async def in_line(pool: Pool, requests: list[ModelRequest]) -> None:
             await asyncio.sleep(0)
 
 
-def test_a_conversation_that_is_cached_goes_ahead_and_starves_nobody() -> None:
+def test_a_cached_conversation_overtakes_calls_without_starving_them() -> None:
     async def main(loop: VirtualLoop) -> list[str]:
         provider = Noting()
         pool = pool_of(provider, loop)
@@ -64,7 +64,7 @@ def test_a_conversation_that_is_cached_goes_ahead_and_starves_nobody() -> None:
     assert run(main) == ["0.0", "1.0", "0.1", "2.0"]
 
 
-def test_a_call_that_waits_is_overtaken_by_a_thousand_conversations_at_most() -> None:
+def test_a_waiting_call_is_overtaken_by_at_most_a_thousand_conversations() -> None:
     async def main(loop: VirtualLoop) -> list[str]:
         provider = Noting()
         pool = pool_of(provider, loop)
@@ -77,7 +77,7 @@ def test_a_call_that_waits_is_overtaken_by_a_thousand_conversations_at_most() ->
     assert 500 < run(main).index("9.0") < 1030
 
 
-def test_one_whose_beginning_is_no_longer_cached_waits_like_everybody() -> None:
+def test_a_conversation_that_is_no_longer_cached_waits_in_order() -> None:
     async def main(loop: VirtualLoop) -> list[str]:
         provider = Noting()
         pool = pool_of(provider, loop)
@@ -90,7 +90,7 @@ def test_one_whose_beginning_is_no_longer_cached_waits_like_everybody() -> None:
     assert run(main) == ["0.0", "1.0", "2.0", "0.1"]
 
 
-def test_a_second_turn_goes_by_what_the_first_one_left_in_the_cache() -> None:
+def test_a_second_turn_uses_the_cache_of_the_first_turn() -> None:
     async def main(loop: VirtualLoop) -> list[str]:
         provider = Noting()
         pool = pool_of(provider, loop)

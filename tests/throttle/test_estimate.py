@@ -1,4 +1,4 @@
-"""Rule 3: what a request is expected to use."""
+"""Rule 3: token estimates of requests."""
 
 import pytest
 from limited_provider import LimitedProvider, request
@@ -39,27 +39,27 @@ def test_a_prompt_that_was_counted_is_known_exactly() -> None:
     assert known.demand(request(problem="a"), warm=False).input_tokens == 777
 
 
-def test_output_is_max_tokens_where_the_provider_charges_that() -> None:
+def test_output_is_max_tokens_if_the_provider_charges_max_tokens() -> None:
     known = estimator(charges=True)
     known.learn(request(), Usage(input_tokens=1, output_tokens=10))
     assert known.demand(request(), warm=False).output_tokens == 8000
 
 
-def test_output_is_the_ninetieth_percentile_of_what_was_seen() -> None:
+def test_output_is_the_ninetieth_percentile_of_earlier_outputs() -> None:
     known = estimator()
     for tokens in range(1, 101):
         known.learn(request(), Usage(input_tokens=1, output_tokens=tokens))
     assert known.demand(request(), warm=False).output_tokens == 90
 
 
-def test_the_percentile_forgets_what_is_long_past() -> None:
+def test_the_percentile_forgets_old_outputs() -> None:
     known = estimator()
     for tokens in [5000] * 500 + [10] * 200:
         known.learn(request(), Usage(input_tokens=1, output_tokens=tokens))
     assert known.demand(request(), warm=False).output_tokens == 10
 
 
-def test_cached_input_reserves_nothing_where_it_is_exempt() -> None:
+def test_exempt_cached_input_reserves_nothing() -> None:
     known = estimator(exempt=True)
     known.learn(request(), Usage(input_tokens=1000, cached_tokens=990, output_tokens=1))
     assert known.demand(request(), warm=True).input_tokens == 10
@@ -69,7 +69,7 @@ def test_cached_input_reserves_nothing_where_it_is_exempt() -> None:
     assert elsewhere.demand(request(), warm=True).input_tokens == 1000
 
 
-def test_what_was_used_leaves_exempt_tokens_out() -> None:
+def test_used_tokens_exclude_exempt_tokens() -> None:
     used = estimator(exempt=True).learn(
         request(), Usage(input_tokens=1000, cached_tokens=900, output_tokens=50)
     )
@@ -77,7 +77,7 @@ def test_what_was_used_leaves_exempt_tokens_out() -> None:
     assert (used.input_tokens, used.output_tokens) == (100, 50)
 
 
-def test_without_a_usage_nothing_is_known_to_be_used() -> None:
+def test_without_a_usage_the_used_tokens_are_unknown() -> None:
     assert estimator().learn(request(), Usage(output_tokens=3)) is None
 
 

@@ -1,4 +1,4 @@
-"""The pool against a real HTTP server on this machine that limits for real."""
+"""Pool against a local HTTP server that enforces a rate limit."""
 
 import asyncio
 import random
@@ -21,7 +21,7 @@ OK, TOO_MANY, UNAUTHORIZED = 200, 429, 401
 
 
 class LimitedServer:
-    """So many requests in any second, by a sliding window; everything above is a violation."""
+    """Limit of requests per second in a sliding window; requests above it are violations."""
 
     def __init__(self, per_second: int, *, latency_s: float, announces: bool = False) -> None:
         self.per_second = per_second
@@ -56,7 +56,7 @@ class LimitedServer:
 
 
 class HttpProvider:
-    """The least that speaks to that server honestly."""
+    """Minimal Provider for that server."""
 
     charges_max_tokens = False
     cached_input_is_exempt = False
@@ -95,7 +95,7 @@ def failure(status: int, retry_after: str | None) -> ProviderError:
 
 
 def play(server: LimitedServer, count: int, faults: Iterable[str] = ()) -> tuple[list[object], float]:
-    """Outcomes of `count` calls, and the seconds that they would have taken alone."""
+    """Return the outcomes of `count` calls, and the seconds that they would take without other load."""
 
     async def main() -> tuple[list[object], float]:
         app = web.Application()
@@ -145,7 +145,7 @@ def test_a_quick_server_without_a_limit_is_used_at_full_speed() -> None:
     assert took_s < 4.0
 
 
-def test_lost_connections_are_tried_again() -> None:
+def test_lost_connections_are_retried() -> None:
     server = LimitedServer(10**6, latency_s=0.0)
     outcomes, _ = play(server, 20, faults=["reset", "", "reset"])
     assert all(isinstance(o, Completion) for o in outcomes)
@@ -162,6 +162,6 @@ def test_a_refused_key_ends_all_calls_at_once() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_few_calls_take_no_longer_than_they_must(count: int) -> None:
+def test_a_few_calls_take_no_longer_than_necessary(count: int) -> None:
     _, took_s = play(LimitedServer(5, latency_s=0.2), count)
     assert took_s < 0.9

@@ -1,4 +1,4 @@
-"""Rule 17 one signal at a time."""
+"""Rule 17: the send rate after single rejections."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from astra_async.asking.throttle.rates import SendRate
 
 
 class Sends:
-    """Sends as fast as the pace allows, or at given moments."""
+    """Client that sends as fast as the send rate allows, or at given times."""
 
     def __init__(self) -> None:
         self.pace = SendRate()
@@ -41,7 +41,7 @@ class Sends:
 
 
 def learned(sends: int = 10, apart_s: float = 0.1) -> Sends:
-    """A pace learned from so many sends; the pause ends a second after the last one."""
+    """Return a send rate learned from some requests. The pause ends one second after the last request."""
     each = Sends()
     for number in range(sends):
         each.send(number * apart_s)
@@ -49,11 +49,11 @@ def learned(sends: int = 10, apart_s: float = 0.1) -> Sends:
     return each
 
 
-def test_the_first_signal_teaches_what_was_let_in_until_the_reopening() -> None:
+def test_the_first_rejection_sets_the_rate_accepted_until_the_reopening() -> None:
     assert learned().pace.per_second == pytest.approx(10 / 1.9)
 
 
-def test_an_idle_time_before_does_not_blur_the_measure() -> None:
+def test_idle_time_before_does_not_change_the_measured_rate() -> None:
     each = Sends()
     each.send(0.0)
     for number in range(10):
@@ -62,7 +62,7 @@ def test_an_idle_time_before_does_not_blur_the_measure() -> None:
     assert each.pace.per_second == pytest.approx(10 / 1.9)
 
 
-def test_a_short_hint_says_how_long_the_window_is() -> None:
+def test_a_short_hint_is_taken_as_the_length_of_the_window() -> None:
     each = Sends()
     for number in range(5):
         each.send(10 + number * 0.01)
@@ -70,7 +70,7 @@ def test_a_short_hint_says_how_long_the_window_is() -> None:
     assert each.pace.per_second == pytest.approx(5.0)
 
 
-def test_nothing_let_in_teaches_nothing() -> None:
+def test_without_accepted_requests_no_rate_is_learned() -> None:
     assert not Sends().signal()
 
 
@@ -94,7 +94,7 @@ def test_a_rate_that_holds_is_raised_by_a_fifth_and_then_twice_as_much() -> None
     assert each.pace.per_second > 1.2 * first * 1.2
 
 
-def test_a_raise_that_fails_is_taken_back_and_what_lies_between_is_tried_next() -> None:
+def test_a_failed_increase_is_reverted_and_a_rate_between_is_tried_next() -> None:
     each = learned()
     first = each.pace.per_second
     assert first is not None
@@ -104,7 +104,7 @@ def test_a_raise_that_fails_is_taken_back_and_what_lies_between_is_tried_next() 
     assert first < each.try_more() < failed
 
 
-def test_a_signal_at_a_rate_that_held_lowers_it_by_three_percent_however_soon_it_comes() -> None:
+def test_a_rejection_at_a_rate_that_held_lowers_it_by_three_percent() -> None:
     each = learned()
     first = each.pace.per_second
     assert first is not None
@@ -116,7 +116,7 @@ def test_a_signal_at_a_rate_that_held_lowers_it_by_three_percent_however_soon_it
     assert each.pace.per_second == pytest.approx(0.97 * 0.97 * first, rel=0.01)
 
 
-def test_whoever_shares_a_limit_does_not_starve() -> None:
+def test_pools_that_share_a_limit_do_not_starve() -> None:
     each = learned()
     first = each.pace.per_second
     assert first is not None
@@ -127,7 +127,7 @@ def test_whoever_shares_a_limit_does_not_starve() -> None:
     assert each.pace.per_second > first / 4
 
 
-def test_a_rate_that_calls_do_not_come_up_to_is_not_raised_above_twice_what_was_sent() -> None:
+def test_an_unused_rate_is_not_raised_above_twice_the_used_rate() -> None:
     each = learned()
     first = each.pace.per_second
     assert first is not None

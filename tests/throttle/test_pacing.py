@@ -1,4 +1,4 @@
-"""Rules 8 and 9: pauses and openings."""
+"""Rules 8 and 9: pauses and slow start."""
 
 import random
 
@@ -15,7 +15,7 @@ def test_a_pause_lasts_the_hint_and_a_small_jitter() -> None:
     assert pause.expected_until == 110.0
 
 
-def test_a_later_signal_extends_a_pause_and_a_shorter_one_does_not_end_it() -> None:
+def test_a_later_rejection_extends_a_pause_and_a_shorter_hint_does_not_end_it() -> None:
     pause = Pause(random.Random(1))
     pause.extend(10.0, "first", 0.0)
     until = pause.until
@@ -39,7 +39,7 @@ def test_without_a_hint_the_pause_grows_by_half_up_to_a_minute_and_is_never_much
 
 
 @pytest.mark.parametrize("hint_s", [0.0, -5.0])
-def test_a_server_that_says_retry_at_once_for_ever_is_not_believed_for_ever(hint_s: float) -> None:
+def test_repeated_hints_to_retry_at_once_are_ignored_after_a_while(hint_s: float) -> None:
     pause = Pause(random.Random(1))
     lengths = []
     for _ in range(20):
@@ -53,7 +53,7 @@ def test_a_server_that_says_retry_at_once_for_ever_is_not_believed_for_ever(hint
 
 
 @pytest.mark.parametrize("hint_s", [float("nan"), float("inf")])
-def test_a_hint_that_is_no_number_is_no_hint(hint_s: float) -> None:
+def test_a_hint_that_is_not_a_finite_number_is_ignored(hint_s: float) -> None:
     pause = Pause(random.Random(1))
     pause.bursts += 1
     assert 0 <= pause.length_s(hint_s) <= 2
@@ -87,7 +87,7 @@ def test_a_pool_reopens_with_four_sends_and_doubles_each_second() -> None:
     assert [sum(1 for at in times if second <= at < second + 1) for second in range(4)] == [4, 8, 16, 32]
 
 
-def test_after_ten_seconds_the_opening_is_over() -> None:
+def test_the_slow_start_ends_after_ten_seconds() -> None:
     opening = Reopening(-100.0)
     opening.restart(0.0)
     assert opening.ready_at(10.0) == 10.0
@@ -96,7 +96,7 @@ def test_after_ten_seconds_the_opening_is_over() -> None:
     assert opening.ready_at(10.1) == 10.1
 
 
-def test_a_new_pool_sends_four_and_one_a_second_until_the_provider_shows_a_sign_of_life() -> None:
+def test_a_new_pool_sends_four_requests_and_one_a_second_until_a_response() -> None:
     opening = Reopening(0.0)
     assert sends(opening, 3.5) == [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0]
     opening.record_response()

@@ -1,4 +1,4 @@
-"""The life of a call: order, retries, give-ups, cancellation, the death of a pool."""
+"""Life cycle of a call: order, retries, giving up, cancellation, failure of the pool."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ Behaviour = Callable[[ModelRequest, float], ProviderError | Completion]
 
 
 class Script:
-    """A Provider that plays one outcome after the other, then answers; notes when and what was sent."""
+    """Provider that plays given outcomes in turn, then answers. Records requests and times."""
 
     charges_max_tokens = False
     cached_input_is_exempt = False
@@ -102,14 +102,14 @@ def test_a_call_returns_the_answer_with_attempts_and_cost() -> None:
     assert completion.cost_usd == 110.0
 
 
-def test_attempts_and_cost_cover_the_failed_attempts_too() -> None:
+def test_attempts_and_cost_include_failed_attempts() -> None:
     failed = TransientError("cut", usage=Usage(input_tokens=100, output_tokens=5))
     completion = one_call([failed, answer()])
     assert completion.attempts == 2
     assert completion.cost_usd == 215.0
 
 
-def test_a_cost_made_of_an_estimate_is_marked_as_one() -> None:
+def test_an_estimated_cost_is_marked_as_estimated() -> None:
     assert not one_call([answer()]).cost_estimated
     assert one_call([replace(answer(), usage=Usage())]).cost_estimated
     half_told = TransientError("cut", usage=Usage(input_tokens=50))
@@ -119,7 +119,7 @@ def test_a_cost_made_of_an_estimate_is_marked_as_one() -> None:
     assert caught.value.cost_estimated
 
 
-def test_a_lost_connection_is_tried_six_times_in_all() -> None:
+def test_a_lost_connection_gets_six_attempts() -> None:
     with pytest.raises(TransientError) as caught:
         one_call([TransientError("reset") for _ in range(6)])
     assert caught.value.attempts == 6
@@ -127,7 +127,7 @@ def test_a_lost_connection_is_tried_six_times_in_all() -> None:
     assert one_call([TransientError("reset") for _ in range(5)]).attempts == 6
 
 
-def test_a_stream_cut_after_tokens_is_tried_twice_in_all() -> None:
+def test_a_stream_cut_after_tokens_gets_two_attempts() -> None:
     billed = Usage(input_tokens=100, output_tokens=1)
     with pytest.raises(TruncatedStream) as caught:
         one_call([TruncatedStream("cut", usage=billed) for _ in range(2)])
@@ -135,7 +135,7 @@ def test_a_stream_cut_after_tokens_is_tried_twice_in_all() -> None:
     assert caught.value.cost_usd == 202.0
 
 
-def test_a_stream_cut_before_any_token_is_tried_six_times() -> None:
+def test_a_stream_cut_before_any_token_gets_six_attempts() -> None:
     assert one_call([TruncatedStream("cut") for _ in range(5)]).attempts == 6
 
 
@@ -153,7 +153,7 @@ def test_overloads_in_mid_stream_do_not_end_an_agents_work(attempts: int, *, by_
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "malformed_model_output", "repetition"])
-def test_a_generation_that_failed_at_its_provider_is_repeated_once(reason: str) -> None:
+def test_a_generation_that_failed_at_the_provider_is_repeated_once(reason: str) -> None:
     broken = replace(answer(), finish_reason="other", native_finish_reason=reason)
     mended = one_call([broken])
     assert (mended.attempts, mended.finish_reason, mended.cost_usd) == (2, "stop", 220.0)
@@ -164,10 +164,10 @@ def test_a_generation_that_failed_at_its_provider_is_repeated_once(reason: str) 
 
 
 def test_a_request_that_timed_out_is_repeated_once_and_its_cost_is_estimated() -> None:
-    """A slow model was asked six times, and nothing of that was counted."""
+    """Regression: a slow model received six requests, and their cost was not counted."""
 
     def timed_out() -> TransientError:
-        error = TransientError("no byte for 300 s (timeout_s in [[models]])")
+        error = TransientError("no data for 300 s (timeout_s in [[models]])")
         error.may_be_billed = True
         return error
 
@@ -180,12 +180,12 @@ def test_a_request_that_timed_out_is_repeated_once_and_its_cost_is_estimated() -
     assert (answered.attempts, answered.cost_estimated) == (2, True)
 
 
-def test_rate_limits_are_waited_out_and_do_not_count_as_failures() -> None:
+def test_rate_limits_do_not_count_as_failures() -> None:
     completion = one_call([RateLimited("429", hint_s=7.0) for _ in range(20)])
     assert completion.attempts == 21
 
 
-def test_a_rate_limit_without_end_is_given_up_after_half_an_hour() -> None:
+def test_a_call_gives_up_after_half_an_hour_of_rate_limits() -> None:
     def check(provider: Script, took_s: float) -> None:
         assert 1800 <= took_s < 1800 + 120
 
@@ -201,7 +201,7 @@ def test_a_rejected_request_is_raised_at_once() -> None:
 
 
 @pytest.mark.parametrize("reason", ["length", "refusal", "content_filter", "context_exceeded"])
-def test_what_a_model_answers_is_a_result_and_never_retried(reason: str) -> None:
+def test_an_answer_is_a_result_and_never_retried(reason: str) -> None:
     result = Completion(
         text="",
         finish_reason=reason,  # type: ignore[arg-type]
@@ -214,7 +214,7 @@ def test_what_a_model_answers_is_a_result_and_never_retried(reason: str) -> None
     assert (completion.finish_reason, completion.attempts) == (reason, 1)
 
 
-def test_calls_are_answered_in_the_order_they_came() -> None:
+def test_calls_are_answered_in_order_of_arrival() -> None:
     async def main(loop: VirtualLoop) -> list[int]:
         provider = Script()
         pool = pool_of(provider, loop, max_in_flight=1)
@@ -224,7 +224,7 @@ def test_calls_are_answered_in_the_order_they_came() -> None:
     assert run(main) == list(range(20))
 
 
-def test_a_refused_key_ends_the_pool_for_everyone_at_once() -> None:
+def test_a_refused_key_ends_all_calls_of_the_pool_at_once() -> None:
     async def main(loop: VirtualLoop) -> None:
         events: list[PoolEvent] = []
         provider = Script(PoolUnusable("401: the key is refused", status=401), latency_s=5.0)
@@ -243,7 +243,7 @@ def test_a_refused_key_ends_the_pool_for_everyone_at_once() -> None:
     run(main)
 
 
-def test_a_dead_pool_wakes_a_call_in_its_back_off() -> None:
+def test_a_failed_pool_wakes_a_call_that_waits_for_its_retry() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Script(Overloaded("529"), Overloaded("529"), PoolUnusable("no credit"), latency_s=0.001)
         pool = pool_of(provider, loop)
@@ -258,7 +258,7 @@ def test_a_dead_pool_wakes_a_call_in_its_back_off() -> None:
     run(main)
 
 
-def test_requests_in_flight_when_the_pool_dies_keep_their_answers() -> None:
+def test_requests_in_flight_when_the_pool_fails_keep_their_answers() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Script(answer(), PoolUnusable("spend limit"), answer())
         pool = pool_of(provider, loop)
@@ -284,7 +284,7 @@ def test_a_cancelled_call_in_flight_frees_its_slot() -> None:
     run(main)
 
 
-def test_a_cancelled_waiting_call_leaves_the_line() -> None:
+def test_a_cancelled_waiting_call_leaves_the_queue() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Script(latency_s=1.0)
         pool = pool_of(provider, loop, max_in_flight=1)
@@ -298,7 +298,7 @@ def test_a_cancelled_waiting_call_leaves_the_line() -> None:
     run(main)
 
 
-def test_a_call_cancelled_in_the_moment_of_its_turn_loses_no_slot() -> None:
+def test_a_call_cancelled_when_it_is_admitted_frees_its_slot() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Script(latency_s=1.0)
         pool = pool_of(provider, loop, max_in_flight=1)
@@ -320,7 +320,7 @@ def test_a_call_cancelled_in_the_moment_of_its_turn_loses_no_slot() -> None:
     run(main)
 
 
-def test_a_leader_cancelled_in_the_moment_of_its_turn_gives_back_its_budget_and_its_lead() -> None:
+def test_a_leader_cancelled_when_it_is_admitted_frees_its_budget_and_followers() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Script(latency_s=1.0)
         budget = Budget(1e6)
@@ -366,7 +366,7 @@ def test_a_fault_in_the_provider_itself_frees_the_slot() -> None:
 
 
 def ask_all(provider: Script, count: int, prompts: int) -> tuple[list[object], list[PoolEvent], float]:
-    """Outcomes of calls over so many prompts, what the pool told, and the seconds it took."""
+    """Run calls of several prompts. Return their outcomes, the events of the pool and the seconds taken."""
 
     async def main(loop: VirtualLoop) -> tuple[list[object], list[PoolEvent], float]:
         events: list[PoolEvent] = []
@@ -378,7 +378,7 @@ def ask_all(provider: Script, count: int, prompts: int) -> tuple[list[object], l
     return run(main)
 
 
-def test_a_provider_that_answers_nobody_costs_thirty_requests_and_four_minutes() -> None:
+def test_an_outage_ends_the_pool_after_thirty_requests_and_four_minutes() -> None:
     provider = Script(*(TransientError("connection refused") for _ in range(10_000)), latency_s=0.01)
     outcomes, events, took_s = ask_all(provider, 500, 5)
     assert sum(isinstance(o, PoolUnusable) for o in outcomes) >= 480
@@ -389,7 +389,7 @@ def test_a_provider_that_answers_nobody_costs_thirty_requests_and_four_minutes()
 
 
 class Judging(Script):
-    """A Provider that answers or refuses by the request and the seconds since the test began."""
+    """Provider whose outcome depends on the request and on the seconds since the test began."""
 
     def __init__(self, behaviour: Behaviour, *, limits: RateLimits | None = None) -> None:
         super().__init__()
@@ -412,7 +412,7 @@ class Judging(Script):
 @pytest.mark.parametrize("kind", [RateLimited, Overloaded])
 @pytest.mark.parametrize("hint_s", [None, 0.0, 1.0, 60.0])
 @pytest.mark.parametrize("blocks", [1, 25])
-def test_a_provider_that_only_rejects_ends_its_pool_after_half_an_hour(
+def test_a_provider_that_only_rejects_ends_the_pool_after_half_an_hour(
     kind: type[ProviderError], hint_s: float | None, blocks: int
 ) -> None:
     provider = Judging(lambda _request, _s: kind("HTTP 429: no more", hint_s=hint_s))
@@ -424,7 +424,7 @@ def test_a_provider_that_only_rejects_ends_its_pool_after_half_an_hour(
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert 1800 <= loop.time() - 1000 < 1800 + 120
         assert sum(isinstance(o, PoolUnusable) for o in outcomes) > 190
-        assert "no request was let in for 30 minutes" in str(pool.state.dead)
+        assert "all requests were rejected for 30 minutes" in str(pool.state.dead)
         assert "HTTP 429: no more" in str(pool.state.dead)
         assert [e.kind for e in events].count("pool_failed") == 1
 
@@ -432,7 +432,7 @@ def test_a_provider_that_only_rejects_ends_its_pool_after_half_an_hour(
     assert len(provider.sent) < 300
 
 
-def test_whoever_is_let_in_between_keeps_a_pool_alive() -> None:
+def test_an_accepted_request_between_rejections_keeps_the_pool_alive() -> None:
     few = iter(range(3))
     storms = Judging(
         lambda _request, s: (
@@ -446,7 +446,7 @@ def test_whoever_is_let_in_between_keeps_a_pool_alive() -> None:
 
 @pytest.mark.parametrize("kind", [RateLimited, Overloaded])
 @pytest.mark.parametrize("hint_s", [None, 20.0])
-def test_a_prompt_that_is_never_let_in_costs_its_own_samples_only(
+def test_a_prompt_that_is_always_rejected_fails_only_its_samples(
     kind: type[ProviderError], hint_s: float | None
 ) -> None:
     too_large = Judging(
@@ -464,7 +464,7 @@ def test_a_prompt_that_is_never_let_in_costs_its_own_samples_only(
     assert took_s < 3600
 
 
-def test_a_long_answer_in_flight_is_no_silence() -> None:
+def test_a_long_answer_in_flight_prevents_giving_up() -> None:
     class OneAtATime(Script):
         async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
             if self.in_flight:
@@ -499,7 +499,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("failure", REFUSALS.values(), ids=REFUSALS.keys())
 @pytest.mark.parametrize("refused_problems", [1, 9])
-def test_one_prompts_refusal_ends_no_pool_and_that_of_all_does(
+def test_refusals_end_the_pool_only_if_all_prompts_are_refused(
     failure: Failure, refused_problems: int
 ) -> None:
     def behave(request: ModelRequest, _s: float) -> ProviderError | Completion:
@@ -516,7 +516,7 @@ def test_one_prompts_refusal_ends_no_pool_and_that_of_all_does(
 
 
 @pytest.mark.parametrize("limit", [1.0, 100.0])
-def test_an_announced_limit_below_one_request_lets_one_at_a_time_through_and_is_told_once(
+def test_an_announced_limit_below_one_request_admits_one_at_a_time_and_is_reported_once(
     limit: float,
 ) -> None:
     limits = RateLimits(tokens=RateWindow(limit=limit, remaining=0.0, reset_s=1.0))
@@ -526,7 +526,7 @@ def test_an_announced_limit_below_one_request_lets_one_at_a_time_through_and_is_
     assert [e.detail for e in events] == [f"one at a time: {limit:g} tokens a minute are announced"]
 
 
-def test_a_limit_of_the_settings_below_one_request_is_kept() -> None:
+def test_a_configured_limit_below_one_request_is_kept() -> None:
     async def main(loop: VirtualLoop) -> None:
         pool = pool_of(Script(), loop, output_tokens_per_minute=5)
         await asyncio.gather(*(pool.call(request(i)) for i in range(3)))
@@ -535,7 +535,7 @@ def test_a_limit_of_the_settings_below_one_request_is_kept() -> None:
     run(main)
 
 
-def test_an_outage_of_two_minutes_loses_no_call_and_costs_few_requests() -> None:
+def test_an_outage_of_two_minutes_fails_no_call_and_costs_few_requests() -> None:
     class Away(Script):
         async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
             self.sent.append((asyncio.get_running_loop().time(), request.key.sample))
@@ -553,13 +553,13 @@ def test_an_outage_of_two_minutes_loses_no_call_and_costs_few_requests() -> None
 @pytest.mark.parametrize(
     "heard", [RateLimited("429", hint_s=0.5), RequestRejected("400: too long", status=400)]
 )
-def test_a_provider_that_says_anything_between_failures_is_no_outage(heard: ProviderError) -> None:
+def test_a_response_between_failures_ends_an_outage(heard: ProviderError) -> None:
     provider = Script(*([TransientError("reset")] * 4 + [heard]) * 30, latency_s=0.01)
     outcomes, _, _ = ask_all(provider, 200, 5)
-    assert not any("no request is answered" in str(o) for o in outcomes)
+    assert not any("no longer answers" in str(o) for o in outcomes)
 
 
-def test_where_every_stream_breaks_the_pool_ends_before_every_call_has_paid_twice() -> None:
+def test_if_every_stream_breaks_the_pool_ends_before_every_call_is_billed_twice() -> None:
     provider = Script(*(TransientError("cut") for _ in range(2000)), latency_s=1.0)
     provider.streams_first = True
     outcomes, _, _ = ask_all(provider, 1000, 5)
@@ -567,7 +567,7 @@ def test_where_every_stream_breaks_the_pool_ends_before_every_call_has_paid_twic
     assert len(provider.sent) < 400  # of two thousand
 
 
-def test_one_prompt_that_breaks_a_server_does_not_end_the_pool_and_is_soon_tried_once_only() -> None:
+def test_one_prompt_that_breaks_the_server_does_not_end_the_pool_and_soon_gets_one_attempt() -> None:
     provider = Script(*(TransientError("500") for _ in range(64 * 6)), latency_s=0.01)
     outcomes, events, _ = ask_all(provider, 64, 1)
     assert not any(isinstance(o, PoolUnusable) for o in outcomes)
@@ -581,7 +581,7 @@ def refused(message: str, *, meets_all: bool = False, likeness: str = "") -> Req
     return error
 
 
-def test_a_refusal_that_meets_every_request_ends_the_pool_after_ten() -> None:
+def test_ten_equal_refusals_of_all_prompts_end_the_pool() -> None:
     provider = Script(
         *(refused(f"400: no such parameter (request {i})", likeness="400 no such") for i in range(500)),
         latency_s=0.05,
@@ -589,12 +589,12 @@ def test_a_refusal_that_meets_every_request_ends_the_pool_after_ten() -> None:
     outcomes, events, _ = ask_all(provider, 256, 5)
     assert len(provider.sent) <= 10 + 8  # those in flight when the tenth came back
     assert isinstance(outcomes[-1], PoolUnusable)
-    assert "every request is refused alike: 400: no such parameter" in next(
+    assert "every request is refused for the same reason: 400: no such parameter" in next(
         e.detail for e in events if e.kind == "pool_failed"
     )
 
 
-def test_with_one_prompt_only_an_error_that_says_so_itself_ends_the_pool() -> None:
+def test_with_one_prompt_only_an_error_that_concerns_all_requests_ends_the_pool() -> None:
     alone = Script(*(refused("400: this prompt", likeness="x") for _ in range(64)))
     outcomes, _, _ = ask_all(alone, 64, 1)
     assert not any(isinstance(o, PoolUnusable) for o in outcomes)
@@ -605,8 +605,8 @@ def test_with_one_prompt_only_an_error_that_says_so_itself_ends_the_pool() -> No
     assert len(everybody.sent) <= 18
 
 
-def test_what_is_refused_of_one_agents_many_bodies_ends_nothing() -> None:
-    """Nor of several agents on one problem: a pool ends when three prompts were refused alike."""
+def test_refusals_of_one_agents_requests_do_not_end_the_pool() -> None:
+    """Several agents on one problem do not end the pool: that needs equal refusals of three prompts."""
 
     async def main(loop: VirtualLoop) -> None:
         pool = pool_of(Script(*(refused("400: no id", likeness="x") for _ in range(30))), loop)
@@ -618,7 +618,7 @@ def test_what_is_refused_of_one_agents_many_bodies_ends_nothing() -> None:
     run(main)
 
 
-def test_refusals_of_several_kinds_or_between_answers_end_nothing() -> None:
+def test_different_refusals_or_refusals_between_answers_do_not_end_the_pool() -> None:
     mixed = [refused(f"400: {i}", likeness=str(i % 4)) for i in range(40)]
     outcomes, _, _ = ask_all(Script(*mixed), 40, 5)
     assert not any(isinstance(o, PoolUnusable) for o in outcomes)
@@ -628,7 +628,7 @@ def test_refusals_of_several_kinds_or_between_answers_end_nothing() -> None:
 
 
 @pytest.mark.parametrize("error", [RateLimited, Overloaded, TransientError])
-def test_an_error_after_billed_text_is_paid_for_twice_at_the_most(error: type[ProviderError]) -> None:
+def test_an_error_after_billed_text_is_paid_for_at_most_twice(error: type[ProviderError]) -> None:
     class Breaks(Script):
         async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
             self.sent.append((asyncio.get_running_loop().time(), request.key.sample))
@@ -644,7 +644,7 @@ def test_an_error_after_billed_text_is_paid_for_twice_at_the_most(error: type[Pr
     assert all(isinstance(o, ProviderError) and o.cost_usd for o in outcomes)
 
 
-def test_the_state_counts_what_happened() -> None:
+def test_the_state_has_counts_of_calls_retries_and_tokens() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Script(RateLimited("429", hint_s=2.0), TransientError("reset"), answer())
         pool = pool_of(provider, loop, requests_per_minute=600)

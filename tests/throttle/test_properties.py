@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: never above the limits, no slot lost, everything ends."""
+"""Invariants for any order of events: limits are kept, no slot is lost, all calls end."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Act:
-    """What one attempt does."""
+    """Behavior of one attempt."""
 
     kind: str
     after_s: float
@@ -37,7 +37,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Play:
-    """One call: when it comes, when it is cancelled (or never), and what its attempts do."""
+    """One call: its arrival, its cancellation if any, and the behavior of its attempts."""
 
     comes_s: float
     cancelled_s: float | None
@@ -66,7 +66,7 @@ PLAYS = st.builds(
 
 
 class Actor:
-    """Plays every call's acts in turn, then answers; watches the limits."""
+    """Provider that performs the acts of each call in turn, then answers, and checks the limits."""
 
     charges_max_tokens = False
     cached_input_is_exempt = True
@@ -222,7 +222,7 @@ def test_calls_that_are_not_cancelled_are_answered_in_order_of_arrival(
     run(main)
 
 
-def test_a_thousand_cancellations_in_the_moment_of_admission_lose_no_slot() -> None:
+def test_a_thousand_cancellations_at_admission_lose_no_slot() -> None:
     async def main(loop: VirtualLoop) -> None:
         actor = Actor([], loop)
         pool = Pool(model_settings(max_in_flight=3), actor, price=price, clock=loop.time)
@@ -239,7 +239,7 @@ def test_a_thousand_cancellations_in_the_moment_of_admission_lose_no_slot() -> N
     run(main)
 
 
-def test_the_virtual_loop_notices_a_program_that_waits_for_ever() -> None:
+def test_the_virtual_loop_detects_a_program_that_waits_forever() -> None:
     async def main(loop: VirtualLoop) -> None:
         await loop.create_future()
 

@@ -1,4 +1,4 @@
-"""The throttle's rules as a pool obeys them, each by its number in the specification."""
+"""Rules of the throttle, numbered as in docs/development/throttle.md."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ Behaviour = Callable[[ModelRequest, int], ProviderError | None]
 
 
 class Scripted:
-    """Answers after `latency_s`, unless `behaviour` names an error for this request and send number."""
+    """Provider that answers after `latency_s`, unless `behaviour` returns an error for this request."""
 
     charges_max_tokens = False
     cached_input_is_exempt = False
@@ -86,7 +86,7 @@ def once(error: ProviderError, *numbers: int) -> Behaviour:
     return lambda _request, number: error if number in numbers else None
 
 
-def test_rule_1_a_paused_pool_does_not_hold_another_back() -> None:
+def test_rule_1_a_paused_pool_does_not_delay_another_pool() -> None:
     async def main(loop: VirtualLoop) -> None:
         slow = Scripted(once(RateLimited("429", hint_s=300.0), 0))
         quick = Scripted()
@@ -115,7 +115,7 @@ def test_rule_2_announced_requests_are_spread_evenly() -> None:
 
 
 @pytest.mark.parametrize("limit", [0.0, -5.0, float("nan"), float("inf")])
-def test_rule_2_a_limit_that_means_nothing_is_a_configuration_error(limit: float) -> None:
+def test_rule_2_an_invalid_limit_is_a_configuration_error(limit: float) -> None:
     async def main(loop: VirtualLoop) -> None:
         with pytest.raises(ConfigError, match="requests_per_minute"):
             pool_of(Scripted(), loop, requests_per_minute=limit)
@@ -157,7 +157,7 @@ def test_rule_6_concurrency_begins_at_eight_and_doubles_in_clean_rounds() -> Non
     run(main)
 
 
-def test_rule_6_a_provider_that_rejects_nothing_and_thinks_for_long_is_asked_for_more() -> None:
+def test_rule_6_concurrency_grows_before_slow_first_tokens_arrive() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Scripted(latency_s=15.0)
         pool = pool_of(provider, loop, max_in_flight=64)
@@ -168,7 +168,7 @@ def test_rule_6_a_provider_that_rejects_nothing_and_thinks_for_long_is_asked_for
     run(main)
 
 
-def test_rule_8_a_burst_of_rejections_that_teaches_no_pace_is_one_pause_and_no_cut() -> None:
+def test_rule_8_a_burst_of_rejections_without_a_rate_causes_one_pause_and_no_cut() -> None:
     async def main(loop: VirtualLoop) -> None:
         events: list[PoolEvent] = []
         provider = Scripted(lambda _, number: RateLimited("429", hint_s=1.0) if number < 4 else None)
@@ -206,7 +206,7 @@ def test_rule_7_transport_errors_below_a_fifth_cut_nothing() -> None:
     run(main)
 
 
-def test_rule_8_a_pause_holds_every_call_until_the_hint_is_over() -> None:
+def test_rule_8_a_pause_delays_every_call_until_the_hint_is_over() -> None:
     async def main(loop: VirtualLoop) -> None:
         events: list[PoolEvent] = []
         provider = Scripted(once(RateLimited("429: slow down", hint_s=30.0), 0), latency_s=0.1)
@@ -249,7 +249,7 @@ def test_rule_8_a_hint_longer_than_a_call_may_wait_ends_the_pool_at_once() -> No
     run(main)
 
 
-def test_rule_9_a_pool_reopens_slowly_where_no_pace_is_known() -> None:
+def test_rule_9_a_pool_reopens_slowly_if_no_rate_is_known() -> None:
     async def main(loop: VirtualLoop) -> None:
         # Rejected before anything was accepted: no pace can be learned from that.
         provider = Scripted(once(RateLimited("429", hint_s=10.0), *range(4)), latency_s=0.001)
@@ -286,7 +286,7 @@ def test_rule_10_without_a_retry_budget_a_failed_job_goes_to_the_tail_but_is_not
     run(main)
 
 
-def test_rule_12_a_dead_pool_does_not_end_another() -> None:
+def test_rule_12_a_failed_pool_does_not_end_another_pool() -> None:
     async def main(loop: VirtualLoop) -> None:
         dead = pool_of(Scripted(once(PoolUnusable("no credit"), 0)), loop)
         alive = pool_of(Scripted(), loop)
@@ -320,7 +320,7 @@ def test_rule_15_a_long_wait_costs_no_wake_ups() -> None:
     run(main)
 
 
-def test_rule_15_the_state_says_what_the_first_in_line_waits_for() -> None:
+def test_rule_15_the_state_names_what_delays_the_first_call() -> None:
     async def main(loop: VirtualLoop) -> None:
         cases = {
             "concurrency": pool_of(Scripted(latency_s=60.0), loop, max_in_flight=1),
@@ -341,7 +341,7 @@ def test_rule_15_the_state_says_what_the_first_in_line_waits_for() -> None:
     run(main)
 
 
-def test_rule_16_a_call_in_its_back_off_holds_no_slot() -> None:
+def test_rule_16_a_call_that_waits_for_its_retry_holds_no_slot() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = Scripted(once(TransientError("reset"), 0), latency_s=0.001)
         pool = pool_of(provider, loop, max_in_flight=1)
@@ -352,7 +352,7 @@ def test_rule_16_a_call_in_its_back_off_holds_no_slot() -> None:
     run(main)
 
 
-def test_rule_17_a_pace_is_learned_and_concurrency_is_not_cut() -> None:
+def test_rule_17_a_rate_is_learned_and_concurrency_is_not_cut() -> None:
     async def main(loop: VirtualLoop) -> None:
         events: list[PoolEvent] = []
         provider = LimitedProvider(loop.time, Limit("bucket", 5))
@@ -365,7 +365,7 @@ def test_rule_17_a_pace_is_learned_and_concurrency_is_not_cut() -> None:
     run(main)
 
 
-def test_rule_17_rejections_in_spite_of_announced_limits_teach_a_pace_as_well() -> None:
+def test_rule_17_a_rate_is_learned_despite_announced_limits() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = LimitedProvider(loop.time, Limit("bucket", 2), latency_s=5.0)
         pool = pool_of(provider, loop, requests_per_minute=1200)
@@ -377,7 +377,7 @@ def test_rule_17_rejections_in_spite_of_announced_limits_teach_a_pace_as_well() 
     run(main)
 
 
-def test_a_usage_that_the_provider_left_out_is_estimated_for_tokens_and_cost() -> None:
+def test_a_missing_usage_is_estimated_for_tokens_and_cost() -> None:
     class Silent(Scripted):
         async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
             watch.first_token()
@@ -398,7 +398,7 @@ def test_a_usage_that_the_provider_left_out_is_estimated_for_tokens_and_cost() -
     run(main)
 
 
-def test_stopping_tells_those_who_wait_and_lets_the_others_end() -> None:
+def test_stop_fails_waiting_calls_and_completes_requests_in_flight() -> None:
     async def main(loop: VirtualLoop) -> None:
         events: list[PoolEvent] = []
         provider = Scripted(latency_s=10.0)

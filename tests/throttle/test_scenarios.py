@@ -86,7 +86,7 @@ def test_an_unknown_limit_is_found_with_few_rejections(
     assert outcome.rejections <= 5
 
 
-def test_wherever_windows_begin_nine_runs_of_ten_are_near_the_ideal_and_none_is_far() -> None:
+def test_nine_of_ten_runs_are_near_the_ideal_for_any_start_of_windows() -> None:
     # The unlucky ones have the end of a window in the middle of the first burst.
     outcomes = [play("fixed window", phase_s=phase / 30) for phase in range(30)]
     near = [o for o in outcomes if o.took_s <= 1.15 * IDEAL_S and o.rejections <= 5]
@@ -111,13 +111,13 @@ def test_a_limit_in_the_settings_is_never_violated(kind: Kind, dimension: str) -
     assert outcome.took_s <= 1.1 * IDEAL_S
 
 
-def test_a_hint_that_only_reaches_to_the_next_request_does_as_well() -> None:
+def test_a_hint_that_covers_only_the_next_request_suffices() -> None:
     outcome = play("bucket", hint_s=0.2)
     assert outcome.took_s <= 1.12 * IDEAL_S
     assert outcome.rejections <= 18
 
 
-def test_a_limit_without_any_hint_is_found_too() -> None:
+def test_a_limit_without_any_hint_is_found() -> None:
     outcome = play("bucket", hint_s=None, count=600)
     assert outcome.took_s <= 1.3 * (600 / 5 + 2)
     assert outcome.rejections <= 15
@@ -158,7 +158,7 @@ def test_stray_rejections_do_not_bring_a_pool_down(share: float, most_s: float) 
 
 
 @pytest.mark.parametrize("kind", ["fixed window", "sliding window"])
-def test_a_minute_window_that_asks_to_wait_a_second_is_used_up_and_waited_for(kind: Kind) -> None:
+def test_a_minute_window_with_hints_of_one_second_is_used_fully(kind: Kind) -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = LimitedProvider(loop.time, Limit(kind, 5, window_s=60.0))
         pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time, rng=random.Random(0))
@@ -195,7 +195,7 @@ def test_a_quick_server_is_not_slowed_down_by_the_opening() -> None:
     run(main)
 
 
-def test_a_storm_of_rejections_holds_no_slot_and_ends_well() -> None:
+def test_many_rejections_hold_no_slot_and_all_calls_are_answered() -> None:
     class Storm(LimitedProvider):
         async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
             if self._clock() < 1030:

@@ -1,4 +1,4 @@
-"""Limits that nobody announces, in whatever shape: near the ideal, and few rejections."""
+"""Unannounced limits of all kinds: throughput near the ideal, with few rejections."""
 
 from statistics import median
 
@@ -31,7 +31,7 @@ def test_a_limit_of_any_shape_is_kept_near_and_never_slower_than_eight_in_flight
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_limit_that_is_ours_alone_costs_few_rejections(name: str) -> None:
+def test_an_unshared_limit_costs_few_rejections(name: str) -> None:
     scenario = SCENARIOS[name]
     played = [play(scenario, seed) for seed in SEEDS]
     assert median(each.rejected for each in played) <= 0.11 * scenario.count

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer: hours pass in milliseconds, in exact order."""
+"""Event loop in virtual time: its clock jumps to the next timer, so hours pass in milliseconds."""
 
 import asyncio
 import selectors
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class Deadlock(Exception):  # noqa: N818 - names what was seen
-    """Nothing is ready and no timer is set: the program would wait for ever."""
+    """No task is ready and no timer is set, so the program would wait forever."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """`time()` is virtual and moves only when there is nothing else to do."""
+    """Event loop whose `time()` advances only if no task is ready."""
 
     def __init__(self) -> None:
         self.now = 1000.0

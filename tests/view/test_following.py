@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from astra_async.asking.prompt import build_prompt
 from astra_async.overlay import anchored, integrate, path_policy
 from astra_async.running.directory import RunDirectory
-from astra_async.running.held import owner_of
+from astra_async.running.spool import owner_of
 from astra_async.types import Integrated, Problem, Project, ProjectFile, Solution
 from astra_async.view.following import Following, is_running
 from astra_async.view.logs import Regrown, Tail
@@ -133,7 +133,7 @@ def test_a_plan_too_large_to_be_shown_is_one_line(tmp_path: Path) -> None:
     run.look()
     assert run.plan == 0
     assert len(run.warnings()) == 1
-    assert "to show" in run.warnings()[0]
+    assert "the limit" in run.warnings()[0]
     (directory / "run.json").write_bytes(orjson.dumps(made))
     run.look()
     assert run.warnings() == []

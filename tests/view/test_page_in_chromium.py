@@ -515,12 +515,12 @@ def test_nothing_is_under_way_where_no_process_lives(tmp_path: Path) -> None:
         now = {"schema": 1, "pid": os.getpid(), "host": socket.gethostname(), "ended": False}
         live = {**now, "since": now_utc(), "stopping": False, "seconds_left": None}
         counts = {"planned": 48, "answered": 47, "final": 46, "asking": 1, "grading": 1, "waiting": 0}
-        live |= {"samples": {**counts, "missing": 0}, "models": {}, "doing": ["images: 1 of 2 made"]}
+        live |= {"samples": {**counts, "missing": 0}, "models": {}, "doing": ["images: 1 of 2 built"]}
         live |= {"containers": {"busy": 0, "ahead": 0, "slots": 2}}
         async with kept_live(directory, live):
             await page.go("", f"{chips} === 'under way 1,waiting 1,missing 0'")
             await page.until(
-                "document.querySelector('.standing-line').textContent.includes('images: 1 of 2 made')"
+                "document.querySelector('.standing-line').textContent.includes('images: 1 of 2 built')"
             )
             (directory / "calls.jsonl").write_bytes(model_call(SampleKey(*lost), 0, []))
             await page.until(f"{chips} === 'under way 2,waiting 0,missing 0'")
@@ -733,15 +733,16 @@ def test_the_overview_has_what_is_decided_what_is_open_and_the_price_of_the_next
         line = await page.text(".deciding-line")
         assert line.startswith(
             "1 of 3 pairs decided, 1 not separable, 1 open after 2 samples of each problem;"
-            " next up to 4: alpha, beta, about $"
+            " next round: up to 4 samples of each problem from alpha, beta, about $"
         )
         assert await page.text(".standing-line strong") == "36 of 36 samples graded (100 %)"
         assert await page.text("#run-state") == "stopped"  # a pair is open, and nobody works
         rows = await page.run(all_of(".decided tbody tr", "[...b.cells].map((c) => c.textContent)"))
         assert rows[1][:5] == ["alpha and gamma", "better", "2", "10.0", "5.0 to 25.0"]
         assert rows[2][-1] == (
-            "beta and gamma are 2.0 points apart: 6 problems cannot separate them; about 180 could"
-            " (decided after 2 samples of each problem)."
+            "beta and gamma are not separable with 6 problems: their mean scores differ by 2.0 points"
+            " (repeated 95 % interval [-5.0, +25.0], decided after 2 samples of each problem)."
+            " If the difference is as observed, about 180 problems are needed."
         )
         write(looks=[look_at(2, "better", b=name) for name in ("beta", "gamma")] + deciding["looks"][2:])
         await page.until("document.getElementById('run-state').textContent === 'finished'")

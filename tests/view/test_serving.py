@@ -171,7 +171,7 @@ def test_every_cell_is_what_its_line_says(tmp_path: Path) -> None:
                     assert opened["cell"] == cells[at]
                     if line is None:
                         assert cells[at] == WAITING
-                        assert opened["missing_why"] == "answered, and not graded yet"
+                        assert opened["missing_why"] == "answered, not tested yet"
                         at += 1
                         continue
                     assert (passed[at], seconds[at]) == (line["passed"], pytest.approx(line["latency_s"]))
@@ -263,7 +263,7 @@ def test_a_cut_log_is_read_again_and_told(tmp_path: Path) -> None:
         (directory / "results.jsonl").write_bytes(b"".join(results[:5]))
         found = await client.sees(lambda run: sum(line["valid"] for line in run["headline"]) == 5)
         assert found["version"] > before["version"]
-        assert ["cut or replaced" in warning for warning in found["warnings"]] == [True]
+        assert ["truncated or replaced" in warning for warning in found["warnings"]] == [True]
         # regrown with other content beyond where it was read to: nothing shrank, and yet it is another file
         (directory / "results.jsonl").write_bytes(b"".join(reversed(results)))
         await client.sees(lambda run: sum(line["valid"] for line in run["headline"]) == len(results))
@@ -632,11 +632,11 @@ def test_a_run_without_results_is_shown_as_one(tmp_path: Path) -> None:
         assert [line["mean_score"] for line in run["headline"]] == [None, None]
         assert set(await client.content("cells")) == {MISSING}
         opened = await client.get("sample", model=0, problem="p00", sample=0)
-        assert opened["missing_why"] == "not asked yet, or under way"
+        assert opened["missing_why"] == "not requested yet, or in progress"
         assert not opened["session_log"]
         await client.get("session-log", status=404, model=0, problem="p00", sample=0)
         opened = await client.get("sample", model=0, problem="p01", sample=2)
-        assert opened["missing_why"] == "calls of its agent: 1 so far"
+        assert opened["missing_why"] == "agent steps so far: 1"
         assert opened["session_log"]
         text = await client.content("session-log?model=0&problem=p01&sample=2")
         assert text == b"==> output <==\n<script>\n"

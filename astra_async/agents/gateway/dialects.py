@@ -16,7 +16,13 @@ from astra_async.agents.gateway.interface import (
     text_of,
     tool,
 )
-from astra_async.served import Json, ServedChat, ServedGemini, ServedMessages, ServedResponses
+from astra_async.response_formats import (
+    ChatCompletionFormat,
+    GeminiFormat,
+    Json,
+    MessagesFormat,
+    ResponsesFormat,
+)
 from astra_async.types import Completion, Dialogue, Usage
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
 _FUNCTIONS = ("functionDeclarations", "function_declarations")
 
 
-class GeminiDialect(ServedGemini, Interface):
+class GeminiDialect(GeminiFormat, Interface):
     """POST /v1beta/models/{model}:streamGenerateContent and :generateContent.
 
     Gemini CLI gives up after a minute without response headers, and loses an answer that follows a comment.
@@ -127,7 +133,7 @@ def _result(response: object) -> str:
 _RUN_BY_THE_CLIENT = ("bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_", "custom")
 
 
-class MessagesDialect(ServedMessages, Interface):
+class MessagesDialect(MessagesFormat, Interface):
     """POST /v1/messages."""
 
     speaks = "messages"
@@ -198,7 +204,7 @@ def _custom(item: Json) -> Json:
     return made | {"input": text if isinstance(text, str) else item.get("arguments")}
 
 
-class ResponsesDialect(ServedResponses, Interface):
+class ResponsesDialect(ResponsesFormat, Interface):
     """POST /v1/responses, without fields that would store a conversation at the provider."""
 
     speaks = "responses"
@@ -285,7 +291,7 @@ class ResponsesDialect(ServedResponses, Interface):
         return "file" if kind == "input_file" and (part.get("file_id") or part.get("file_url")) else ""
 
 
-class Chat(ServedChat, Interface):
+class Chat(ChatCompletionFormat, Interface):
     """POST /v1/chat/completions."""
 
     speaks = "chat"

@@ -30,14 +30,14 @@ from astra_async.agents.gateway.interface import Interface, NotUnderstood
 from astra_async.agents.model_calls import BodyRefused, ContextFull, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
-from astra_async.tasks import cancel, seen
+from astra_async.tasks import cancel, mark_retrieved
 from astra_async.types import Dialogue, NativeBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.agents.model_calls import AgentCalls, Step
-    from astra_async.served import Json
+    from astra_async.response_formats import Json
     from astra_async.types import AgentWire
 
 MOST_BYTES = 64 * 1024**2
@@ -169,7 +169,7 @@ class Gateway:
         task = asyncio.create_task(step)
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
-        task.add_done_callback(seen)
+        task.add_done_callback(mark_retrieved)
         return await _served(asked, task, request)
 
     def _asking_for(self, request: web.Request) -> AgentCalls | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
 
-from astra_async.served import Json, Served
+from astra_async.response_formats import Json, ResponseFormat
 from astra_async.types import Message, Tool, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class NotUnderstood(ValueError):  # noqa: N818 - names what was seen
     """A body that is invalid in its interface. The message says why."""
 
 
-class Interface(Served):
+class Interface(ResponseFormat):
     """One interface from the server's side.
 
     Attributes:

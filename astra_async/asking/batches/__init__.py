@@ -1,6 +1,6 @@
-"""Model calls as batches: half the price, within a day, and nothing paid twice.
+"""Requests to models in batches: half the price, answers within a day, no request paid twice.
 
-A batch model's pool (`batch_pool`) takes the same requests as the throttle's, gathers them, and sends them as
-files in windows that fit the provider's limits. What was sent is in DIR/batches.jsonl before it is sent
-(`batch_log`); what came back lies in DIR/batches/ before anybody reads it. One file for each interface.
+`batch_pool` accepts the same requests as the throttle's pool, collects them and sends them as files that fit
+the provider's limits. DIR/batches.jsonl is a write-ahead log of every batch (`batch_log`). Results are saved
+in DIR/batches/ before they are used. Each provider's batch interface is in a separate module.
 """

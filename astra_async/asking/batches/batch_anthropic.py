@@ -1,8 +1,8 @@
-"""Anthropic's Message Batches (`POST {base}/v1/messages/batches`): one JSON object that holds all requests.
+"""Anthropic's Message Batches (`POST {base}/v1/messages/batches`): one JSON object with all requests.
 
-A batch carries no mark of ours, and tells whose requests it holds only when it has ended. So what came of an
-intent is decided by contents: a candidate is a batch of the right size that no other intent is known to be;
-once it has ended, the first of its results tells, for a custom_id belongs to one run and one intent.
+Anthropic's batches have no metadata. To find the batch of an intent, candidates are the batches with the same
+number of requests that belong to no other intent. The custom_id of the first result identifies the intent, so
+a candidate can be checked only after it has ended.
 """
 
 from __future__ import annotations
@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Gone, Standing, body_of
-from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.batches.batch_interface import (
+    BatchInterface,
+    BatchOutcome,
+    BatchStatus,
+    Gone,
+    body_of,
+)
+from astra_async.asking.providers.connection import join_url, without_version
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.error_meaning import Failure
 
@@ -29,7 +35,7 @@ _PAGE = "100"
 
 
 class AnthropicBatches(BatchInterface):
-    """Batches of one model."""
+    """Anthropic's batch interface for one model."""
 
     most_requests = 100_000
     most_bytes = 256_000_000
@@ -39,24 +45,24 @@ class AnthropicBatches(BatchInterface):
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         super().__init__(wire, control)
-        self._url = below(without_version(wire.base), "v1/messages/batches")
-        self._first_ids: dict[str, str] = {}  # of ended batches that were looked into
+        self._url = join_url(without_version(wire.base), "v1/messages/batches")
+        self._first_ids: dict[str, str] = {}  # first custom_id of ended batches, by batch id
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
-        """One element of `requests`."""
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
+        """Return one element of `requests`."""
         return orjson.dumps({"custom_id": custom_id, "params": body_of(self.wire, request)})
 
     async def create(self, path: Path, intent: Intent) -> str:
-        """The batch's id."""
+        """Create the batch and return its id."""
         del intent
         with path.open("rb") as stream:
             headers = {"Content-Type": "application/json"}
             return str((await self.control.ask("POST", self._url, stream, headers=headers))["id"])
 
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
-        """The candidate whose contents are the intent's; undecided while one has not ended."""
+        """Find the candidate with the intent's requests. Return None while a candidate has not ended."""
         is_undecided, url = False, self._url.update_query(limit=_PAGE)
-        async for batch in self.newer(intent, url, "data", page_token=("", "after_id")):
+        async for batch in self.list_since(intent, url, "data", page_token=("", "after_id")):
             if batch["id"] in known or sum(batch["request_counts"].values()) != len(intent.requests):
                 continue
             if batch["processing_status"] != "ended":
@@ -65,8 +71,8 @@ class AnthropicBatches(BatchInterface):
                 return str(batch["id"])
         return None if is_undecided else ""
 
-    async def look(self, batch_id: str) -> Standing:
-        """How it stands; counts of what is finished come at its end."""
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Return the state of a batch. Counts are available only after its end."""
         batch = await self.control.ask("GET", self._url / batch_id)
         counts = batch.get("request_counts") or {}
         has_ended = batch.get("processing_status") == "ended"
@@ -76,8 +82,8 @@ class AnthropicBatches(BatchInterface):
             state = "canceled" if canceled else "expired"
         results, succeeded = batch.get("results_url"), int(counts.get("succeeded", 0))
         if has_ended and batch.get("archived_at"):
-            raise Gone(f"batch {batch_id} is archived, and its results with it", status=410)
-        return Standing(
+            raise Gone(f"batch {batch_id} and its results are archived", status=410)
+        return BatchStatus(
             state=state,
             has_ended=has_ended,
             done=succeeded + int(counts.get("errored", 0)),
@@ -87,13 +93,13 @@ class AnthropicBatches(BatchInterface):
             is_partial=bool(canceled or expired),
         )
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
-        """All results in one file."""
-        for url in standing.results:
-            await self.control.save(self.own(url, "results"), path)
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
+        """Download all results."""
+        for url in status.results:
+            await self.control.save(self.same_origin(url, "results"), path)
 
     def read(self, line: bytes) -> BatchOutcome:
-        """A message, an error, or neither: canceled, expired."""
+        """Parse one line: a message, an error, or neither if the request was canceled or expired."""
         found = orjson.loads(line)
         custom_id, result = str(found["custom_id"]), found["result"]
         kind = result["type"]
@@ -107,18 +113,16 @@ class AnthropicBatches(BatchInterface):
         )
 
     async def cancel(self, batch_id: str) -> None:
-        """It ends soon."""
+        """Cancel a batch. It ends soon afterwards."""
         await self.control.ask("POST", self._url / batch_id / "cancel")
 
     async def _is_of(self, intent: Intent, batch: Json) -> bool:
-        """Whether an ended batch holds the intent's requests; each is looked into once."""
+        """Return True if an ended batch contains the intent's requests. The first result is cached."""
         name = str(batch["id"])
         if name not in self._first_ids:
             if not batch.get("results_url"):
                 status = 410 if batch.get("archived_at") else 404
-                raise Gone(
-                    f"the results of batch {name}, which may be this one, are not there", status=status
-                )
-            line = await self.control.first_line(self.own(batch["results_url"], "results"))
+                raise Gone(f"batch {name}, which may be this one, has no results to check", status=status)
+            line = await self.control.first_line(self.same_origin(batch["results_url"], "results"))
             self._first_ids[name] = str(orjson.loads(line)["custom_id"]) if line else ""
         return self._first_ids[name] in intent.requests

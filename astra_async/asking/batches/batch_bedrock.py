@@ -1,7 +1,8 @@
-"""Amazon Bedrock's batch inference (`POST {base}/model-invocation-job`), from and into S3.
+"""Amazon Bedrock's batch inference (`POST {base}/model-invocation-job`), with files in S3.
 
-Its bodies are the models' own and not Converse's: Claude's Messages, Nova's, OpenAI's chat completions. A
-job's name and its client token are its intent; a create with the same token is the same job.
+Requests have the model's native format instead of Converse's: Claude's Messages, Nova's messages, or OpenAI's
+chat completions. The name and the client token of a job identify the intent. A second create with the same
+client token returns the same job.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ from urllib.parse import quote
 
 import orjson
 
-from astra_async.asking.batches.batch_interface import BatchInterface, BatchOutcome, Gone, Standing, body_of
+from astra_async.asking.batches.batch_interface import (
+    BatchInterface,
+    BatchOutcome,
+    BatchStatus,
+    Gone,
+    body_of,
+)
 from astra_async.asking.providers.anthropic import Anthropic, MessageReader
 from astra_async.asking.providers.aws import endpoint_of, region_of
 from astra_async.asking.providers.bedrock import ConverseReader
 from astra_async.asking.providers.chat_reader import ChatReader
-from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.connection import address, join_url
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.openai_chat import chat_input_fields, chat_options
-from astra_async.asking.providers.request_fields import laid_over, set_fields, spoken
+from astra_async.asking.providers.request_fields import drop_none, merge_fields, system_and_messages
 from astra_async.errors import ConfigError, ProjectError, ProviderError, TransientError
-from astra_async.problems.fetch.cache import Passing
+from astra_async.problems.fetch.cache import TransientFetchError
 from astra_async.problems.fetch.locations import S3Object
 from astra_async.problems.fetch.objects import ObjectStore
 
@@ -44,10 +51,10 @@ _PAGE = "100"
 
 
 class BedrockBatches(BatchInterface):
-    """Jobs of one model; `batch_s3` and `batch_role` say where its files lie and who may read them.
+    """Bedrock's batch interface for one model. The settings `batch_s3` and `batch_role` are required.
 
     Raises:
-        ConfigError: one of them is not set, or the form of the model's own bodies is not known here.
+        ConfigError: one of these settings is missing, or the model's native format is not supported.
     """
 
     most_requests = 50_000
@@ -68,22 +75,22 @@ class BedrockBatches(BatchInterface):
 
     @classmethod
     def check(cls, settings: ModelSettings) -> None:
-        """Refuse a model without a place for its files, or whose own bodies are not known."""
+        """Check that batch_s3 and batch_role are set and the model's native format is supported."""
         _place(settings)
         _form_of(settings)
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
-        """A line of the file."""
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
+        """Return one line of the file."""
         return orjson.dumps({"recordId": custom_id, "modelInput": self._body(request)})
 
     async def upload(self, path: Path, token: str) -> str:
-        """The object's key."""
+        """Upload the file to S3 and return the object's key."""
         key = f"{self._prefix}{token}.jsonl"
         await self._s3(self._objects.send(S3Object(bucket=self._bucket, key=key), path))
         return key
 
     async def create(self, path: Path, intent: Intent) -> str:
-        """The job's ARN."""
+        """Create the job and return its ARN."""
         del path
         fields = {
             "jobName": intent.token,
@@ -95,49 +102,49 @@ class BedrockBatches(BatchInterface):
             },
             "outputDataConfig": {"s3OutputDataConfig": {"s3Uri": self._uri(f"{self._prefix}out/")}},
         }
-        job = await self.control.ask("POST", below(self._base, "model-invocation-job"), fields)
+        job = await self.control.ask("POST", join_url(self._base, "model-invocation-job"), fields)
         return str(job["jobArn"])
 
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
-        """The job of that name."""
+        """Find the job with the intent's name."""
         del known
         asked = {"maxResults": _PAGE, "nameContains": intent.token, "sortOrder": "Descending"}
-        url = below(self._base, "model-invocation-jobs", **asked)
+        url = join_url(self._base, "model-invocation-jobs", **asked)
         pages = ("nextToken", "nextToken")
-        async for job in self.newer(intent, url, "invocationJobSummaries", page_token=pages):
+        async for job in self.list_since(intent, url, "invocationJobSummaries", page_token=pages):
             if job.get("jobName") == intent.token:
                 return str(job["jobArn"])
         return ""
 
-    async def look(self, batch_id: str) -> Standing:
-        """How it stands; counts are in no answer, only in a manifest at its end."""
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Return the state of a job. Counts are not available, except in a manifest after its end."""
         job = await self.control.ask("GET", self._at(batch_id))
         state = str(job.get("status"))
         name = str(job["inputDataConfig"]["s3InputDataConfig"]["s3Uri"]).rpartition("/")[2]
         failed = state == "Failed"
         out = f"{self._prefix}out/{batch_id.rpartition('/')[2]}/{name}.out"
-        return Standing(
+        return BatchStatus(
             state=state,
             has_ended=state in _ENDED,
             results=(out,) if state in _ENDED and not failed else (),
-            failure=Failure(body={"error": {"message": job.get("message") or "it has failed"}}, status=400)
+            failure=Failure(body={"error": {"message": job.get("message") or "the job failed"}}, status=400)
             if failed
             else None,
             was_cancelled=state in {"Stopping", "Stopped"},
             is_partial=state in _PARTIAL,
         )
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
-        """The object of results; a job that was stopped before its first may have none."""
-        for key in standing.results:
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
+        """Download the results. A job that was stopped early may have no results."""
+        for key in status.results:
             try:
                 await self._s3(self._objects.save(S3Object(bucket=self._bucket, key=key), path))
             except Gone:
-                if not standing.is_partial:
+                if not status.is_partial:
                     raise
 
     def read(self, line: bytes) -> BatchOutcome:
-        """The model's own answer, or an error."""
+        """Parse one line: an answer in the model's native format, or an error."""
         found = orjson.loads(line)
         custom_id, error = str(found["recordId"]), found.get("error")
         if not error:
@@ -147,11 +154,11 @@ class BedrockBatches(BatchInterface):
         return BatchOutcome(custom_id=custom_id, failure=Failure(body=body, status=status))
 
     def reader(self) -> Reader:
-        """That of the model's own form."""
+        """Return a reader of the model's native format."""
         return self._form()
 
     async def cancel(self, batch_id: str) -> None:
-        """It stops soon."""
+        """Stop a job. It ends soon afterwards."""
         await self.control.ask("POST", self._at(batch_id) / "stop", {})
 
     async def close(self) -> None:
@@ -168,22 +175,24 @@ class BedrockBatches(BatchInterface):
             body = {"schemaVersion": "messages-v1", **body_of(self.wire, request)}
             own = body.pop(_OWN_FIELDS, None)
         else:
-            body = chat_options(settings, None) | chat_input_fields(request, *spoken(request, settings))
-            body = set_fields(body | {"max_completion_tokens": settings.max_tokens})
+            body = chat_options(settings, None) | chat_input_fields(
+                request, *system_and_messages(request, settings)
+            )
+            body = drop_none(body | {"max_completion_tokens": settings.max_tokens})
             del body["stream"]
-        return laid_over(body, own or {})
+        return merge_fields(body, own or {})
 
     def _uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"
 
     def _at(self, batch_id: str) -> Any:
-        return below(self._base, f"model-invocation-job/{quote(batch_id, safe='')}")
+        return join_url(self._base, f"model-invocation-job/{quote(batch_id, safe='')}")
 
     async def _s3(self, work: Any) -> None:
-        """What S3 refuses, as the pool knows it."""
+        """Await an operation on S3 and convert its errors to ProviderErrors."""
         try:
             await work
-        except Passing as error:
+        except TransientFetchError as error:
             raise TransientError(f"{self._settings.name}: {error}") from error
         except ProjectError as error:
             kind = Gone if "no such object" in str(error) else ProviderError
@@ -191,27 +200,29 @@ class BedrockBatches(BatchInterface):
 
 
 def _place(settings: ModelSettings) -> tuple[str, str, str]:
-    """The role, the bucket and the prefix. Raises ConfigError."""
+    """Return the role, the bucket and the prefix. Raises ConfigError if a setting is missing."""
     bucket, _, prefix = (settings.batch_s3 or "").removeprefix("s3://").partition("/")
     if not settings.batch_role or not bucket or not (settings.batch_s3 or "").startswith("s3://"):
         raise ConfigError(
-            f"{settings.name}: Bedrock's batches lie in S3: set batch_s3 = 's3://BUCKET/PREFIX' and"
+            f"{settings.name}: Bedrock's batches need S3: set batch_s3 = 's3://BUCKET/PREFIX' and"
             " batch_role = 'arn:aws:iam::ACCOUNT:role/NAME' in [[models]]"
         )
     return settings.batch_role, bucket, prefix.rstrip("/") + "/" if prefix else ""
 
 
 def _form_of(settings: ModelSettings) -> type[Reader]:
-    """What reads the answers of a model's own interface. Raises ConfigError."""
+    """Return the reader of the model's native format. Raises ConfigError if batches are not supported."""
     if settings.service_tier or settings.extra_body.keys() - {_OWN_FIELDS}:
         raise ConfigError(
-            f"{settings.name}: a batch takes neither service_tier nor extra_body but {_OWN_FIELDS}"
+            f"{settings.name}: Bedrock's batches support no service_tier, and only {_OWN_FIELDS} in"
+            " extra_body: unset the other settings"
         )
     forms = {"anthropic.": MessageReader, "amazon.nova": ConverseReader, "openai.": ChatReader}
     for name, form in forms.items():
         if name in settings.model:
             return form
-    raise ConfigError(f"{settings.name}: batches are known here for {', '.join(forms)}; leave out `batch`")
+    supported = ", ".join(forms)
+    raise ConfigError(f"{settings.name}: batches are supported only for {supported}; remove `batch`")
 
 
 def _claude(settings: ModelSettings, environ: Mapping[str, str]) -> Anthropic:

@@ -1,8 +1,8 @@
-"""What one provider's batch interface is, and what all of them share: HTTP in small and in files.
+"""Base class of the providers' batch interfaces, and HTTP requests for managing batches.
 
-A create is the one request that costs money: it is sent once for each intent. Whether it brought about a
-batch is certain after a whole answer: 2xx yes, most of 4xx no. After anything else (a cut, a time-out, 5xx, a
-kill) it is unknown, and `find` tells.
+Only the request that creates a batch costs money. It is sent once for each intent. After a complete response
+the outcome is certain: with 2xx the batch exists, with most of 4xx it does not. After anything else (a lost
+connection, a time-out, 5xx, a killed process) the outcome is unknown, and `find` looks for the batch.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from astra_async.asking.providers.attempt_timeout import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.connection import DamagedEncoding, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_body import parse_body
 from astra_async.asking.providers.error_meaning import Failure, classify
-from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Reception
-from astra_async.asking.providers.request_fields import laid_over
+from astra_async.asking.providers.request_fields import merge_fields
 from astra_async.errors import ProviderError, RequestRejected, TransientError
 from astra_async.files import file_mode
 from astra_async.redaction import one_line
@@ -38,38 +38,33 @@ if TYPE_CHECKING:
     from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimits, S3Settings
 
-# 4xx after which the request may still have been carried out.
+# 4xx statuses after which the batch may exist nevertheless.
 _UNCERTAIN = frozenset({408, 409, 425, 499})
 _GONE = frozenset({404, 410})
 _LONGEST_REFUSAL_BYTES = 2**20
-# A batch that began so long before its intent is not ours, however wrong a clock is.
+# A batch created this many seconds before an intent does not belong to it, even if a clock is wrong.
 _CLOCKS_DIFFER_S = 86_400.0
 _STREAMING = frozenset({"stream", "stream_options"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """State of a batch: `state` in the provider's word, `results` are the names of its files.
+class BatchStatus:
+    """State of a batch."""
 
-    `done` requests have a result; `succeeded` of them were charged, and their lines must come. `inline` are
-    results in the answer itself, as lines. `failure` says why nothing was processed; `was_cancelled` that
-    somebody wanted the end; `is_partial` that requests without a result were neither processed nor charged.
-    """
-
-    state: str
+    state: str  # the provider's name of the state
     has_ended: bool = False
-    done: int = 0
-    succeeded: int = 0
-    results: tuple[str, ...] = ()
-    inline: tuple[bytes, ...] = ()
-    failure: Failure | None = None
+    done: int = 0  # requests with a result
+    succeeded: int = 0  # requests with an answer; these were charged, so their results must arrive
+    results: tuple[str, ...] = ()  # names of the result files
+    inline: tuple[bytes, ...] = ()  # lines of results that the response itself contains
+    failure: Failure | None = None  # error of a batch that was not processed at all
     was_cancelled: bool = False
-    is_partial: bool = False
+    is_partial: bool = False  # requests without a result were neither processed nor charged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOutcome:
-    """One line of results: an answer's body, or a failure; neither where it was not processed."""
+    """One line of results: the body of an answer, a failure, or neither if the request was not processed."""
 
     custom_id: str
     body: Json | None = None
@@ -77,23 +72,19 @@ class BatchOutcome:
 
     @property
     def is_result(self) -> bool:
-        """Whether the request was processed."""
+        """True if the request was processed."""
         return self.body is not None or self.failure is not None
 
 
 class BatchInterface:
-    """One provider's batches, bound to one model: requests are lines of a file, over the models' session.
-
-    One batch may hold `most_requests` of `most_bytes`, with `opening`, `between` and `closing` round them. It
-    may bring results until `lifetime_h` hours after its creation.
-    """
+    """Batch interface of one provider, bound to one model. Limits are per batch."""
 
     most_requests: ClassVar[int]
     most_bytes: ClassVar[int]
-    lifetime_h: ClassVar[int] = 24
-    opening: ClassVar[bytes] = b""
-    between: ClassVar[bytes] = b"\n"
-    closing: ClassVar[bytes] = b"\n"
+    lifetime_h: ClassVar[int] = 24  # hours after its creation until which a batch may produce results
+    opening: ClassVar[bytes] = b""  # before the first request in the file
+    between: ClassVar[bytes] = b"\n"  # between two requests
+    closing: ClassVar[bytes] = b"\n"  # after the last request
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         self.wire = wire
@@ -101,72 +92,73 @@ class BatchInterface:
 
     @classmethod
     def check(cls, settings: ModelSettings) -> None:
-        """Refuse settings that its batches cannot be made of. Raises ConfigError."""
+        """Check that the settings allow batches. Raises ConfigError."""
 
-    def row(self, custom_id: str, request: ModelRequest) -> bytes:
-        """One request as it stands in the file: the body that is sent online, not streamed."""
+    def encode_request(self, custom_id: str, request: ModelRequest) -> bytes:
+        """Return one request as bytes of the file. The body is the same as online, but without streaming."""
         raise NotImplementedError
 
-    async def upload(self, path: Path, token: str) -> str:  # noqa: ARG002 - some are sent the file itself
-        """Bring the file to where a batch is made from; costs nothing. What it is called there."""
+    async def upload(self, path: Path, token: str) -> str:  # noqa: ARG002 - some interfaces need no upload
+        """Upload the file of a batch, free of charge. Return its name at the provider, "" if not needed."""
         return ""
 
     async def create(self, path: Path, intent: Intent) -> str:
-        """Create the batch, once; returns its id. Raises ProviderError, see `is_certainly_none`."""
+        """Create the batch and return its id. Raises ProviderError (see `proves_no_batch`)."""
         raise NotImplementedError
 
     async def find(self, intent: Intent, known: frozenset[str]) -> str | None:
-        """The id of the batch that came of an intent, "" without one; those of `known` are other intents'.
+        """Return the id of the batch that was created for an intent, or "" if no such batch exists.
 
-        None while one may yet turn out to be it.
+        Return None while this is undecided. `known` has the ids of batches that belong to other intents.
         """
         raise NotImplementedError
 
-    async def look(self, batch_id: str) -> Standing:
-        """How a batch stands."""
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Return the state of a batch."""
         raise NotImplementedError
 
-    async def fetch(self, standing: Standing, path: Path) -> None:
-        """Bring all results into one file of lines."""
+    async def fetch(self, status: BatchStatus, path: Path) -> None:
+        """Append all results to the file `path`, one a line."""
         raise NotImplementedError
 
     def read(self, line: bytes) -> BatchOutcome:
-        """One line of results. Raises ValueError, LookupError or TypeError for what is none."""
+        """Parse one line of results. Raises ValueError, LookupError or TypeError if the line is invalid."""
         raise NotImplementedError
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask for a batch's end; what is finished stays."""
+        """Cancel a batch. Finished requests keep their results."""
         raise NotImplementedError
 
     def reader(self) -> Reader:
-        """Reads one whole answer."""
+        """Return a reader for one complete answer."""
         return self.wire.reader()
 
     async def close(self) -> None:
-        """Release connections of its own."""
+        """Close the connections that only this interface uses."""
 
     def answer(self, settings: ModelSettings, outcome: BatchOutcome) -> Completion:
-        """The answer in a result, read as a whole one that came online.
+        """Return the answer in a result, parsed like an unstreamed response.
 
         Raises:
-            ProviderError: the request's own failure, or a body that is no answer.
+            ProviderError: the request failed, or its body does not contain an answer.
         """
-        reception = Reception(settings, _Deaf(), self.reader())
+        reception = Reception(settings, _NoWatch(), self.reader())
         try:
             if outcome.failure is not None:
                 return reception.refused(outcome.failure)
             reception.take([orjson.dumps(outcome.body)])
-            return reception.ended("a reason for its end")
+            return reception.ended("a finish reason")
         except BROKEN as error:
             return reception.broken(error)
 
-    async def newer(
+    async def list_since(
         self, intent: Intent, url: URL, field: str, *, page_token: tuple[str, str] = ("", "after")
     ) -> AsyncIterator[Json]:
-        """The items of a list, newest first and page after page, that may have come of an intent.
+        """Yield the batches in a paged list, newest first, up to those that are older than an intent.
 
-        `page_token` is what a page calls the token of the next one, and what the query for that does; without
-        a token it is the last item's id, while the page `has_more`.
+        Each page has its batches in `field`. `page_token` names the field of a page with the token of the
+        next page, and the query parameter for that token. With an empty field name the token is the last
+        item's id while the page has `has_more`.
         """
         earliest = datetime.fromisoformat(intent.at).timestamp() - _CLOCKS_DIFFER_S
         token_name, asked_by = page_token
@@ -182,51 +174,51 @@ class BatchInterface:
                 return
             url = url.update_query({asked_by: str(token)})
 
-    def own(self, text: str, what: str) -> URL:
-        """An address that the provider has named, at the host that the key is meant for.
+    def same_origin(self, text: str, what: str) -> URL:
+        """Return a URL from a response, after a check that it has the same origin as the base URL.
 
         Raises:
-            TransientError: it is none.
-            RequestRejected: it is elsewhere.
+            TransientError: the text is not a URL.
+            RequestRejected: the URL has another origin, where the API key must not be sent.
         """
         url = URL(text)
         if not url.host:
-            raise TransientError(f"the provider named no address for {what}")
+            raise TransientError(f"the provider sent no URL for {what}")
         if url.origin() != self.wire.base.origin():
-            raise RequestRejected(f"{what} at another address, {url.host}: the key is not sent there")
+            raise RequestRejected(f"{what}: the URL is at another host, {url.host}, where no key is sent")
         return url
 
 
-class _Deaf:
-    """A watch of what is over."""
+class _NoWatch:
+    """CallWatch that ignores all reports, because the answer in a batch is complete already."""
 
     def limits(self, limits: RateLimits) -> None:
-        """Nothing is announced."""
+        """Ignore rate limits."""
 
     def first_token(self) -> None:
-        """Nothing streams."""
+        """Ignore the first token."""
 
     def streamed(self, characters: int) -> None:
-        """Nothing streams."""
+        """Ignore streamed characters."""
 
 
 class Gone(RequestRejected):
-    """The provider does not know a batch or a file: with status 404 it may be known later, with 410 never."""
+    """The provider does not have a batch or a file: perhaps not yet (404), or not any more (410)."""
 
 
-def is_certainly_none(error: ProviderError) -> bool:
-    """Whether a create that ended so has brought about no batch."""
+def proves_no_batch(error: ProviderError) -> bool:
+    """Return True if an error of a create request proves that no batch was created."""
     return error.status is not None and 400 <= error.status < 500 and error.status not in _UNCERTAIN  # noqa: PLR2004 - HTTP
 
 
 def body_of(wire: WireFormat, request: ModelRequest) -> Json:
-    """The body that is sent online, without what asks for a stream."""
-    fields = laid_over(wire.body(request), wire.extra_body)
+    """Return the body that is sent online, without the fields for streaming."""
+    fields = merge_fields(wire.body(request), wire.extra_body)
     return {name: value for name, value in fields.items() if value is not None and name not in _STREAMING}
 
 
 class Control:
-    """Requests that manage batches, over the shared session; `s3` holds files that are uploaded elsewhere."""
+    """HTTP client for managing batches, over the shared session; `s3` is for interfaces with files in S3."""
 
     def __init__(
         self, wire: WireFormat, session: aiohttp.ClientSession, *, s3: S3Settings, environ: Mapping[str, str]
@@ -244,14 +236,14 @@ class Control:
     async def ask(
         self, method: str, url: URL, data: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> Json:
-        """A request and the object that answers it. Raises ProviderError."""
+        """Send a request and return the JSON object in the response. Raises ProviderError."""
         body, _ = await self.ask_with_headers(method, url, data, headers=headers)
         return body
 
     async def ask_with_headers(
         self, method: str, url: URL, data: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> tuple[Json, Mapping[str, str]]:
-        """As `ask`, with the headers of the answer."""
+        """Send a request and return the JSON object and the headers of the response. Raises ProviderError."""
         if isinstance(data, dict):
             data, headers = orjson.dumps(data), {"Content-Type": "application/json", **(headers or {})}
         async with self._answered(method, url, data=data, headers=headers) as response:
@@ -259,14 +251,14 @@ class Control:
             return self._object(content), response.headers
 
     async def save(self, url: URL, path: Path) -> None:
-        """Append what a GET brings to a file, a piece in memory at a time. Raises ProviderError, OSError."""
+        """Append the body of a GET response to a file, piece by piece. Raises ProviderError or OSError."""
         async with self._answered("GET", url) as response:
             with open_private(path) as stream:
                 async for piece in pieces_of(response):
                     stream.write(piece)
 
     async def first_line(self, url: URL) -> bytes:
-        """The first line of what a GET brings. Raises ProviderError."""
+        """Return the first line of the body of a GET response. Raises ProviderError."""
         found = b""
         async with self._answered("GET", url) as response:
             async for piece in pieces_of(response):
@@ -279,9 +271,9 @@ class Control:
     async def _answered(
         self, method: str, url: URL, data: Any = None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The response to a request, if it is no refusal. Raises ProviderError.
+        """Send a request and yield the response if it succeeded. Raises ProviderError.
 
-        The cause of a lost connection may have come before the act or after it.
+        If the connection is lost, the provider may or may not have carried out the request.
         """
         given = CIMultiDict({**self._wire.headers, **self._wire.extra_headers, **(headers or {})})
         signed = await self._wire.signed(url, given, data if isinstance(data, bytes) else b"", method=method)
@@ -293,7 +285,7 @@ class Control:
                 headers=signed,
                 proxy=self._proxy,
                 timeout=self._timeout,
-                allow_redirects=False,  # a redirect would carry the key to wherever it points
+                allow_redirects=False,  # a redirect would send the key to another server
             ) as response:
                 if not response.ok or response.status >= 300:  # noqa: PLR2004 - HTTP
                     content = b"".join([piece async for piece in pieces_of(response)])
@@ -313,7 +305,7 @@ class Control:
         return error
 
     def meaning(self, failure: Failure) -> ProviderError:
-        """What an error of the interface is to its pool; of none of them can come a result."""
+        """Classify an error of the batch interface. Errors that would be results online are rejections."""
         meant = classify(self._wire.failure(failure), self._settings)
         if isinstance(meant, ProviderError):
             return meant
@@ -326,21 +318,22 @@ class Control:
             found = orjson.loads(content or b"{}")
         except orjson.JSONDecodeError as error:
             raise TransientError(
-                f"{self._settings.name}: not JSON: {one_line(content, length=80)}"
+                f"{self._settings.name}: the response is not JSON: {one_line(content, length=80)}"
             ) from error
         if not isinstance(found, dict):
-            raise TransientError(f"{self._settings.name}: no object: {one_line(content, length=80)}")
+            text = one_line(content, length=80)
+            raise TransientError(f"{self._settings.name}: the response is not a JSON object: {text}")
         return found
 
 
 def open_private(path: Path, *, anew: bool = False) -> Any:
-    """A file for its run's eyes, to append to or to write anew."""
+    """Open a file with the permissions of its run directory, to append or (`anew`) to overwrite."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if anew else os.O_APPEND)
     return os.fdopen(os.open(path, flags, file_mode(path.parent)), "wb")
 
 
 def _created(item: Json, otherwise: float) -> float:
-    """When a batch was created, Unix time: a number or ISO 8601, under the name that its interface uses."""
+    """Return the Unix time when a batch was created, or `otherwise` if it is not given."""
     about = item.get("metadata") or {}
     at = item.get("created_at") or item.get("submitTime") or about.get("createTime")
     try:

@@ -1,15 +1,15 @@
-"""batches.jsonl: what was sent in batches, on disk before it is sent.
+"""Write-ahead log of batches, batches.jsonl. An intent is one planned batch.
 
-    intent      the custom_ids of a chunk and whose requests they are; written before the batch is created
-    submitted   the batch's id, once the provider has answered
-    state       the provider's word for how it stands, whenever that changes
-    refused     no batch came of it, or one of which nothing was processed: all of it may be sent again
-    collected   its results lie in batches/INTENT.jsonl
-    given_up    the user has written it off (`astra batches DIR --forget`): all of it may be sent again
+    intent      custom_ids and keys of the requests of one batch; written before the batch is created
+    submitted   id of the batch, from the provider's response
+    state       the provider's name of the batch's state, written at every change
+    refused     no batch was created, or nothing of it was processed; its requests may be sent again
+    collected   the results are in batches/INTENT.jsonl
+    given_up    the user gave the batch up (`astra batches DIR --forget`); its requests may be sent again
 
-Invariants: an intent without `submitted` and `refused` may or may not have become a batch: it is looked up
-and never sent again before that is known. A request is in one open intent at most. Every line is on disk
-before what follows from it is done.
+Invariants: without `submitted` and `refused` it is unknown if a batch exists for an intent, so its requests
+are not sent again before the provider was asked. A request is in at most one open intent. Every line is
+synced to disk before the program acts on it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,23 @@ Kind = Literal["intent", "submitted", "state", "refused", "collected", "given_up
 
 @dataclass(slots=True, kw_only=True)
 class Intent:
-    """One chunk, as far as the log knows.
+    """One planned batch, with its state according to the log.
 
-    `requests` maps custom_ids to keys; `file` is what was uploaded for it; `batch_id` is empty until it is
-    known; `tokens` is an estimate of its input, `most_usd` the most that it can cost.
+    Attributes:
+        token: unique name of the intent.
+        model: name of the model.
+        at: time of the intent, ISO 8601 in UTC.
+        requests: key of each request by custom_id.
+        file: name of the uploaded file at the provider.
+        tokens: estimate of the input tokens.
+        most_usd: maximum cost in US dollars, None if unknown.
+        batch_id: id of the batch, empty while unknown.
+        state: the provider's name of the state.
+        done: number of requests with a result.
+        is_closed: the batch was refused or given up.
+        is_collected: the results are on disk.
+        detail: reason why the batch was closed.
+        keys: keys of all requests.
     """
 
     token: str
@@ -54,7 +67,7 @@ class Intent:
     batch_id: str = ""
     state: str = "unknown"
     done: int = 0
-    is_closed: bool = False  # refused or given up
+    is_closed: bool = False
     is_collected: bool = False
     detail: str = ""
     keys: frozenset[AnswerKey] = field(init=False)
@@ -64,15 +77,17 @@ class Intent:
 
     @property
     def is_open(self) -> bool:
-        """Whether its requests are with the provider, or may be."""
+        """True if the requests are at the provider, or may be."""
         return not (self.is_closed or self.is_collected)
 
 
 class BatchLog:
-    """The log of one run directory, of which this process is the owner; the file is made by the first line.
+    """Log of one run directory that this process has locked. The file is created with the first line.
 
-    `intents` are all that were ever made, by token, the oldest first. In `folder` requests lie until they
-    are sent, and results once they were collected.
+    Attributes:
+        folder: folder for requests until they are sent, and for collected results.
+        run_id: id of the run.
+        intents: all intents of the run by token, oldest first.
     """
 
     def __init__(self, directory: Path, run_id: str) -> None:
@@ -84,25 +99,26 @@ class BatchLog:
             self._log = AppendLog.open(self._path)
         self.intents = read_intents(directory)
         for left in (*self.folder.glob("*.requests"), *self.folder.glob("*.draft")):
-            left.unlink(missing_ok=True)  # by a process that was killed: both are made anew
+            left.unlink(missing_ok=True)  # left by a killed process; these files are written again
 
-    def open_of(self, model: str) -> list[Intent]:
-        """A model's batches that are not collected."""
+    def open_intents(self, model: str) -> list[Intent]:
+        """Return the open intents of a model."""
         return [each for each in self.intents.values() if each.model == model and each.is_open]
 
     def results(self, intent: Intent) -> Path:
-        """Where the results of a batch lie once it is collected."""
+        """Return the path of the collected results of a batch."""
         return self.folder / f"{intent.token}.jsonl"
 
     def new_ids(self, keys: Iterable[AnswerKey]) -> dict[str, AnswerKey]:
-        """A custom_id for each key: of this run, and of no earlier batch.
+        """Return a custom_id for each key, unique to this run and to the next intent.
 
-        So the contents of a batch tell whose it is, whoever shares the account, and which try of it.
+        Therefore the contents of a batch identify its run and its intent, even if several runs share an
+        account.
         """
         return {_custom_id(f"{self.run_id}/{len(self.intents)}/{key!r}"): key for key in keys}
 
-    async def intend(self, intent: Intent) -> None:
-        """On disk before the batch is created. Raises StorageError."""
+    async def write_intent(self, intent: Intent) -> None:
+        """Write an intent to disk, before its batch is created. Raises StorageError."""
         requests = {
             name: [key.format, key.problem_id, key.sample, key.turn] for name, key in intent.requests.items()
         }
@@ -117,9 +133,9 @@ class BatchLog:
         )
         self.intents[intent.token] = intent
 
-    async def note(self, kind: Kind, intent: Intent, **details: str | int) -> None:
-        """What has become of an intent: on disk, and then in the intent. Raises StorageError."""
-        _take(self.intents, await self._write(kind, intent, **details))
+    async def record(self, kind: Kind, intent: Intent, **details: str | int) -> None:
+        """Write a change of an intent to disk, then apply it to the intent. Raises StorageError."""
+        _apply(self.intents, await self._write(kind, intent, **details))
 
     def close(self) -> None:
         """Close the file."""
@@ -136,33 +152,37 @@ class BatchLog:
 
 
 def age_s(intent: Intent) -> float:
-    """Seconds since an intent was written, by the clock of this machine."""
+    """Return the seconds since an intent was written, by the local clock."""
     return (datetime.now(UTC) - datetime.fromisoformat(intent.at)).total_seconds()
 
 
 def new_token(run_id: str) -> str:
-    """A name for an intent that no other has, in letters that every provider takes for a name."""
+    """Return a unique name for an intent, in characters that every provider accepts in names."""
     return f"astra-{run_id}-{secrets.token_hex(8)}"
 
 
 def read_intents(directory: Path) -> dict[str, Intent]:
-    """What batches.jsonl tells; the directory need not be open. Raises ConflictError."""
+    """Read all intents from batches.jsonl. The directory need not be locked.
+
+    Raises:
+        ConflictError: a line is invalid or has an unknown schema.
+    """
     found: dict[str, Intent] = {}
     for number, _, line in scan(directory / LOG_NAME):
         where = f"{directory / LOG_NAME} line {number}"
         try:
             record = read_record(line)
             check_schema(record, where)
-            _take(found, record)
+            _apply(found, record)
         except (Flaw, KeyError, TypeError, ValueError) as error:
             raise ConflictError(
-                f"{where} cannot be read ({error!r}): it tells what was paid for; restore it"
+                f"{where} is invalid ({error!r}): this file records paid batches; restore it from a backup"
             ) from error
     return found
 
 
-def _take(found: dict[str, Intent], record: Mapping[str, Any]) -> None:
-    """One line, in the order of the file."""
+def _apply(found: dict[str, Intent], record: Mapping[str, Any]) -> None:
+    """Apply one line of the log to the intents. Lines must be applied in the order of the file."""
     kind, token = record["kind"], record["intent"]
     if kind == "intent":
         model = str(record["model"])

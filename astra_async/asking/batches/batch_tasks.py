@@ -1,4 +1,4 @@
-"""State and background tasks of one batch pool: how they wait, repeat what failed, and end."""
+"""State and background tasks of one batch pool: waiting, retries and shutdown."""
 
 from __future__ import annotations
 
@@ -25,30 +25,36 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 PASSING = (RateLimited, Overloaded, TransientError)
-# Seconds between looks: at first, and at most.
+# Shortest and longest interval between two polls in seconds.
 SOONEST_S, LATEST_S = 1.0, 120.0
-# What manages batches may fail for so long, or be refused; batches go on meanwhile.
+# Seconds for which requests that manage batches are retried after transient errors, and after refusals. The
+# batches themselves continue at the provider.
 _PATIENCE_S, _REFUSALS_S = 86_400.0, 1_800.0
-# A batch or file that is unknown (404), and results that were promised, are looked for this many times as
-# long as a batch whose create was lost.
+# Missing batches and files (404) and missing results are retried for this many times `batch_settled_s`.
 _LATE = 10
 _UNKNOWN = 404
 
 
 class BatchStopped(Exception):  # noqa: N818 - no error
-    """The pool was told to stop: what is with the provider stays there."""
+    """The user stopped the pool. Its batches continue at the provider."""
 
 
 class BatchTasks:
     """State of a batch pool, and the tasks that change it.
 
     Attributes:
-        window: how much may be with the provider.
-        late_s: how long results that were promised are looked for.
-        held_until: nothing is submitted before, monotonic seconds.
-        waits_for: what keeps gathered calls from being submitted, for the display.
-        changed: something has, that may let more be submitted.
-        dead: why nothing more can be submitted.
+        settings: settings of the model.
+        name: name of the model.
+        interface: the provider's batch interface.
+        log: write-ahead log of batches.
+        calls: the calls of the pool.
+        window: limit of tokens enqueued at the provider.
+        late_s: seconds for which missing results are looked for.
+        held_until: no batch is submitted before this time, in monotonic seconds.
+        waits_for: reason why gathered calls are not submitted yet, for the display.
+        changed: set after every change that may allow another batch.
+        stopping: set once the pool has been stopped.
+        dead: error because of which no more batches can be submitted, else None.
     """
 
     def __init__(
@@ -75,58 +81,58 @@ class BatchTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def gather(self, call: Call) -> None:
-        """It waits for a batch to be put into, where there can be one."""
+        """Put a call into the next batch, or fail it if no more batches can be submitted."""
         if self.dead is not None:
             self.calls.fail(call, self.dead)
         elif self.stopping.is_set():
-            self.calls.fail(call, self.stopped())
+            self.calls.fail(call, self.stopped_error())
         else:
             self.calls.gather(call)
             self.changed.set()
 
     def fail_gathered(self, error: BaseException) -> None:
-        """Whatever is in no batch gets no answer."""
+        """Fail all calls that are not in a batch."""
         for call in [*self.calls.gathered.values()]:
             self.calls.fail(call, error)
 
-    def die(self, error: BaseException) -> None:
-        """Nothing more is submitted; batches that are with the provider are followed all the same."""
+    def disable(self, error: BaseException) -> None:
+        """Submit no more batches after this error. Batches at the provider are still followed."""
         if self.dead is None:
             self.dead = error
             self.emit(str(error), "pool_failed")
         self.fail_gathered(error)
 
-    def stopped(self) -> PoolUnusable:
-        """What a call is told that a stop left without an answer."""
-        return PoolUnusable(f"{self.name}: stopped by the user; the same command resumes")
+    def stopped_error(self) -> PoolUnusable:
+        """Return the error for calls that are unanswered when the user stops the pool."""
+        return PoolUnusable(f"{self.name}: stopped by the user; run the same command again to resume")
 
     def start(
         self, work: Coroutine[Any, Any, None], calls: Callable[[], Iterable[Call]], *, lasting: bool = False
     ) -> None:
-        """A task of the pool; what ends it is told to its calls. Without a `lasting` one nothing goes on."""
+        """Start a task of the pool. An exception fails its `calls` and, if `lasting`, the whole pool."""
 
         async def guarded() -> None:
             try:
                 await work
             except BatchStopped:
-                self.tell(calls(), self.stopped())
-            except Exception as error:  # noqa: BLE001 - the boundary: each of its calls tells its own task
-                self.tell(calls(), error)
+                self.fail_calls(calls(), self.stopped_error())
+            except Exception as error:  # noqa: BLE001 - each waiting call raises the error in its task
+                self.fail_calls(calls(), error)
                 if lasting:
-                    self.die(error)
+                    self.disable(error)
 
         task = asyncio.create_task(guarded())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def tell(self, calls: Iterable[Call], error: BaseException) -> None:
-        """They get no answer, for this reason."""
+    def fail_calls(self, calls: Iterable[Call], error: BaseException) -> None:
+        """Fail calls with an error."""
         for call in [*calls]:
             self.calls.fail(call, error)
         self.changed.set()
 
     async def pause(self, seconds: float) -> None:
-        """Wait, unless told to stop. Raises Stopped."""
+        """Wait for some seconds. Raises BatchStopped if the pool is stopped."""
         try:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()
@@ -134,8 +140,13 @@ class BatchTasks:
             return
         raise BatchStopped
 
-    async def patiently(self, ask: Callable[[], Awaitable[_T]], *, refusals_s: float = _REFUSALS_S) -> _T:
-        """Ask until there is an answer: what manages batches costs nothing, and they go on meanwhile."""
+    async def retrying(self, ask: Callable[[], Awaitable[_T]], *, refusals_s: float = _REFUSALS_S) -> _T:
+        """Retry a request that manages batches. Such requests are free, and the batches continue.
+
+        Args:
+            ask: sends the request.
+            refusals_s: seconds for which refusals are retried. Transient errors are retried for a day.
+        """
         began, fails = time.monotonic(), 0
         while True:
             try:
@@ -148,12 +159,12 @@ class BatchTasks:
                 if time.monotonic() - began >= most_s:
                     raise
                 if fails == 1:
-                    self.emit(f"asked again: {error}")
+                    self.emit(f"retrying: {error}")
                 wait_s = error.hint_s or min(LATEST_S, SOONEST_S * 2 ** min(fails, 10))
             await self.pause(wait_s)
 
     async def until_changed(self, seconds: float) -> None:
-        """Wait until something has changed, or for so long. Raises Stopped."""
+        """Wait for `changed`, at most `seconds`. Raises BatchStopped if the pool is stopped."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.changed.wait()
@@ -162,12 +173,12 @@ class BatchTasks:
             raise BatchStopped
 
     def emit(self, detail: str, kind: EventKind = "batch") -> None:
-        """Record what happens to a batch."""
+        """Report an event of the pool."""
         if self._on_event is not None:
             self._on_event(PoolEvent(kind=kind, model=self.name, detail=detail))
 
     async def close(self) -> None:
-        """End what runs here; what is with the provider stays there."""
+        """Cancel all tasks and close the interface. Batches continue at the provider."""
         self.stopping.set()
         await cancel(*self._tasks)
         await self.interface.close()

@@ -1,4 +1,4 @@
-"""Which batch interface a model's provider has, and what is refused before anything is asked."""
+"""Lookup of the batch interface of a model's provider, with a check of the model's settings."""
 
 from __future__ import annotations
 
@@ -17,25 +17,34 @@ if TYPE_CHECKING:
 
 
 def open_interface(settings: ModelSettings, session: aiohttp.ClientSession, s3: S3Settings) -> BatchInterface:
-    """The batches of one model, over a session that others share; Bedrock's files lie in `s3`.
+    """Return the batch interface of one model.
+
+    Args:
+        settings: settings of the model.
+        session: session shared with other models.
+        s3: access to the bucket with the files of Bedrock's batches.
 
     Raises:
-        ConfigError: as `check_batch` and `providers.check_settings`.
+        ConfigError: see `check_batch` and `providers.check_settings`.
     """
     from astra_async.asking.batches.batch_interface import Control
 
-    made_by, wire = check_batch(settings), wire_format(settings, os.environ)
-    return made_by(wire, Control(wire, session, s3=s3, environ=os.environ))
+    interface_class, wire = check_batch(settings), wire_format(settings, os.environ)
+    return interface_class(wire, Control(wire, session, s3=s3, environ=os.environ))
 
 
 def check_batch(settings: ModelSettings) -> type[BatchInterface]:
-    """The class of a model's batches. Raises ConfigError: there are none, or a setting is missing."""
+    """Return the class of a model's batch interface.
+
+    Raises:
+        ConfigError: the provider has no supported batch interface, or a setting is missing.
+    """
     module, _, name = PROVIDERS[settings.provider].batches.partition(".")
     if not name:
         raise ConfigError(
-            f"{settings.name}: {settings.provider} has no batches here; leave out --batch, or `batch`"
+            f"{settings.name}: batches are not supported for {settings.provider}; remove --batch, or `batch`"
             " in [[models]]"
         )
-    made_by: type[BatchInterface] = getattr(import_module(f"{__package__}.{module}"), name)
-    made_by.check(settings)
-    return made_by
+    interface_class: type[BatchInterface] = getattr(import_module(f"{__package__}.{module}"), name)
+    interface_class.check(settings)
+    return interface_class

@@ -1,4 +1,4 @@
-"""Model providers: one file for each wire format, one for SSE, one for failures, one table of models."""
+"""Model providers: wire formats, streaming over HTTP, classification of errors, and prices of models."""
 
 from __future__ import annotations
 
@@ -19,92 +19,98 @@ if TYPE_CHECKING:
     from astra_async.types.agents import AgentWire
 
 
-class Known(NamedTuple):
-    """What belongs to a provider's name: its class, its key's variable, its name where prices are listed.
+class ProviderEntry(NamedTuple):
+    """Registry entry of one provider.
 
-    `made_by` is module.Class in this package, a WireFormat, loaded when it is asked. Without a
-    `key_variable` no key is looked for. `credentials` are variables, any one of which has what a provider
-    without a key wants.
-    `address_variables` may name another server, first come first served, as in the provider's own SDKs.
-    `speaks` is the interface of agents that it takes as it is.
-    `batches` is module.Class in asking.batches, where it has some; `halves`: they cost half for sure.
+    Attributes:
+        wire_class: WireFormat of the provider as "module.Class" in this package, imported on first use.
+        key_variable: environment variable of the API key; empty if the provider needs no key.
+        prices: name of the provider in genai-prices, None if that library has no prices for it.
+        speaks: interface of agents whose requests the provider accepts unchanged, None for no such interface.
+        batches: batch interface as "module.Class" in `asking.batches`, empty if batches are not supported.
+        half_price_batches: batches are known to cost half the price.
+        credentials: environment variables that hold credentials if there is no key; one of them is enough.
+        address_variables: environment variables that replace the server's address, as in the provider's SDK;
+            the first one that is set applies.
     """
 
-    made_by: str
+    wire_class: str
     key_variable: str = ""
     prices: str | None = None
     speaks: AgentWire | None = None
     batches: str = ""
-    halves: bool = False
+    half_price_batches: bool = False
     credentials: tuple[str, ...] = ()
     address_variables: tuple[str, ...] = ()
 
     @property
     def caches_prompts(self) -> bool:
-        """Whether it has a prompt cache, whose reads cost less: all have whose prices are listed."""
+        """True if cached input is cheaper. This applies to all providers with listed prices."""
         return self.prices is not None
 
 
 _FILES, _CLAUDE_FILES = "batch_openai.OpenAIBatches", "batch_anthropic.AnthropicBatches"
-# With `/v1` at the end, as openai's `_client.py` takes it; the older name is that of openai before 1.0.
+# The address ends with `/v1`, as in openai's `_client.py`. OPENAI_API_BASE is the name in openai before 1.0.
 _OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-_AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")  # whose credentials `aws` finds
-PROVIDERS: Mapping[str, Known] = {
-    "openai": Known(
+_AWS = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")  # read by `aws.Signer`
+PROVIDERS: Mapping[str, ProviderEntry] = {
+    "openai": ProviderEntry(
         "openai_chat.OpenAIChat",
         "OPENAI_API_KEY",
         "openai",
         "chat",
         _FILES,
-        halves=True,
+        half_price_batches=True,
         address_variables=_OPENAI,
     ),
-    "openai-responses": Known(
+    "openai-responses": ProviderEntry(
         "openai_responses.OpenAIResponses",
         "OPENAI_API_KEY",
         "openai",
         "responses",
         _FILES,
-        halves=True,
+        half_price_batches=True,
         address_variables=_OPENAI,
     ),
-    "anthropic": Known(
+    "anthropic": ProviderEntry(
         "anthropic.Anthropic",
         "ANTHROPIC_API_KEY",
         "anthropic",
         "messages",
         _CLAUDE_FILES,
-        halves=True,
+        half_price_batches=True,
         address_variables=("ANTHROPIC_BASE_URL",),
     ),
-    "gemini": Known(
+    "gemini": ProviderEntry(
         "gemini.Gemini",
         "GEMINI_API_KEY",
         "google",
         "gemini",
         "batch_gemini.GeminiBatches",
-        halves=True,
+        half_price_batches=True,
         address_variables=("GOOGLE_GEMINI_BASE_URL",),
     ),
-    "bedrock": Known(
+    "bedrock": ProviderEntry(
         "bedrock.Bedrock", prices="aws", batches="batch_bedrock.BedrockBatches", credentials=_AWS
     ),
-    "azure": Known(
+    "azure": ProviderEntry(
         "openai_chat.Azure",
         "AZURE_OPENAI_API_KEY",
         "azure",
         "chat",
         "batch_openai.AzureBatches",
-        halves=True,
+        half_price_batches=True,
         address_variables=("AZURE_OPENAI_ENDPOINT",),
     ),
-    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", speaks="chat", batches=_FILES),
-    "simulated": Known("openai_chat.OpenAIChat", speaks="chat", batches=_FILES),
+    "openai-compatible": ProviderEntry(
+        "openai_chat.OpenAIChat", "OPENAI_API_KEY", speaks="chat", batches=_FILES
+    ),
+    "simulated": ProviderEntry("openai_chat.OpenAIChat", speaks="chat", batches=_FILES),
 }
 
 
 def parse_spec(spec: str) -> tuple[str, str]:
-    """`provider/model` -> (provider, model); the model's name may hold slashes itself.
+    """Split `provider/model` into (provider, model). The model's name may contain slashes.
 
     Raises:
         ConfigError: the provider is unknown, or a part is missing.
@@ -115,11 +121,11 @@ def parse_spec(spec: str) -> tuple[str, str]:
         guess = (
             "anthropic" if such.startswith("claude") else "gemini" if such.startswith("gemini") else "openai"
         )
-        raise ConfigError(f"model {spec!r}: write provider/model, such as {guess}/{such}")
+        raise ConfigError(f"model {spec!r}: write provider/model, for example {guess}/{such}")
     if provider not in PROVIDERS:
-        raise ConfigError(f"model {spec!r}: unknown provider {provider!r}; known are {', '.join(PROVIDERS)}")
+        raise ConfigError(f"model {spec!r}: unknown provider {provider!r}; use one of {', '.join(PROVIDERS)}")
     if not slash or not model:
-        raise ConfigError(f"model {spec!r} names no model: write {provider}/NAME")
+        raise ConfigError(f"model {spec!r} has no model name: write {provider}/NAME")
     return provider, model
 
 
@@ -129,12 +135,12 @@ def open_provider(
     session: aiohttp.ClientSession | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Provider:
-    """The provider for one model; call it inside a running loop, and close it.
+    """Return the provider for one model. Call this inside a running event loop and close the provider.
 
     Args:
-        settings: as `models.resolve` returned them, so that max_tokens is what the record says.
-        session: shared by all models (`connection.open_session`); without it the provider opens its own.
-        environ: where keys, proxies and certificates are named.
+        settings: the result of `models.resolve`, so that records contain the max_tokens that are sent.
+        session: session shared by all models (`connection.open_session`); None to open a separate one.
+        environ: environment variables with keys, proxies and certificates.
 
     Raises:
         ConfigError: as `check_settings`.
@@ -153,24 +159,24 @@ def open_provider(
 
 
 def wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat:
-    """What one model's requests and answers look like, for whoever sends them otherwise than one by one.
+    """Return the wire format of one model, for callers such as batches that send requests themselves.
 
     Raises:
         ConfigError: as `check_settings`.
     """
     from astra_async.asking.providers.models import key_for, resolve
 
-    module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
-    made_by = getattr(import_module(f"{__name__}.{module}"), name)
-    made: WireFormat = made_by(resolve(settings), key_for(settings, environ), environ=environ)
+    module, _, name = PROVIDERS[settings.provider].wire_class.partition(".")
+    wire_class = getattr(import_module(f"{__name__}.{module}"), name)
+    made: WireFormat = wire_class(resolve(settings), key_for(settings, environ), environ=environ)
     return made
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.environ) -> None:
-    """Refuse what cannot be asked before anything else is done: no key, address or proxy, an unfit setting.
+    """Check the key, the address, the proxy and all settings of one model before a run starts.
 
     Raises:
-        ConfigError: names the model, the setting and the remedy.
+        ConfigError: a check failed; the message names the model, the setting and the remedy.
     """
     from astra_async.transport import proxy_for
 

@@ -1,4 +1,4 @@
-"""What every wire format reads out of a stream: text, why it ended, usage; and what a reader is."""
+"""Readers of streamed answers: the interface of all wire formats, and helpers that they share."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from astra_async.types import FinishReason
     from astra_async.types.agents import ToolCall
 
-# What readers raise that meet a foreign shape: they index freely.
+# Exceptions of a reader if an event has an unexpected shape. Readers index events without checks.
 WRONG_SHAPE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
 _LABEL_CHARACTERS, _EXCERPT_CHARACTERS = 200, 80
 MAX_CHARACTERS = 32 * 1024 * 1024
 MAX_REASONING = 64 * 1024
 
-# Repairs, by the names that records know them by.
-INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
-NO_FINISH_REASON = "no_finish_reason"  # the stream ended in order, and did not say why
-KEY_MASKED = "key_masked"  # the server had put into the answer what we had sent to prove who we are
-STRAY_DATA = "stray_data"  # between events stood data that is none, such as `ping`
+# Names of repairs in records.
+INVALID_UTF8 = "invalid_utf8"  # invalid bytes were replaced by U+FFFD
+NO_FINISH_REASON = "no_finish_reason"  # the stream was complete, but gave no finish reason
+KEY_MASKED = "key_masked"  # the answer repeated an API key that was sent, and the key was masked
+STRAY_DATA = "stray_data"  # data between events that is not an event, such as `ping`, was ignored
 
-MADE_ID = "astra_"  # begins the id of a call that its provider gave none
+MADE_ID = "astra_"  # prefix of the ids given to tool calls that have no id
 
 _CALLED = frozenset({"tool_calls", "tool_use", "function_call"})
-# What fields for the reason hold while there is none.
+# Values of the finish reason that mean "not finished yet".
 _NO_REASON = frozenset({"null", "none", "undefined", "unspecified", "finish_reason_unspecified"})
 
 Json = dict[str, Any]
 
 
 class StreamFault(Exception):  # noqa: N818 - names what was seen
-    """The stream carries an error, decoded, instead of the rest; `usage`: what that says of billed tokens."""
+    """The stream contains an error, decoded in `body`. `usage` has the billed tokens if it reports any."""
 
     def __init__(self, body: Any, usage: Usage | None = None) -> None:
         super().__init__("the provider sent an error in the stream")
@@ -50,23 +50,27 @@ class StreamFault(Exception):  # noqa: N818 - names what was seen
 
 
 class AnswerTooLong(Exception):  # noqa: N818 - names what was seen
-    """More text than any model's limit allows: the server does not keep max_tokens."""
+    """The answer is longer than any model's limit, because the server ignores max_tokens."""
 
 
 class Unreadable(Exception):  # noqa: N818 - names what was seen
-    """An event is not JSON, not an object, or has a shape that its reader does not know."""
+    """An event is not JSON, not an object, or has an unexpected shape. `excerpt` is its masked beginning."""
 
     def __init__(self, what: str, data: bytes = b"") -> None:
         super().__init__(f"an event of {len(data)} bytes is {what}" if data else what)
-        self.excerpt = one_line(data, length=_EXCERPT_CHARACTERS)  # masked
+        self.excerpt = one_line(data, length=_EXCERPT_CHARACTERS)
 
 
 class Stray(Unreadable):
-    """Data that cannot have been an event, nor half of one: a word, a number, null."""
+    """Data that cannot be an event or the beginning of one: a word, a number, null."""
 
 
 class Transcript:
-    """The visible text so far, and the beginning of the reasoning, which explains an answer without text."""
+    """Text received so far, and the beginning of the reasoning, which explains an answer without text.
+
+    `characters` counts all output, also invisible output such as tool-call arguments. `begun` is True if the
+    current event contained content.
+    """
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -79,33 +83,33 @@ class Transcript:
         """Append visible text.
 
         Raises:
-            AnswerTooLong: the answer passes MAX_CHARACTERS.
-            TypeError: it is no text.
+            AnswerTooLong: the answer is longer than MAX_CHARACTERS.
+            TypeError: `text` is not a string.
         """
         if text:
             if not isinstance(text, str):
-                raise TypeError(f"{type(text).__name__} where text was expected")
+                raise TypeError(f"expected text, got {type(text).__name__}")
             self.begun = True
             self.parts.append(text)
             self.characters += len(text)
             if self.characters > MAX_CHARACTERS:
                 raise AnswerTooLong(f"the answer is longer than {MAX_CHARACTERS} characters")
 
-    def count(self, text: str) -> None:
-        """As `add`, of what is no visible text, such as a call's arguments, and is paid for alike."""
+    def add_hidden(self, text: str) -> None:
+        """Count output that is billed but not visible, such as tool-call arguments. Raises like `add`."""
         self.add(text)
         if text:
             self.parts.pop()
 
-    def reason(self, text: Any = "") -> None:
-        """Notice a piece of reasoning, or of another part that is not visible; its text may be unknown."""
+    def add_reasoning(self, text: Any = "") -> None:
+        """Record a piece of reasoning or of other invisible output. Its text may be unknown."""
         self.begun = True
         if isinstance(text, str) and text and self._reasoning_characters < MAX_REASONING:
             self._reasoning.append(text)
             self._reasoning_characters += len(text)
 
-    def restate(self, text: str) -> None:
-        """As `add`, of the whole text, told once more: it outranks the pieces, and nothing new has come."""
+    def replace_text(self, text: str) -> None:
+        """Replace the text by the complete text, which the server repeated. Raises like `add`."""
         begun = self.begun
         self.parts.clear()
         self.characters = 0
@@ -113,39 +117,40 @@ class Transcript:
         self.begun = begun
 
     def text(self) -> str:
-        """All visible text; may hold lone surrogates (see `repair`)."""
+        """Return all visible text. May contain lone surrogates (see `repair`)."""
         return "".join(self.parts)
 
     def reasoning(self) -> str:
-        """The first MAX_REASONING characters of reasoning; may hold lone surrogates."""
+        """Return the first MAX_REASONING characters of reasoning. May contain lone surrogates."""
         return "".join(self._reasoning)[:MAX_REASONING]
 
 
 class Reader:
-    """Pure: takes the decoded events of one stream and says when the answer is whole.
+    """Reader of the decoded events of one stream, without I/O. Detects the end of the answer.
 
-    A reason for the end is one only while nothing follows it: some routers send `stop` with every chunk, or
-    with the first. Once content has followed a reason, this stream's reasons end nothing any more.
+    A finish reason ends the answer only if no content follows, because some routers send `stop` with every
+    chunk or with the first one. Once content has followed a finish reason, later reasons are ignored and only
+    the end mark ends the answer.
 
     Attributes:
-        finishes: what the reasons for an end mean, in small letters and up to a colon, for routers hand on
-            those of other formats in spellings of their own; one that is not listed is "other".
-        finishes_wordless: the same for those that mean something else where no text came.
-        has_end_mark: something in the stream says that it is over; else the end of its body does.
-        transcript: what has come.
-        done: the end mark was seen: nothing that follows matters.
-        reason: why the answer ended, as `finishes` spells it; None until then.
-        native_reason: the same as the provider wrote it.
-        unsure: content has followed a reason: only the end mark ends the answer.
-        settled: the reason and the counts have come, and since then no content.
-        counts: tokens, under the provider's names.
-        model: who has answered, as the provider says.
-        tier: the service tier that served the request, as the provider says.
-        gathers: the whole answer is kept for `gathered`: an agent has asked.
-        missing: what the stream lacks if it ends now; empty if that is its end mark.
+        finish_reasons: FinishReason by finish reason of the provider. Keys are lower case without the part
+            after a colon, because routers change the spelling. A reason that is not listed means "other".
+        finish_reasons_without_text: the same for reasons that have another meaning if there is no text.
+        has_end_mark: the stream contains an end mark; False if only the end of the body ends it.
+        transcript: the text received so far.
+        done: the end mark was received; later events are ignored.
+        reason: finish reason as a key of `finish_reasons`; None until it arrives.
+        native_reason: finish reason as the provider wrote it.
+        needs_end_mark: content followed a finish reason, so only the end mark ends the answer.
+        settled: the finish reason and the counts have arrived, and no content after them.
+        counts: tokens under the provider's names.
+        model: model that answered, as the provider reports it.
+        tier: service tier that served the request, as the provider reports it.
+        keep_complete: keep the complete answer for `complete_response`, because an agent asked.
+        missing: name of what is missing if the stream ends now; empty if that is the end mark.
     """
 
-    finishes: ClassVar[Mapping[str, FinishReason]] = {
+    finish_reasons: ClassVar[Mapping[str, FinishReason]] = {
         **dict.fromkeys(("stop", "end_turn", "stop_sequence", "completed", "complete"), "stop"),
         **dict.fromkeys(("eos", "eos_token", "end", "finished"), "stop"),  # TGI and other servers
         "length": "length",
@@ -165,7 +170,7 @@ class Reader:
         "language": "content_filter",
         "refusal": "refusal",
     }
-    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {
+    finish_reasons_without_text: ClassVar[Mapping[str, FinishReason]] = {
         "model_length": "context_exceeded",
         "model_context_window_exceeded": "context_exceeded",
         "other": "content_filter",  # Gemini has declined, also the next
@@ -175,19 +180,19 @@ class Reader:
 
     def __init__(self) -> None:
         self.transcript = Transcript()
-        self.done = self.unsure = self.settled = False
+        self.done = self.needs_end_mark = self.settled = False
         self.reason: str | None = None
         self.counts: Any = {}
         self.model: Any = ""
         self.tier: Any = None
-        self.gathers = False
+        self.keep_complete = False
         self.missing = self.native_reason = self._made = ""
 
     def take(self, event: Json | None) -> None:
-        """Feed one event, and hold a reason for the end against what follows it.
+        """Process one event, and decide whether a finish reason still applies.
 
         Raises:
-            StreamFault, AnswerTooLong: as `feed`.
+            StreamFault, AnswerTooLong: see `feed`.
         """
         ended, begun = self.reason, self.transcript.begun
         self.reason, self.transcript.begun = None, False
@@ -197,14 +202,14 @@ class Reader:
             if reason is not None:
                 self.native_reason = label(self.reason)
         except BaseException:
-            # An event that raises ends nothing, whatever it had set before: its fault is the last word.
+            # An event that raises does not end the answer, even if the reader has set `done` before.
             self.done = False
-            self._weigh(ended, None, begun=begun)
+            self._update_reason(ended, None, begun=begun)
             raise
-        self._weigh(ended, reason, begun=begun)
+        self._update_reason(ended, reason, begun=begun)
 
     def feed(self, event: Json | None) -> None:
-        """Read one event; None stands for the line `[DONE]`. Before each, `reason` and `begun` are unset.
+        """Process one event, None for the line `[DONE]`. `take` resets `reason` and `begun` before each.
 
         Raises:
             StreamFault: the event is an error.
@@ -212,54 +217,55 @@ class Reader:
         """
         raise NotImplementedError
 
-    def _weigh(self, ended: str | None, reason: str | None, *, begun: bool) -> None:
-        """The reason in force after an event with `reason`: content takes back what had `ended` before."""
+    def _update_reason(self, ended: str | None, reason: str | None, *, begun: bool) -> None:
+        """Set the finish reason after an event with `reason`. Content cancels the earlier reason `ended`."""
         if self.transcript.begun:
             self.reason = reason
-            self.unsure |= ended is not None
+            self.needs_end_mark |= ended is not None
             self.settled = False
             return
         self.transcript.begun = begun
         self.reason = ended if reason is None else reason
-        in_force = self.reason is not None and not self.unsure
+        in_force = self.reason is not None and not self.needs_end_mark
         self.settled = in_force and bool(self.counts) and bool(self.transcript.characters)
 
     def usage(self) -> Usage:
-        """Tokens as far as they were announced."""
+        """Return the tokens that the events have reported so far."""
         raise NotImplementedError
 
     def made_id(self, number: int) -> str:
-        """An id for a call that its provider gave none, like no other's."""
+        """Return a unique id for a tool call without id."""
         self._made = self._made or secrets.token_hex(4)
         return f"{MADE_ID}{self._made}_{number}"
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
-        """The answer as its interface gives it to who does not stream, and the calls in it."""
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """Return the answer in the form of a response without streaming, and its tool calls."""
         raise NotImplementedError
 
     def known_usage(self) -> Usage:
-        """`usage`, or nothing where the counts have an unknown shape: an answer outlives them."""
+        """Return `usage`, or an empty Usage if the counts are malformed, so that the answer is not lost."""
         try:
             return known(self.usage(), self.counts, self.tier)
         except WRONG_SHAPE:
             return Usage()
 
     def answer(self) -> Completion | None:
-        """The whole answer, not timed yet, or None while nothing says that it has ended.
+        """Return the complete answer without times, or None if it has not ended.
 
-        Some routers send text and an end mark, and never a reason: that is an end in order, which says so.
+        Some routers send text and an end mark, but never a finish reason. Such an answer is complete and has
+        the repair NO_FINISH_REASON.
         """
-        if not self.done and (self.reason is None or self.unsure):
+        if not self.done and (self.reason is None or self.needs_end_mark):
             return None
         text = self.transcript.text()
-        native, calls = self.gathered() if self.gathers else (None, ())
+        native, calls = self.complete_response() if self.keep_complete else (None, ())
         if self.reason is None and not text and not calls:
             return None
-        # Without a tool on offer, the reason that a tool was called says that the output is broken.
+        # The reason `tool_calls` without any call means broken output, so it is not treated as "stop".
         stopped = not self.reason or (calls and self.reason in _CALLED)
-        finish = "stop" if stopped else self.finishes.get(self.reason or "", "other")
+        finish = "stop" if stopped else self.finish_reasons.get(self.reason or "", "other")
         if not text and not calls:
-            finish = self.finishes_wordless.get(self.reason or "", finish)
+            finish = self.finish_reasons_without_text.get(self.reason or "", finish)
         return Completion(
             text=text,
             finish_reason=finish,
@@ -274,15 +280,15 @@ class Reader:
 
 
 def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
-    """The JSON objects of one event, and what had to be repaired; None stands for `[DONE]`.
+    """Return the JSON objects of one event (None for `[DONE]`) and the names of repairs.
 
-    One object, or a list of them: Gemini sends errors so, and whole answers where no events were asked for.
-    orjson refuses escapes of lone surrogates and text that is not UTF-8; the standard library then
-    reads what is there, because a paid answer must not be lost to an encoder.
+    An event is one object or a list of objects; Gemini sends lists for errors and unstreamed answers. orjson
+    rejects escaped lone surrogates and invalid UTF-8. The standard library parses these events, because a
+    paid answer must not be lost to an encoding error.
 
     Raises:
-        Stray: neither an object nor anything that begins like one or like a list.
-        Unreadable: not JSON, nested too deeply, or a list that holds more than objects.
+        Stray: the data is not an object and does not begin like an object or a list.
+        Unreadable: the data is not JSON, is nested too deeply, or is a list with other items than objects.
     """
     repairs: tuple[str, ...] = ()
     try:
@@ -307,18 +313,18 @@ def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
 
 
 def repair(text: str) -> tuple[str, tuple[str, ...]]:
-    """Join surrogate halves that arrived apart; what stays alone becomes U+FFFD and a named repair."""
+    """Join surrogate halves from different events. A lone half becomes U+FFFD and a named repair."""
     whole = without_surrogates(text)
     return whole, ("surrogate",) if whole is not text and whole.count("\ufffd") > text.count("\ufffd") else ()
 
 
 def text_of(arguments: Any) -> str:
-    """A call's arguments as JSON text, where they are not text already."""
+    """Return tool-call arguments as JSON text. Text is returned unchanged."""
     return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
 
 
 def reason_name(reason: str | None) -> str | None:
-    """A reason for the end as tables hold it: small letters up to a colon; None where it says none."""
+    """Return a finish reason as a key of tables: lower case up to a colon. None if not finished."""
     if not reason:
         return reason
     name = reason.lower().partition(":")[0].strip()
@@ -326,8 +332,8 @@ def reason_name(reason: str | None) -> str | None:
 
 
 def first_choice(choices: Any) -> Json | None:
-    """The choice or candidate that was asked for: others have an `index` above 0."""
-    for choice in choices or ():  # no generator: this runs for every event
+    """Return the first choice or candidate; all others have an `index` above 0."""
+    for choice in choices or ():  # a loop is faster than a generator, and this runs for every event
         if not choice.get("index"):
             found: Json = choice
             return found
@@ -335,5 +341,5 @@ def first_choice(choices: Any) -> Json | None:
 
 
 def label(value: object) -> str:
-    """A short foreign name (a model's, a code) fit for a record: one line, keys masked."""
+    """Return a short name from a response, such as a model or a code, for a record: one line, keys masked."""
     return one_line(value, length=_LABEL_CHARACTERS) if isinstance(value, str) and value else ""

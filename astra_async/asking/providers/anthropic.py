@@ -1,6 +1,7 @@
 """Anthropic's Messages API (`POST {base}/v1/messages`), always streamed.
 
-`input_tokens` on the wire is what neither came from nor went into the prompt cache; a Usage counts all of it.
+Anthropic's `input_tokens` excludes tokens that were read from or written to the prompt cache. A Usage
+includes them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of
-from astra_async.asking.providers.connection import below, without_version
-from astra_async.asking.providers.counts import count, merged, uncached
+from astra_async.asking.providers.connection import join_url, without_version
+from astra_async.asking.providers.counts import count, merged, usage_from_parts
 from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import (
@@ -31,27 +32,29 @@ if TYPE_CHECKING:
     from astra_async.types.agents import Message, ToolResult
 
 BASE_URL = "https://api.anthropic.com"
-# From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
+# API versions from 2026-10-21 on reject sampling parameters for every model. This version accepts them for
+# older models.
 DEFAULT_API_VERSION = "2023-06-01"
 _LEAST_BUDGET = 1024
-# Tokens of input: neither read from the prompt cache nor written to it, read, written.
+# Input tokens: without the prompt cache, read from the cache, written to the cache.
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_PLACES = {"partial_json": "input", "citation": "citations"}  # where deltas of other names belong in a block
+_PLACES = {"partial_json": "input", "citation": "citations"}  # field of the block by field of the delta
 
 
 class MessageReader(Reader):
-    """Events of one message -> an Answer. It has ended with its stop_reason; unknown events say nothing.
+    """Reader of one message's events. The message has ended once a stop_reason arrived.
 
-    A whole message is read as well: servers send one instead of a stream, or after it.
+    Unknown events are ignored. A complete message is read as well, because some servers send one instead of
+    or after a stream.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._message: Json = {}
-        self._blocks: dict[int, Json] = {}  # by index; a call's input is text until it is whole
+        self._blocks: dict[int, Json] = {}  # by index; the input of a tool call is text until it is complete
 
     def feed(self, event: Json | None) -> None:
-        """Take one event."""
+        """Process one event."""
         if event is None:
             return
         kind = event.get("type")
@@ -60,7 +63,7 @@ class MessageReader(Reader):
         elif kind == "message_start":
             self._message = dict(event["message"])
             self.model = event["message"].get("model")
-            # Its `output_tokens` stand for what is to come (1, or a few): they count from `message_delta` on.
+            # `output_tokens` is a placeholder here (1, or a few). The real count comes in `message_delta`.
             self._count({**(event["message"].get("usage") or {}), "output_tokens": None})
         elif kind == "message_delta":
             self.reason = event["delta"].get("stop_reason")
@@ -74,7 +77,7 @@ class MessageReader(Reader):
             raise StreamFault(event)
 
     def usage(self) -> Usage:
-        """Tokens that are billed: those of all iterations if the request took several.
+        """Return the billed tokens: the sum of all iterations if the request took several.
 
         A refusal before any output is free (Claude Platform release notes of 2 June 2026).
         """
@@ -82,7 +85,7 @@ class MessageReader(Reader):
             return Usage(input_tokens=0, output_tokens=0)
         names = (*_INPUT, "output_tokens")
         iterations = self.counts.get("iterations") or []
-        # The top level leaves out compaction and advisors. An entry of a model that refused is free.
+        # The top-level counts exclude compaction and advisors. After a fallback, the refused model is free.
         fell_back = any(each.get("type") == "fallback_message" for each in iterations)
         billed = [each for each in iterations if not (fell_back and _is_free(each))] or [self.counts]
         sums = [
@@ -92,10 +95,10 @@ class MessageReader(Reader):
             for name in names
         ]
         details = self.counts.get("output_tokens_details") or {}
-        return uncached(sums, details.get("thinking_tokens"))
+        return usage_from_parts(sums, details.get("thinking_tokens"))
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
-        """The message with its blocks; the input of a call that was cut off stays text."""
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """Return the message with its blocks. The input of an incomplete tool call stays text."""
         blocks = [
             {**block, "input": read_input(block["input"])} if "input" in block else block
             for _, block in sorted(self._blocks.items())
@@ -120,7 +123,7 @@ class MessageReader(Reader):
         blocks = message["content"]
         text = "".join(block["text"] for block in blocks if block.get("type") == "text")
         if self.transcript.characters and text:
-            self.transcript.restate(text)
+            self.transcript.replace_text(text)
         else:
             for block in blocks:
                 self._delta(block)
@@ -129,27 +132,27 @@ class MessageReader(Reader):
 
     def _piece(self, event: Json, piece: Json) -> None:
         self._delta(piece)
-        if self.gathers and "content_block" in event:
+        if self.keep_complete and "content_block" in event:
             self._blocks[event["index"]] = dict(piece)
             self.transcript.begun = True
-        elif self.gathers:
+        elif self.keep_complete:
             named = {_PLACES.get(name, name): value for name, value in piece.items() if name != "type"}
             if "citations" in named:
                 named["citations"] = [named["citations"]]
             merge(self._blocks[event["index"]], named)
 
     def _delta(self, delta: Json) -> None:
-        """A piece of a block, or a block as it starts; all but text is thinking."""
+        """Add a delta of a block, or a block at its start, to the text or to the reasoning."""
         text = delta.get("text")
         if text and delta.get("type") in {"text_delta", "text"}:
             self.transcript.add(text)
         elif delta.get("type") in {"thinking_delta", "thinking"}:
-            self.transcript.reason(delta.get("thinking"))
-        elif self.gathers and delta.get("partial_json"):
-            self.transcript.count(delta["partial_json"])
+            self.transcript.add_reasoning(delta.get("thinking"))
+        elif self.keep_complete and delta.get("partial_json"):
+            self.transcript.add_hidden(delta["partial_json"])
 
     def _count(self, usage: Json | None) -> None:
-        """Counts are cumulative: those of the input change together, if they are not fewer than before."""
+        """Merge cumulative counts. Input counts change together, and only if their sum did not decrease."""
         usage = usage or {}
         if sum(count(usage.get(name)) or 0 for name in _INPUT) < sum(
             count(self.counts.get(name)) or 0 for name in _INPUT
@@ -166,28 +169,28 @@ def _is_free(iteration: Json) -> bool:
 
 
 class Anthropic(WireFormat):
-    """The wire format of `anthropic/...`."""
+    """Wire format of `anthropic/...`."""
 
     cached_input_is_exempt = True
     reader = MessageReader
-    measured = frozenset({"model", "messages"})
+    protected_fields = frozenset({"model", "messages"})
     max_tokens_at = (("max_tokens",),)
-    takes = USUAL_SETTINGS | {"api_version"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = USUAL_SETTINGS | {"api_version"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is max_tokens: unset it",
-        **dict.fromkeys(("organization", "project"), "a key of Anthropic's belongs to a workspace: unset it"),
+        **dict.fromkeys(("organization", "project"), "an Anthropic key belongs to a workspace: unset it"),
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         super().__init__(settings, settings.base_url or BASE_URL, environ=environ)
-        self.url = below(without_version(self.base), "v1/messages")
+        self.url = join_url(without_version(self.base), "v1/messages")
         self.headers = {"anthropic-version": settings.api_version or DEFAULT_API_VERSION}
         if key:
             self.headers["x-api-key"] = key
         self._thinking = claude_thinking(settings)
 
     def options(self, request: ModelRequest) -> Json:
-        """How to answer: streamed."""
+        """Return model, limits, sampling and thinking, with streaming on."""
         del request
         settings = self.settings
         return {
@@ -203,10 +206,10 @@ class Anthropic(WireFormat):
         }
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """What to answer.
+        """Return system, messages and tools.
 
-        A marker asks to cache everything up to the prompt's end; a second one everything up to the end of
-        what was said last, where a next turn will read that.
+        A cache marker at the end of the prompt caches everything up to there. If a follow-up turn comes, a
+        second marker at the end of the last message caches the conversation for it.
         """
         sent: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
         marked = [0] if request.cache else []
@@ -220,14 +223,14 @@ class Anthropic(WireFormat):
         return {"system": system or None, "messages": sent, "tools": tools or None}
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """Anthropic's rate-limit headers."""
+        """Parse Anthropic's rate-limit headers."""
         return anthropic_limits(headers, datetime.now(UTC))
 
 
 def _blocks(message: Message) -> list[Json]:
-    """A message's blocks."""
+    """Return the content blocks of a message."""
     if message.native is not None:
-        return [dict(block) for block in map(_readable, message.native["content"])]
+        return [dict(block) for block in map(_sendable_block, message.native["content"])]
 
     def result(each: ToolResult) -> Json:
         failed = {"is_error": True} if each.failed else {}
@@ -239,19 +242,20 @@ def _blocks(message: Message) -> list[Json]:
     return pieces(message, result=result, text={"type": "text", "text": message.text}, call=call)
 
 
-def _readable(block: Json) -> Json:
-    """A block as it is sent back: the input of a call that was cut off is empty."""
+def _sendable_block(block: Json) -> Json:
+    """Return a block that can be sent back: the input of an incomplete tool call becomes empty."""
     return {**block, "input": {}} if isinstance(block.get("input"), str) else block
 
 
 def claude_thinking(settings: ModelSettings) -> Json:
-    """How a Claude model is told to think, here and at Bedrock: `thinking`, and effort beside it.
+    """Return the fields that control thinking of a Claude model, at Anthropic and Bedrock.
 
-    `adaptive` is for Claude 4.6 and later, a budget for models before 4.7; without either it is the model's
-    own default, which is not to think for most.
+    `adaptive` needs Claude 4.6 or later, a budget needs a model before 4.7. Without either setting the
+    model's default applies, which for most models is not to think.
 
     Raises:
-        ConfigError: a budget beside `thinking`, under 1,024 tokens, or not under max_tokens.
+        ConfigError: the budget is set together with `thinking`, is below 1,024 tokens, or is not below
+            max_tokens.
     """
     fields: Json = {}
     budget = settings.thinking_budget
@@ -260,8 +264,8 @@ def claude_thinking(settings: ModelSettings) -> Json:
     if budget is not None:
         if budget < _LEAST_BUDGET or budget >= (settings.max_tokens or budget + 1):
             raise ConfigError(
-                f"{settings.name}: thinking_budget = {budget}: {_LEAST_BUDGET} is the least, and max_tokens"
-                f" ({settings.max_tokens}) has to be larger, for it holds thinking and answer"
+                f"{settings.name}: thinking_budget = {budget} must be at least {_LEAST_BUDGET} and below"
+                f" max_tokens ({settings.max_tokens}), which limits thinking and answer together"
             )
         fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
     elif settings.thinking is not None:

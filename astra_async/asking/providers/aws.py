@@ -1,7 +1,7 @@
-"""Who asks at AWS: credentials and region as the AWS tools find them, and signatures (SigV4).
+"""AWS credentials, region, request signatures (SigV4) and event streams.
 
-botocore's chain finds credentials (variables, profiles, SSO, roles, containers, instances) and renews them:
-it reads files and may ask servers, so it runs in a thread. No HTTP client of its touches a model's call.
+botocore finds and renews credentials (variables, profiles, SSO, roles, containers, instances). It runs in a
+thread because it reads files and may contact servers. Requests to models do not use botocore's HTTP client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import orjson
 from astra_async.asking.providers.answer import Unreadable
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
-from astra_async.redaction import keep_secrets_of, keep_sent, one_line
+from astra_async.redaction import one_line, register_secrets_of, register_sent_secret
 from astra_async.transport import is_local
 
 if TYPE_CHECKING:
@@ -30,15 +30,18 @@ _PRELUDE = struct.Struct(">III")
 _CRC = struct.Struct(">I")
 _SIZE = struct.Struct(">H")
 _LEAST_BYTES = _PRELUDE.size + _CRC.size
-_MOST_BYTES = 2**25  # the encoding's own limit is 24 MB of payload and 128 KB of headers
-_FIRST_BYTES = b"\x00\x01"  # of a length below that
+_MOST_BYTES = 2**25  # the encoding is limited to 24 MB of payload and 128 KB of headers
+_FIRST_BYTES = b"\x00\x01"  # possible first bytes of a frame, whose length is at most _MOST_BYTES
 _STRING = 7
 _SIZED = frozenset({6, _STRING})
 _BYTES_OF_TYPE = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
 class EventStreamSplitter:
-    """Cuts frames into the JSON of their events, whatever the chunks."""
+    """Splitter of AWS event streams: takes chunks of any size and yields the events as JSON.
+
+    A body that does not begin with a frame is split as server-sent events instead.
+    """
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -47,14 +50,14 @@ class EventStreamSplitter:
 
     @property
     def is_page(self) -> bool:
-        """As SseSplitter's."""
+        """True if the body is an HTML page (see SseSplitter)."""
         return self._text is not None and self._text.is_page
 
     def feed(self, chunk: bytes) -> Iterable[bytes]:
-        """Events that this chunk completes, in order; to be read to their end before the next chunk.
+        """Return the events that this chunk completes, in order. Consume all of them before the next chunk.
 
         Raises:
-            Unreadable: on the way, when a frame is broken; the events before it are out.
+            Unreadable: a frame is damaged. Raised during iteration, after the events before that frame.
             EventTooLarge: see SseSplitter.
         """
         if not self._has_begun and chunk:
@@ -63,7 +66,7 @@ class EventStreamSplitter:
         return self._frames(chunk) if self._text is None else self._text.feed(chunk)
 
     def finish(self) -> Iterable[bytes]:
-        """What is left at the end of the stream; half a frame is nothing."""
+        """Return the events left at the end of the stream. An incomplete frame is dropped."""
         return () if self._text is None else self._text.finish()
 
     def _frames(self, chunk: bytes) -> Iterator[bytes]:
@@ -83,24 +86,24 @@ Splitter = SseSplitter | EventStreamSplitter
 
 
 def _length_at(held: bytearray, start: int) -> int:
-    """The length of the frame that begins there; 0 while that has not arrived."""
+    """Return the length in bytes of the frame at `start`, or 0 if its prelude has not arrived."""
     if len(held) - start < _PRELUDE.size:
         return 0
     length, of_headers, checksum = _PRELUDE.unpack_from(held, start)
     if checksum != crc32(held[start : start + 8]) or not _LEAST_BYTES + of_headers <= length <= _MOST_BYTES:
-        raise Unreadable("no frame of an event stream", bytes(held[start : start + _PRELUDE.size]))
+        raise Unreadable("not an AWS event stream frame", bytes(held[start : start + _PRELUDE.size]))
     return int(length)
 
 
 def _event(frame: bytes) -> bytes:
     end = len(frame) - _CRC.size
     if _CRC.unpack_from(frame, end)[0] != crc32(memoryview(frame)[:end]):
-        raise Unreadable("damaged: its checksum is wrong", frame)
+        raise Unreadable("damaged: wrong checksum", frame)
     headers_end = _PRELUDE.size + _PRELUDE.unpack_from(frame)[1]
     try:
         named = _headers(frame, _PRELUDE.size, headers_end)
     except (LookupError, struct.error, UnicodeDecodeError) as error:
-        raise Unreadable("without headers that can be read", frame) from error
+        raise Unreadable("damaged: invalid headers", frame) from error
     if named.get(":message-type") == "error":
         body = {"code": named.get(":error-code"), "message": named.get(":error-message")}
         return orjson.dumps({"error": body})
@@ -109,7 +112,7 @@ def _event(frame: bytes) -> bytes:
 
 
 def _headers(frame: bytes, at: int, end: int) -> dict[str, str]:
-    """The headers that are text."""
+    """Return the headers of type string. Headers of other types are skipped."""
     named: dict[str, str] = {}
     while at < end:
         name_end = at + 1 + frame[at]
@@ -130,23 +133,29 @@ _CHECK = "check AWS_PROFILE and the AWS credentials"
 
 
 class Signer:
-    """Signs requests to one service in one region.
+    """Signer of requests to one service in one region.
 
-    A bearer token (`AWS_BEARER_TOKEN_BEDROCK`) outranks credentials, those of the environment outrank a
-    profile's. A server on this machine needs none, as with the other wire formats. `name` is the model's,
-    `service` as signatures name it.
+    A bearer token (`AWS_BEARER_TOKEN_BEDROCK`) takes precedence over credentials in the environment, and
+    those take precedence over a profile. A server on this machine needs no credentials.
+
+    Args:
+        name: name of the model, for error messages.
+        service: name of the service in signatures.
+        region: name of the region in signatures.
+        address: address of the server.
+        environ: environment variables.
     """
 
     def __init__(
         self, name: str, service: str, region: str, address: URL, environ: Mapping[str, str]
     ) -> None:
-        keep_secrets_of(environ)
+        register_secrets_of(environ)
         self._name = name
         self._scope = service, region
         self._environ = environ
         self._bearer = environ.get("AWS_BEARER_TOKEN_BEDROCK", "").strip()
         named = environ.get("AWS_ACCESS_KEY_ID") or environ.get("AWS_PROFILE")
-        keep_sent(self._bearer)
+        register_sent_secret(self._bearer)
         self._needs_none = is_local(address) and not named
         self._finding = asyncio.Lock()
         self._found: Any = None
@@ -154,11 +163,11 @@ class Signer:
     async def headers(
         self, url: URL, headers: Mapping[str, str], body: bytes, *, method: str = "POST"
     ) -> dict[str, str]:
-        """The headers that prove who asks, computed over all the others.
+        """Return the headers that authenticate a request; the signature covers all other headers.
 
         Raises:
-            PoolUnusable: no credentials, or none that can be had.
-            TransientError: whoever renews them could not be reached.
+            PoolUnusable: no valid credentials were found.
+            TransientError: the server that renews the credentials could not be reached.
         """
         if self._bearer:
             return {"Authorization": f"Bearer {self._bearer}"}
@@ -172,10 +181,10 @@ class Signer:
         return {name: value for name, value in request.headers.items() if name not in headers}
 
     async def _credentials(self) -> Any:
-        """What signs now: found once, and renewed when its time is over."""
+        """Return the current credentials: found once, renewed when they expire."""
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-        # Only credentials that are renewed can be old.
+        # Only refreshable credentials have `refresh_needed`. For others `bool()` returns False.
         if self._found is not None and not getattr(self._found, "refresh_needed", bool)():
             return self._found.get_frozen_credentials()
         try:
@@ -202,15 +211,15 @@ class Signer:
         if self._found is None:
             raise NoCredentialsError
         frozen = self._found.get_frozen_credentials()
-        keep_sent(frozen.access_key, frozen.secret_key, frozen.token or "")
+        register_sent_secret(frozen.access_key, frozen.secret_key, frozen.token or "")
         return frozen
 
 
 def region_of(name: str, environ: Mapping[str, str], *, default: str | None = None) -> str:
-    """AWS_REGION, AWS_DEFAULT_REGION, `default`, or the profile's.
+    """Return the region: AWS_REGION, else AWS_DEFAULT_REGION, else `default`, else the profile's region.
 
     Raises:
-        ConfigError: none of them names one.
+        ConfigError: no region is configured.
     """
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     region = region or default or _configured_region(environ.get("AWS_PROFILE"))
@@ -220,9 +229,9 @@ def region_of(name: str, environ: Mapping[str, str], *, default: str | None = No
 
 
 def endpoint_of(service: str, region: str, environ: Mapping[str, str]) -> str:
-    """The address of a service in a region: AWS_ENDPOINT_URL_..., AWS_ENDPOINT_URL, or AWS's own.
+    """Return a service's address: AWS_ENDPOINT_URL_<SERVICE>, else AWS_ENDPOINT_URL, else AWS's endpoint.
 
-    AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT choose among those.
+    AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT select one of AWS's endpoints in the region.
     """
     own = environ.get(f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}")
     own = own or environ.get("AWS_ENDPOINT_URL")
@@ -235,7 +244,7 @@ def endpoint_of(service: str, region: str, environ: Mapping[str, str]) -> str:
 
 @cache
 def _listed_endpoint(service: str, region: str, *, fips: bool, dual: bool) -> str:
-    """By botocore's table of partitions, which knows whose names end otherwise (China, sovereign clouds)."""
+    """Look up AWS's endpoint in botocore's table, because domains differ in China and sovereign clouds."""
     from botocore.loaders import create_loader
     from botocore.regions import EndpointResolver
 
@@ -249,7 +258,7 @@ def _configured_region(profile: str | None) -> Any:
 
     try:
         return _session(profile).get_config_variable("region")
-    except BotoCoreError as error:  # a profile that nobody has written, a file that cannot be parsed
+    except BotoCoreError as error:  # the profile does not exist, or its file cannot be parsed
         raise ConfigError(f"{_CHECK}: {one_line(error)}") from error
 
 

@@ -1,7 +1,7 @@
-"""Amazon Bedrock's Converse interface (`POST {base}/model/{id}/converse-stream`), signed.
+"""Amazon Bedrock's Converse API (`POST {base}/model/{id}/converse-stream`), signed.
 
-A model that cannot stream is asked for its whole answer (`.../converse`) from its first refusal on. Bedrock
-announces no limits and gives no hint how long to wait.
+If a model refuses to stream, `.../converse` is used from then on. Bedrock announces no rate limits and does
+not say how long to wait after a rejection.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from multidict import CIMultiDict
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, text_of
 from astra_async.asking.providers.anthropic import claude_thinking
 from astra_async.asking.providers.aws import EventStreamSplitter, Signer, endpoint_of, region_of
-from astra_async.asking.providers.connection import address, below
-from astra_async.asking.providers.counts import merged, uncached
+from astra_async.asking.providers.connection import address, join_url
+from astra_async.asking.providers.counts import merged, usage_from_parts
 from astra_async.asking.providers.deltas import merge, read_input
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
     WireFormat,
     arguments_of,
+    drop_none,
     pieces,
     refuse,
-    set_fields,
     tools_of,
 )
 from astra_async.transport import is_local
@@ -45,7 +45,7 @@ _GATHERED = ("text", "toolUse", "reasoningContent")
 
 
 class ConverseReader(Reader):
-    """Events of ConverseStream, or the one response of Converse -> an Answer.
+    """Reader of the events of ConverseStream, or of the single response of Converse.
 
     `metadata` with the usage follows `messageStop`, so the stream is read to its end.
     """
@@ -54,44 +54,44 @@ class ConverseReader(Reader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._blocks: dict[int, Json] = {}  # by index; a call's input is text until it is whole
+        self._blocks: dict[int, Json] = {}  # by index; the input of a tool call is text until it is complete
 
     def feed(self, event: Json | None) -> None:
-        """Take one event: one member, its name the key."""
+        """Process one event: an object with the event's name as its single key."""
         if not event:
             return
         if "contentBlockDelta" in event:
             piece = event["contentBlockDelta"]
             self._block(piece["delta"])
-            if self.gathers:
+            if self.keep_complete:
                 self._gather(piece, piece["delta"])
-        elif self.gathers and "contentBlockStart" in event:
+        elif self.keep_complete and "contentBlockStart" in event:
             start = event["contentBlockStart"]
             self._gather(start, start.get("start") or {})
         elif "messageStop" in event:
             self.reason = event["messageStop"]["stopReason"]
         elif "metadata" in event:
-            self._served(event["metadata"])
+            self._record_metadata(event["metadata"])
         elif "output" in event:
             blocks = event["output"]["message"]["content"]
             self._blocks = dict(enumerate(blocks))
             for block in blocks:
                 self._block(block)
             self.reason = event["stopReason"]
-            self._served(event)
+            self._record_metadata(event)
         elif "error" in event:
             raise StreamFault(event)
         else:
             self._exception(event)
 
     def usage(self) -> Usage:
-        """Tokens of the metadata; `inputTokens` leaves out what the prompt cache read or wrote."""
+        """Return the tokens of the metadata. `inputTokens` excludes tokens of the prompt cache."""
         names = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
-        return uncached(map(self.counts.get, names))
+        return usage_from_parts(map(self.counts.get, names))
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
-        """The response of Converse; the input of a call that was cut off stays text."""
-        blocks = [_closed(block) for _, block in sorted(self._blocks.items())]
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """Return the answer as a response of Converse. The input of an incomplete tool call stays text."""
+        blocks = [_finished_block(block) for _, block in sorted(self._blocks.items())]
         calls = tuple(
             ToolCall(id=use["toolUseId"], name=use["name"], arguments=text_of(use.get("input") or {}))
             for block in blocks
@@ -101,13 +101,13 @@ class ConverseReader(Reader):
         return {"output": {"message": message}, "stopReason": self.reason, "usage": self.counts}, calls
 
     def _gather(self, where: Json, piece: Json) -> None:
-        """Lay a piece over its block: texts are added, and a call's input."""
+        """Merge a delta into its block: text and tool-call input are appended."""
         block = self._blocks.setdefault(where.get("contentBlockIndex", 0), {})
         if "toolUse" in piece:
-            self.transcript.count(piece["toolUse"].get("input") or "")
+            self.transcript.add_hidden(piece["toolUse"].get("input") or "")
             self.transcript.begun = True
         reasoning = piece.get("reasoningContent")
-        # What streams as `text` and `signature` is `reasoningText` of a message.
+        # A stream has `text` and `signature` directly; a message has both inside `reasoningText`.
         if reasoning and "redactedContent" not in reasoning:
             piece = {"reasoningContent": {"reasoningText": reasoning}}
         merge(block, {name: piece[name] for name in _GATHERED if name in piece})
@@ -117,12 +117,12 @@ class ConverseReader(Reader):
             self.transcript.add(block["text"])
         elif "reasoningContent" in block:
             reasoning = block["reasoningContent"]
-            self.transcript.reason(
+            self.transcript.add_reasoning(
                 reasoning.get("text") or (reasoning.get("reasoningText") or {}).get("text")
             )
 
-    def _served(self, metadata: Json) -> None:
-        """The counts, and the tier: latency-optimized inference has a price of its own, too."""
+    def _record_metadata(self, metadata: Json) -> None:
+        """Record the counts and the service tier. Latency-optimized inference is priced as a tier."""
         self.counts = merged(self.counts, metadata.get("usage") or {})
         is_optimized = metadata.get("performanceConfig") == {"latency": "optimized"}
         self.tier = "optimized" if is_optimized else metadata.get("serviceTier")
@@ -133,39 +133,39 @@ class ConverseReader(Reader):
                 raise StreamFault({"error": {**(body or {}), "code": name[:1].upper() + name[1:]}})
 
 
-def _closed(block: Json) -> Json:
-    """A block that nothing more is added to: a call's input read, where that can be done."""
+def _finished_block(block: Json) -> Json:
+    """Return a finished block, with the tool-call input parsed if possible."""
     use = block.get("toolUse")
     return {"toolUse": {**use, "input": read_input(use.get("input", ""))}} if use else block
 
 
 _SERVICE = "bedrock-runtime"
 _SIGNED_AS = "bedrock"
-_LOCAL_REGION = "us-east-1"  # a server on this machine has none
+_LOCAL_REGION = "us-east-1"  # for servers on this machine, which have no region
 _CACHING = ("anthropic.claude", "amazon.nova")  # other models reject a cache point
 
 
 class Bedrock(WireFormat):
-    """The wire format of `bedrock/MODEL-ID`; `endpoint` or `base_url` replaces the region's address.
+    """Wire format of `bedrock/MODEL-ID`. `endpoint` or `base_url` replaces the region's address.
 
     Raises:
-        ConfigError: as WireFormat; no region, or a setting has no meaning for the model.
+        ConfigError: see WireFormat; also if no region is configured or the model has no such setting.
     """
 
     charges_max_tokens = True
     cached_input_is_exempt = True
     reader = ConverseReader
     splitter = EventStreamSplitter
-    measured = frozenset({"modelId", "messages"})
+    protected_fields = frozenset({"modelId", "messages"})
     max_tokens_at = (("inferenceConfig", "maxTokens"),)
-    takes = USUAL_SETTINGS
-    meaningless: ClassVar[Mapping[str, str]] = {
-        "api_version": "its interface has one version: unset it",
+    supported_settings = USUAL_SETTINGS
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
+        "api_version": "Converse has only one version: unset it",
         "max_tokens_field": "it is maxTokens: unset it",
         **dict.fromkeys(("organization", "project"), "AWS_PROFILE chooses the account: unset it"),
     }
 
-    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:  # noqa: ARG002 - AWS's credentials are a chain, not a key
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:  # noqa: ARG002 - AWS uses credentials instead of a key
         own = settings.endpoint or settings.base_url
         local = bool(own) and is_local(address(own or "", where=f"endpoint of {settings.name}"))
         region = region_of(settings.name, environ, default=_LOCAL_REGION if local else None)
@@ -175,10 +175,10 @@ class Bedrock(WireFormat):
         self._model_fields = _model_fields(settings)
         self._signer = Signer(settings.name, _SIGNED_AS, region, self.base, environ)
         self.headers = {}
-        self._point(to="converse-stream")
+        self._set_url(to="converse-stream")
 
     def options(self, request: ModelRequest) -> Json:
-        """How to answer."""
+        """Return limits, sampling, thinking and the service tier."""
         del request
         settings = self.settings
         limits = {
@@ -188,16 +188,16 @@ class Bedrock(WireFormat):
             "stopSequences": list(settings.stop) or None,
         }
         return {
-            "inferenceConfig": set_fields(limits),
+            "inferenceConfig": drop_none(limits),
             "additionalModelRequestFields": self._model_fields or None,
             "serviceTier": {"type": settings.service_tier} if settings.service_tier else None,
         }
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """What to answer; cache points stand as in Anthropic's."""
+        """Return system, messages and tools, with cache points at the same places as for Anthropic."""
         sent: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
         if request.cache and any(family in self.settings.model for family in _CACHING):
-            # The prompt's end, and where a next turn will read it the end of what was said last.
+            # Mark the end of the prompt, and the end of the last message if a follow-up turn comes.
             for place in {0, len(sent) - 1} if request.goes_on else {0}:
                 sent[place]["content"].append({"cachePoint": {"type": "default"}})
         tools = [
@@ -219,20 +219,20 @@ class Bedrock(WireFormat):
     async def signed(
         self, url: URL, headers: CIMultiDict[str], body: bytes, *, method: str = "POST"
     ) -> CIMultiDict[str]:
-        """The headers with a signature over them, the address and the body."""
+        """Return the headers with a signature over the headers, the address and the body."""
         return CIMultiDict({**headers, **await self._signer.headers(url, headers, body, method=method)})
 
-    def asks_otherwise(self, failure: Failure) -> bool:
-        """A model that refuses to stream; from now on all are asked for whole answers."""
+    def switch_form(self, failure: Failure) -> bool:
+        """Switch to unstreamed requests for good if the model refuses to stream."""
         body = ErrorBody.read(self.failure(failure).body)
         words = body.message.lower()
         if body.code != "ValidationException" or "stream" not in words or "support" not in words:
             return False
-        self._point(to="converse")
+        self._set_url(to="converse")
         return True
 
     def failure(self, failure: Failure) -> Failure:
-        """The exception's name stands in a header or in `__type`, with more round it than its name."""
+        """Normalize an error: extract the exception's name from a header or `__type`."""
         body = failure.body if isinstance(failure.body, dict) else {"message": failure.body}
         if "error" in body:
             return failure
@@ -241,15 +241,15 @@ class Bedrock(WireFormat):
         message = body.get("message") or body.get("Message") or ""
         return replace(failure, body={"error": {"code": code, "message": message}})
 
-    def _point(self, *, to: str) -> None:
+    def _set_url(self, *, to: str) -> None:
         model = quote(self.settings.model, safe="")
-        self.url = below(self.base, f"model/{model}/{to}")
+        self.url = join_url(self.base, f"model/{model}/{to}")
 
 
 def _blocks(message: Message) -> list[Json]:
-    """A message's blocks."""
+    """Return the content blocks of a message."""
     if message.native is not None:
-        return [_readable(block) for block in message.native["output"]["message"]["content"]]
+        return [_sendable_block(block) for block in message.native["output"]["message"]["content"]]
 
     def result(each: ToolResult) -> Json:
         content, status = [{"text": each.text or "(nothing)"}], "error" if each.failed else "success"
@@ -261,25 +261,25 @@ def _blocks(message: Message) -> list[Json]:
     return pieces(message, result=result, text={"text": message.text}, call=call)
 
 
-def _readable(block: Json) -> Json:
-    """A block as it is sent back: the input of a call that was cut off is empty."""
+def _sendable_block(block: Json) -> Json:
+    """Return a block that can be sent back: the input of an incomplete tool call becomes empty."""
     use = block.get("toolUse")
     return {"toolUse": {**use, "input": {}}} if use and isinstance(use.get("input"), str) else block
 
 
 def _model_fields(settings: ModelSettings) -> Json:
-    """Thinking, effort and top_k under the names that the model's own maker gives them.
+    """Return the fields for thinking, effort and top_k, which are named differently by each vendor.
 
     Raises:
-        ConfigError: the maker's names are not known.
+        ConfigError: a setting is used, but the vendor's field for it is unknown.
     """
     model = settings.model
-    unknown = "write the maker's own fields as extra_body.additionalModelRequestFields"
+    unknown = "write the vendor's field in extra_body.additionalModelRequestFields"
     if "anthropic." in model:
         top_k = {} if settings.top_k is None else {"top_k": settings.top_k}
         return {**claude_thinking(settings), **top_k}
     if "amazon.nova" in model:
-        refuse(settings, thinking_budget="Nova thinks by reasoning_effort: unset it")
+        refuse(settings, thinking_budget="Nova uses reasoning_effort instead: unset it")
         return _nova_fields(settings)
     refuse(settings, thinking=unknown, thinking_budget=unknown, top_k=unknown)
     if "openai." in model:
@@ -289,7 +289,7 @@ def _model_fields(settings: ModelSettings) -> Json:
 
 
 def _nova_fields(settings: ModelSettings) -> Json:
-    """Amazon Nova (2 and later reason): `reasoningConfig`, and `topK` in a place of its own."""
+    """Return Amazon Nova's fields: `reasoningConfig` (Nova 2 and later) and `inferenceConfig.topK`."""
     fields: Json = {} if settings.top_k is None else {"inferenceConfig": {"topK": settings.top_k}}
     if settings.thinking == "off":
         fields["reasoningConfig"] = {"type": "disabled"}

@@ -1,8 +1,8 @@
-"""Reads chat completions, OpenAI's and those of every server that speaks them (see openai_chat).
+"""Reader of chat completions from OpenAI and compatible servers (see `openai_chat`).
 
-It is tolerant, for vLLM, SGLang, llama.cpp, Ollama, OpenRouter, DeepSeek, Groq, Mistral, xAI and Together
-differ in small things: usage in a chunk that also has choices, no `[DONE]`, flat errors, content as a list of
-parts, a whole answer where a stream was asked for or after one. An answer has ended when its `finish_reason`
+The reader is tolerant, because vLLM, SGLang, llama.cpp, Ollama, OpenRouter, DeepSeek, Groq, Mistral, xAI and
+Together differ in details: usage in a chunk that also has choices, no `[DONE]`, flat errors, content as a
+list of parts, a complete answer instead of or after a stream. An answer has ended when its `finish_reason`
 has arrived; `[DONE]` ends the stream.
 """
 
@@ -23,35 +23,35 @@ from astra_async.asking.providers.answer import (
 )
 from astra_async.asking.providers.counts import count, merged, output_tokens
 from astra_async.asking.providers.deltas import merge
-from astra_async.asking.providers.request_fields import set_fields
+from astra_async.asking.providers.request_fields import drop_none
 from astra_async.types import Usage
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from astra_async.types import Completion
 
-# The server gave up in mid-answer: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
+# Finish reasons of answers that the server aborted: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
 _BROKEN_OFF = frozenset({"error", "abort", "cancelled", "insufficient_system_resource", "network_error"})
 
 
 class ChatReader(Reader):
-    """Chunks of one choice -> an Answer."""
+    """Reader of the chunks of one choice."""
 
     def __init__(self) -> None:
         super().__init__()
         self.missing = "any choice (`choices: []`)"
         self._refusal = Transcript()
-        self._in_pieces = False  # text came as deltas
+        self._in_pieces = False  # text arrived as deltas
         self._head: Json = {}
         self._message: Json = {}
 
     def feed(self, event: Json | None) -> None:
-        """Take one chunk; None is `[DONE]`."""
+        """Process one chunk, None for `[DONE]`."""
         if event is None:
             self.done = True
             return
         choices = event.get("choices")
-        if self.gathers:
+        if self.keep_complete:
             self._head |= event
         if choices and "error" not in event:
             self._choice(first_choice(choices) or {})
@@ -65,10 +65,10 @@ class ChatReader(Reader):
             self.model = event.get("model")
 
     def usage(self) -> Usage:
-        """Tokens of all chunks; routers repeat a running count.
+        """Return the tokens of all chunks. Some routers repeat a cumulative count.
 
-        OpenAI's names, with DeepSeek's and Moonshot's for the cache; reasoning is part of the output (xAI and
-        routers to Gemini count it beside the completion).
+        The names are OpenAI's, and DeepSeek's and Moonshot's for the cache. Output includes reasoning, which
+        xAI and routers to Gemini do not count in `completion_tokens`.
         """
         usage = self.counts
         if not isinstance(usage, dict):
@@ -88,14 +88,14 @@ class ChatReader(Reader):
         )
 
     def answer(self) -> Completion | None:
-        """The answer, once its finish_reason has arrived."""
+        """Return the answer once its finish_reason has arrived, else None."""
         whole = super().answer()
         if whole is not None and self._refusal.begun:
             return replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
         return whole
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
-        """The answer as a `chat.completion` with all deltas in one message, and its calls."""
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """Return the answer as a `chat.completion` with all deltas in one message, and its tool calls."""
         message = {"role": "assistant", "content": None, **self._message}
         calls = message.get("tool_calls") or []
         for number, call in enumerate(calls):
@@ -103,7 +103,7 @@ class ChatReader(Reader):
             call.pop("index", None)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.reason or "stop"}
         whole = {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.counts or None}
-        return set_fields(whole), tuple(map(_call, calls))
+        return drop_none(whole), tuple(map(_call, calls))
 
     def _gather(self, message: Json, *, whole: bool) -> None:
         for name in ("tool_calls", "content") if whole else ():
@@ -111,7 +111,7 @@ class ChatReader(Reader):
                 self._message.pop(name, None)
         for call in message.get("tool_calls") or ():
             function = call.get("function") or call.get("custom") or {}
-            self.transcript.count(function.get("arguments") or function.get("input") or "")
+            self.transcript.add_hidden(function.get("arguments") or function.get("input") or "")
             self.transcript.begun = True
         merge(self._message, message)
 
@@ -119,7 +119,7 @@ class ChatReader(Reader):
         self.missing = ""
         delta = choice.get("delta")
         if message := delta or choice.get("message"):
-            if self.gathers:
+            if self.keep_complete:
                 self._gather(message, whole=not delta)
             content = message.get("content")
             if content:
@@ -127,41 +127,42 @@ class ChatReader(Reader):
                 self._in_pieces = self._in_pieces or bool(delta)
                 if delta or not (self._in_pieces and text):
                     self.transcript.add(text)
-                else:  # all of it, after deltas (MiniMax)
-                    self.transcript.restate(text)
+                else:  # the complete text after its deltas (MiniMax)
+                    self.transcript.replace_text(text)
             elif message.get("refusal"):
                 self._refusal.add(message["refusal"])
                 self.transcript.begun = True
             elif reasoning := message.get("reasoning_content") or message.get("reasoning"):
-                self.transcript.reason(reasoning)
-            elif message.get("tool_calls") and not self.gathers:
-                self.transcript.reason(_swallowed(message["tool_calls"]))
+                self.transcript.add_reasoning(reasoning)
+            elif message.get("tool_calls") and not self.keep_complete:
+                self.transcript.add_reasoning(_swallowed(message["tool_calls"]))
         finish = choice.get("finish_reason")
         if finish:
             self._end(finish, choice)
 
     def _text_of_parts(self, content: Any) -> str:
-        """Mistral's list of parts; those that are thinking are not text."""
+        """Return the text in Mistral's list of parts. Parts with thinking count as reasoning."""
         for part in content:
             if part.get("type") == "thinking":
                 said = part.get("thinking")
-                self.transcript.reason(
+                self.transcript.add_reasoning(
                     "".join(each["text"] for each in said) if isinstance(said, list) else said
                 )
         return "".join(part["text"] for part in content if part.get("type") == "text")
 
     def _end(self, finish: str, choice: Json) -> None:
         if reason_name(finish) in _BROKEN_OFF:
-            raise StreamFault(choice.get("error") or {"message": f"the server broke off: {label(finish)}"})
+            message = f"the server aborted the answer: {label(finish)}"
+            raise StreamFault(choice.get("error") or {"message": message})
         self.reason = finish
         if choice.get("usage") and not self.counts:  # Moonshot
             self.counts = choice["usage"]
 
     def _other(self, event: Json) -> None:
-        """Errors in four shapes, and usage in a place of its own (Groq)."""
+        """Process an event without choices: an error in one of four shapes, or Groq's usage."""
         if event.get("error") or event.get("object") == "error":
             raise StreamFault(event)
-        if event.get("choices"):  # `"error": null` beside them
+        if event.get("choices"):  # the event also has `"error": null`
             self._choice(first_choice(event["choices"]) or {})
         if (event.get("base_resp") or {}).get("status_code"):  # MiniMax, with HTTP 200
             raise StreamFault(event)
@@ -179,7 +180,7 @@ def _call(call: Json) -> ToolCall:
 
 
 def _swallowed(calls: Any) -> str:
-    """The text that a server's tool parser made a call of, although no tool was offered."""
+    """Return text that a server's tool parser took for a tool call, although no tool was offered."""
     pieces = (call.get("function") or {} for call in calls)
     return "".join(f"{piece.get('name') or ''}{piece.get('arguments') or ''}" for piece in pieces)
 

@@ -1,4 +1,4 @@
-"""Token counts, costs and service tiers, as responses report them."""
+"""Token counts, costs and service tiers from the usage of responses."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _ON_DEMAND = "on_demand_"
 
 
 def count(value: object) -> int | None:
-    """A token count as providers should send it: a whole number that can be one; anything else is None."""
+    """Return the value if it is a plausible token count (a whole number from 0 to 10^12), else None."""
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def output_tokens(total: int | None, inputs: int | None, output: int | None) -> int | None:
-    """All tokens of the output: routers leave thinking out of it, and count it in the total only."""
+    """Return all output tokens. Some routers count thinking only in the total, so total - input is used."""
     if total is None or inputs is None or total <= inputs + (output or 0):
         return output
     return total - inputs
 
 
-def uncached(counts: Iterable[object], thinking: object = None) -> Usage:
-    """A usage of input that no cache held, what it read, what was written to it, and output."""
+def usage_from_parts(counts: Iterable[object], thinking: object = None) -> Usage:
+    """Build a Usage from four counts: uncached input, cache reads, cache writes, output."""
     fresh, read, written, output = map(count, counts)
     return Usage(
         input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
@@ -49,7 +49,7 @@ def uncached(counts: Iterable[object], thinking: object = None) -> Usage:
 def merged(earlier: Any, later: Any) -> Any:
     """Merge the counts of two events of one stream.
 
-    Counts are cumulative: the larger number counts, so that a zero in a later event removes nothing.
+    Counts are cumulative. The larger number is kept, so that a zero in a later event does not reset a count.
     """
     if isinstance(earlier, dict) and isinstance(later, dict):
         both = {name: merged(earlier[name], value) for name, value in later.items() if name in earlier}
@@ -60,7 +60,7 @@ def merged(earlier: Any, later: Any) -> Any:
 
 
 def known(usage: Usage, counts: Any, tier: object) -> Usage:
-    """The usage without counts that cannot be true, with the reported cost and the tier that served it."""
+    """Return the usage without impossible counts, with the reported cost and the service tier."""
     tokens = {name: count(getattr(usage, name)) for name in _COUNTS}
     if all(value is None for value in tokens.values()):
         return Usage()
@@ -68,17 +68,17 @@ def known(usage: Usage, counts: Any, tier: object) -> Usage:
 
 
 def reported_usd(counts: Any) -> float | None:
-    """The cost in US dollars that a response's usage reports, None if it reports none.
+    """Return the cost in US dollars that a response reports, or None.
 
-    OpenRouter's `cost` is in credits of one dollar. For a key of the user's own (`is_byok`) it is the fee
-    only, and `cost_details.upstream_inference_cost` is what the other provider charges.
+    OpenRouter's `cost` is in credits of one dollar. If the user brings their key for the upstream provider
+    (`is_byok`), `cost` is only the fee, and `cost_details.upstream_inference_cost` must be added.
     """
     if not isinstance(counts, dict):
         return None
     if (ticks := _number(counts.get("cost_in_usd_ticks"))) is not None:
         return _usd(ticks / _TICKS_PER_USD)
-    cost = counts.get("cost", counts.get("estimated_cost"))  # the latter is DeepInfra's
-    cost = _number(cost.get("total_cost") if isinstance(cost, dict) else cost)  # the former is Perplexity's
+    cost = counts.get("cost", counts.get("estimated_cost"))  # `estimated_cost`: DeepInfra
+    cost = _number(cost.get("total_cost") if isinstance(cost, dict) else cost)  # `total_cost`: Perplexity
     details = counts.get("cost_details")
     upstream = _number(details.get("upstream_inference_cost")) if isinstance(details, dict) else None
     if cost is not None and upstream is not None and counts.get("is_byok", upstream > cost):
@@ -87,9 +87,9 @@ def reported_usd(counts: Any) -> float | None:
 
 
 def tier_name(tier: object) -> str | None:
-    """A service tier in small letters without Vertex AI's prefix; None if none is named.
+    """Return a service tier in lower case without Vertex AI's prefix, or None.
 
-    Bedrock writes it as a table with a `type`.
+    Bedrock reports the tier as an object with a `type`.
     """
     if isinstance(tier, dict):
         tier = tier.get("type")
@@ -99,9 +99,9 @@ def tier_name(tier: object) -> str | None:
 
 
 def with_headers(usage: Usage, headers: Mapping[str, str]) -> Usage:
-    """The usage with the cost and the tier that a response's headers report, unless its body does.
+    """Add the cost and the tier from response headers if the body does not report them.
 
-    LiteLLM's cost header is 0 or missing for a stream, whose cost is in its usage.
+    LiteLLM's cost header is 0 or missing for streams; the cost is then in the usage.
     """
     if usage.input_tokens is None and usage.output_tokens is None:
         return usage
@@ -117,5 +117,5 @@ def _number(value: object) -> float | None:
 
 
 def _usd(value: float) -> float | None:
-    """US dollars of one call, None if they cannot be true."""
+    """Return the cost of one call in US dollars, or None if the value is implausible."""
     return value if math.isfinite(value) and 0 <= value <= _MOST_USD else None

@@ -1,4 +1,4 @@
-"""Messages that stream as deltas of JSON, put together without knowing their fields."""
+"""Merging of streamed JSON deltas into one message, independent of the message's fields."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import orjson
 if TYPE_CHECKING:
     from astra_async.asking.providers.answer import Json
 
-# Texts of a message that come whole in each delta that has them.
+# Text fields that are complete in every delta that contains them. Other text is appended.
 _NEVER_IN_PIECES = frozenset({"id", "type", "role", "name", "format"})
 
 
 def merge(message: Json, delta: Json) -> None:
-    """Lay a delta over a message: text is added, a list's items by their `index`, else at its end."""
+    """Merge a delta into a message: text is appended, list items are merged by `index` or appended."""
     for name, value in delta.items():
         known = message.get(name)
         if value is None or value == "":
@@ -40,7 +40,7 @@ def _merge_list(items: list[Any], deltas: list[Any]) -> None:
         index = delta.get("index")
         found = next((item for item in items if index is not None and item.get("index") == index), None)
         if index is None and not delta.get("id") and items and "function" in delta:
-            found = items[-1]  # a server that numbers nothing goes on with its last call
+            found = items[-1]  # without an index, the delta continues the last tool call
         if found is None:
             items.append(copy.deepcopy(delta))
         else:
@@ -48,7 +48,7 @@ def _merge_list(items: list[Any], deltas: list[Any]) -> None:
 
 
 def read_input(text: Any) -> Any:
-    """A call's input that streamed as JSON text; the text itself where it was cut off, or is none."""
+    """Parse tool-call input that was streamed as JSON text. Return the text itself if it is incomplete."""
     try:
         return orjson.loads(text or "{}") if isinstance(text, str) else text
     except orjson.JSONDecodeError:

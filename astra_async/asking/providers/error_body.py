@@ -1,9 +1,9 @@
-"""Parse the body of an error into one shape.
+"""Parsing of error bodies into one structure.
 
 Errors are nested (`{"error": {...}}`: OpenAI, Azure, Gemini, Anthropic), flat (vLLM, Bedrock, Mistral), a
 list (Gemini, FastAPI), a sentence (Ollama, xAI), an SSE event or an HTML page (Cloudflare). Routers wrap the
 error of the provider as an object, as JSON in `metadata.raw` (OpenRouter) or as JSON within a sentence
-(LiteLLM). The innermost error says what happened. The codes of all layers count.
+(LiteLLM). The message is taken from the innermost error, the codes from all layers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from astra_async.asking.providers.answer import label
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# Codes that stand for an HTTP status if the error came in mid-stream, after HTTP 200.
+# HTTP status of errors in a stream, which arrive after HTTP 200, by their code.
 _CODES_OF_STATUS = {
     400: (
         *("invalid_request_error", "invalid_prompt", "content_filter", "context_length_exceeded"),
@@ -46,7 +46,7 @@ _CODES_OF_STATUS = {
 }
 _STATUS_OF_CODE = {code: status for status, codes in _CODES_OF_STATUS.items() for code in codes}
 
-# Names that this module adds for facts that have no code.
+# Codes that this module adds for facts without a code.
 HTML_PAGE, FLAGGED, DAILY_QUOTA = "<html page>", "<flagged>", "<daily quota>"
 
 _TEXT_KEYS = ("message", "Message", "msg", "detail", "status_msg", "error_msg", "error", "title")
@@ -67,15 +67,16 @@ _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """The content of an error.
+    """Parsed content of an error.
 
     Attributes:
-        message: of the innermost error, without names of exceptions before it.
-        code: the first code; `codes` holds all codes of all layers.
-        status: number in the body, else the status that a code stands for, else 500.
-        param: the parameter that the error is about.
-        details: Gemini's list.
-        headers: response headers that a router put into the body, names in lower case.
+        message: message of the innermost error, without prefixed names of exceptions.
+        code: the first code.
+        codes: all codes of all layers.
+        status: status in the body, else the status of a code, else 500.
+        param: name of the parameter that caused the error.
+        details: Gemini's list of details.
+        headers: response headers that a router copied into the body, names in lower case.
     """
 
     message: str
@@ -88,7 +89,7 @@ class ErrorBody:
 
     @classmethod
     def read(cls, body: Any) -> ErrorBody:
-        """Parse any decoded body. Missing parts are empty. Raises nothing."""
+        """Parse any decoded body. Never raises; missing parts are empty."""
         layers = _layers(body)[::-1]  # innermost first
         text = next(filter(None, map(_text, layers)), "") or (body if isinstance(body, str) else "")
         added = {HTML_PAGE} if text.lstrip()[:1] == "<" and _MARKUP.match(text.lstrip()) else set()
@@ -114,7 +115,7 @@ class ErrorBody:
 
 
 def parse_body(body: bytes) -> Any:
-    """Decode the bytes of a body: JSON if possible, else text."""
+    """Decode the bytes of a body as JSON, or as text if they are not JSON."""
     text = body.decode("utf-8", "replace")
     try:
         return json.loads(text)
@@ -133,7 +134,7 @@ def _layers(body: Any) -> list[dict[str, Any]]:
 
 
 def _inner(layer: dict[str, Any]) -> Iterator[Any]:
-    """Yield the places of an error within another one, best first."""
+    """Yield the values that may contain a nested error, most likely first."""
     metadata = layer.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     yield layer.get("error")
@@ -151,7 +152,7 @@ def _object(value: Any) -> dict[str, Any] | None:
             value = _DECODER.raw_decode(value, start)[0]
         except (ValueError, RecursionError):
             return None
-        # Other JSON in a sentence may be a quotation of the prompt.
+        # Other JSON within a sentence may be quoted from the prompt.
         value = value if isinstance(value, dict) and value.keys() & {"error", "message", "detail"} else None
     return value if isinstance(value, dict) and value else None
 
@@ -168,7 +169,7 @@ def _page_text(page: str) -> str:
 
 
 def _codes(layer: dict[str, Any]) -> list[str]:
-    """Return the codes of one layer, also of Azure's innererror, Gemini's details, OpenRouter's metadata."""
+    """Return the codes of a layer, including Azure's innererror, Gemini's details, OpenRouter's metadata."""
     nested = (layer.get(key) for key in ("innererror", "inner_error", "details", "metadata"))
     parts = [layer, *(part for each in nested for part in _objects(each))]
     names = (part.get(key) for part in parts for key in _CODE_KEYS)
@@ -183,13 +184,13 @@ def _status(layers: Iterable[dict[str, Any]], codes: list[str]) -> int:
 
 
 def _param(layer: dict[str, Any]) -> str:
-    """Return the parameter that a layer names; FastAPI names its path."""
+    """Return the parameter that a layer names: `param`, or the last name of FastAPI's path `loc`."""
     path = layer.get("loc")
     return label(layer.get("param")) or label(path[-1] if isinstance(path, list) and path else "")
 
 
 def _is_daily(details: Any) -> bool:
-    """Return True if a quota per day, or of zero, is used up (Gemini). Its retryDelay is wrong then."""
+    """Return True if a daily or zero quota is exhausted (Gemini), because retryDelay is wrong then."""
     violations = (each for detail in _objects(details) for each in _objects(detail.get("violations")))
     return any(
         "PerDay" in str(each.get("quotaId")) or str(each.get("quotaValue")) == "0" for each in violations

@@ -1,7 +1,8 @@
-"""Say what a provider's error means: which ProviderError, or which result.
+"""Classification of a provider's error: a ProviderError to raise, or the finish reason of a result.
 
-The table is `error_rules`. `error_body` parses the body, `rate_limits` finds out how long to wait. The
-throttle's `RetryPolicy` acts on the result. An error that names a setting of the model says how to change it.
+`error_body` parses the body, `error_rules` is the table of rules, and `rate_limits` finds the time to wait.
+The throttle's `RetryPolicy` acts on the result. If an error names a setting of the model, the message says
+how to change the setting.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _API_VERSION = re.compile(r"api[- _]versions?", re.IGNORECASE)
 _PROMPT_CODES = frozenset(
     {"invalid_prompt", "string_above_max_length", "request_too_large", "moderation_blocked"}
 )
-_PROMPT_PARAMETERS = ("message", "input", "content", "prompt")  # how they begin
-# Names of our settings in the errors of providers.
+_PROMPT_PARAMETERS = ("message", "input", "content", "prompt")  # prefixes
+# Names that providers use in errors, by name of our setting.
 _PARAMETERS = {
     "temperature": ("temperature",),
     "top_p": ("top_p", "topP"),
@@ -57,20 +58,20 @@ _PARAMETERS = {
 
 
 def setting_remedy(body: ErrorBody, settings: ModelSettings) -> str:
-    """Return the setting to change after a refused request; empty if the error names none."""
+    """Return the remedy for a refused request if its error names a setting, else an empty string."""
     message = body.message[:_LONGEST]
     if _is_about_version(body, settings):
-        return "set api_version in [[models]] to one that the message names"
-    if named := _named(body):  # of several the one that the user has set
+        return "set api_version in [[models]] to a version that the message names"
+    if named := _named(body):  # prefer a setting that the user has set
         ours = next((name for name in named if _is_set(settings, name)), named[0])
         return _change(ours, settings, message)
     return ""
 
 
 def meets_all(body: ErrorBody, status: int, settings: ModelSettings) -> bool:
-    """Return True if a refusal names something that all requests share: address, API version, a setting.
+    """Return True if a refusal concerns all requests: it names the address, the API version or a setting.
 
-    Other refusals may concern one prompt: filters and firewalls have words that no table lists.
+    Other refusals may concern one prompt only, because filters and firewalls use many different texts.
     """
     if body.codes & _PROMPT_CODES:
         return False
@@ -78,7 +79,7 @@ def meets_all(body: ErrorBody, status: int, settings: ModelSettings) -> bool:
         return not body.param.startswith(_PROMPT_PARAMETERS)
     if status == _NOT_FOUND or _is_about_version(body, settings):
         return True
-    # Whether max_tokens fits depends on the prompt, too.
+    # max_tokens is excluded because the prompt determines which value fits.
     return any(_is_set(settings, name) for name in _named(body) if name != "max_tokens")
 
 
@@ -129,10 +130,14 @@ _NUMBERS = re.compile(r"\b[0-9a-f]{8}[-0-9a-f]{9,}|\b\w*\d[\w-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An error as it arrived. `status` is None if it came in mid-stream, after HTTP 200.
+    """Error response or error in a stream, not classified yet.
 
-    `body` is decoded JSON, or text. `hint_s`: seconds to wait, which a wire format found in headers of its
-    own.
+    Attributes:
+        body: decoded JSON, or text.
+        status: HTTP status; None for an error in a stream, after HTTP 200.
+        headers: response headers.
+        limits: rate limits in the headers.
+        hint_s: seconds to wait, if the wire format found them in a header of its provider.
     """
 
     body: Any
@@ -142,13 +147,13 @@ class Failure:
     hint_s: float | None = None
 
 
-_TIMED_OUT = (504, 524)  # behind a proxy, which had sent the request on
+_TIMED_OUT = (504, 524)  # a proxy gave up, but the server behind it may have processed the request
 
 
 def classify(
     failure: Failure, settings: ModelSettings, *, now: datetime | None = None
 ) -> ProviderError | FinishReason:
-    """Return what an error means for its pool: an exception to raise, or the finish reason of a result."""
+    """Classify an error. Return the exception to raise, or the finish reason if it counts as a result."""
     body = ErrorBody.read(failure.body)
     status = failure.status or body.status
     rule, numbers = first_rule(body, status)
@@ -164,7 +169,7 @@ def classify(
     if failure.body and not (rule.known or setting):
         text = f"unrecognized: {text if HTML_PAGE in body.codes else _whole(failure.body)}"
     name = f" {body.code}" if body.code else ""
-    where = f"HTTP {status}{name}" if failure.status else f"error in mid-stream{name or f' {status}'}"
+    where = f"HTTP {status}{name}" if failure.status else f"error in the stream{name or f' {status}'}"
     line = ": ".join(filter(None, (settings.name, one_line(where), setting or remedy, text)))
     error = kind(line, status=status, code=body.code)
     error.hint_s = hint_s if kind in {RateLimited, Overloaded} else None
@@ -177,14 +182,14 @@ def classify(
 
 
 def likeness(kind: str, text: str) -> str:
-    """Return the words that equal errors have in common, without numbers and names of requests."""
+    """Return the text without numbers and request ids, which is equal for errors with the same cause."""
     return f"{kind}: {_NUMBERS.sub('#', one_line(text))}"
 
 
 def _kind(
     means: type[ProviderError] | Literal["quota"], remedy: str, hint_s: float | None, should_retry: str | None
 ) -> type[ProviderError]:
-    """Return the class of the error. OpenAI and Anthropic may overrule it with the header x-should-retry."""
+    """Return the class of the error. The header x-should-retry (OpenAI, Anthropic) may override it."""
     if means == QUOTA:
         return PoolUnusable if hint_s is None else RateLimited
     if should_retry == "false" and means in {RateLimited, Overloaded, TransientError}:
@@ -195,7 +200,7 @@ def _kind(
 
 
 def _fits_alone(numbers: Mapping[str, int], max_tokens: int) -> bool:
-    """Return True if the numbers in a message say that the prompt passes the window only with max_tokens."""
+    """Return True if, by the numbers in the message, the prompt without max_tokens fits into the window."""
     if len(numbers) < 2:  # noqa: PLR2004 - the prompt and the window
         return False
     prompt = numbers["p"] if "p" in numbers else numbers["a"] - max_tokens

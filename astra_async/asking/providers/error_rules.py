@@ -1,10 +1,10 @@
-r"""The table of provider errors: what an error means, and what the user can do. Nothing else.
+r"""Table of provider errors: the meaning of each error and the remedy for the user.
 
-The first rule that matches decides. Specific rules come first; rules that know only the status come last.
-Every other rule has recorded errors as evidence in `tests/providers/recorded_errors.toml`.
+The first matching rule applies. Specific rules come first, and rules for a bare status come last. Every
+specific rule has recorded errors as evidence in `tests/providers/recorded_errors.toml`.
 
-In texts `<p>` is the number of tokens in the prompt, `<a>` all tokens that were requested, `<w>` the context
-window, and `<r>` either the window or what max_tokens leaves of it (versions of vLLM differ).
+In texts `<p>` is the number of tokens in the prompt, `<a>` all requested tokens, `<w>` the context window,
+and `<r>` either the window or the window minus max_tokens (versions of vLLM differ).
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 QUOTA: Final = "quota"  # RateLimited if the provider says when the quota returns, else PoolUnusable
 LOWER_MAX_TOKENS = (
-    "prompt and max_tokens together pass the context window: set a lower max_tokens in [[models]]"
+    "prompt and max_tokens together exceed the context window: set a lower max_tokens in [[models]]"
 )
 PROXY_WANTS_CREDENTIALS = (
-    "a proxy wants credentials: put user and password before its host in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
+    "the proxy requires credentials: write user:password@ before its host in HTTPS_PROXY, HTTP_PROXY or"
+    " ALL_PROXY"
 )
 _MONEY = "check quota, billing and spend limits"
-_DAILY = "the quota of the day is used up: resume tomorrow, or raise it"
+_DAILY = "the daily quota is exhausted: resume tomorrow, or raise the quota"
 _KEY = "check the API key"
 _ACCESS = "this key may not use this model"
 _MODEL = "check the model's name and your access to it"
@@ -38,7 +39,7 @@ _PRIVACY = (
 )
 _RESPONSES = 'this model has no chat completions: set spec = "openai-responses/..." in [[models]]'
 _LONG_CONTEXT = "this account may not send long prompts to this model"
-_TOO_LARGE = "this request alone passes the rate limit: raise the limit, or lower max_tokens in [[models]]"
+_TOO_LARGE = "this request alone exceeds the rate limit: raise the limit, or lower max_tokens in [[models]]"
 _PROXY_LIMIT = "the server did not answer in time; timeout_s cannot extend the limit of its proxy"
 _FORBIDDEN = "a filter refuses this prompt, or this key may not use this model"
 
@@ -50,15 +51,15 @@ _GROUP, _NUMBER = re.compile(r"<([pawr])>"), r"(?P<\1>\\d[\\d,]{0,11})"
 
 
 class Rule(NamedTuple):
-    """One row. An error matches if it satisfies all conditions that are not empty.
+    """Row of the table. An error matches if it satisfies all conditions that are not empty.
 
     Attributes:
         means: class of the error, finish reason of the result, or QUOTA.
         statuses: HTTP statuses.
-        text: regular expression, found in the first 400 characters of the message; ignores case.
-        code: regular expression of a whole code; ignores case.
-        remedy: what the user can do.
-        known: False for rules that know only the status: the whole body is shown.
+        text: regular expression to find in the first 400 characters of the message; ignores case.
+        code: regular expression that matches a whole code; ignores case.
+        remedy: remedy for the user.
+        known: False for rules that check only the status; the message then shows the whole body.
     """
 
     means: type[ProviderError] | FinishReason | Literal["quota"]
@@ -70,7 +71,7 @@ class Rule(NamedTuple):
 
 
 def first_rule(body: ErrorBody, status: int) -> tuple[Rule, dict[str, int]]:
-    """Return the first rule that matches, and the numbers in the message by their letter."""
+    """Return the first matching rule, and the numbers in the message by their letter (`p`, `a`, `w`, `r`)."""
     for rule in RULES:
         fits = not rule.statuses or status in rule.statuses
         if fits and (not rule.code or any(_compiled(rule.code).fullmatch(code) for code in body.codes)):
@@ -87,7 +88,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    # A content filter refused the prompt or the answer: a result of the model, which is never retried.
+    # A content filter refused the prompt or the answer. This counts as a result and is never retried.
     *(
         Rule("content_filter", code=code)
         for code in (
@@ -110,7 +111,7 @@ RULES: tuple[Rule, ...] = (
             r"(?:input|output) new_sensitive",  # MiniMax
         )
     ),
-    # The prompt passes the context window. The numbers tell whether it does so without max_tokens.
+    # The prompt exceeds the context window, or fits only without max_tokens; the numbers decide.
     Rule(RequestRejected, _OVERFLOWS, r"maximum input length of (?:0|-\d+) tokens", remedy=LOWER_MAX_TOKENS),
     *(
         Rule("context_exceeded", _OVERFLOWS, text)
@@ -158,7 +159,7 @@ RULES: tuple[Rule, ...] = (
             r"reduce the length of the (?:messages|prompt|input)",  # Groq, Cerebras, vLLM
         )
     ),
-    # No request can succeed until somebody pays or raises a limit. The status says little: 400, 429, 500.
+    # No request can succeed until the user pays or raises a limit. The status varies: 400, 429, 500.
     Rule(
         PoolUnusable,
         code=r"insufficient_quota|credit_balance_exhausted|billing_(?:error|not_active|hard_limit_reached)"
@@ -184,12 +185,12 @@ RULES: tuple[Rule, ...] = (
             ((402,), r"requires more credits|insufficient credits|limit exceeded: \d+ > \d+"),  # OpenRouter
         )
     ),
-    # A quota of the day. Gemini's `retryDelay` is wrong for it.
+    # Daily quotas. Gemini's `retryDelay` is wrong for these.
     Rule(PoolUnusable, code=DAILY_QUOTA, remedy=_DAILY),
     Rule(PoolUnusable, (429,), r"free_tier\w*, limit: 0\b", remedy=_MONEY),  # Gemini: not in the free tier
     Rule(QUOTA, (429,), r"\bper[- ]day\b|\bdaily\b|ByDay\b", remedy=_DAILY),
     Rule(QUOTA, (402,), remedy=_MONEY),
-    # The key, the account, the model's name, the address.
+    # Errors of the key, the account, the model's name or the address.
     Rule(
         PoolUnusable,
         code=r"invalid_api_key|API_KEY_INVALID|UnrecognizedClientException|ExpiredTokenException"
@@ -225,7 +226,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(PoolUnusable, (301, 302, 303, 307, 308, 405), remedy="check base_url"),
     Rule(PoolUnusable, (407,), remedy=PROXY_WANTS_CREDENTIALS),
-    # Rate limits, servers that are short of capacity, faults of servers.
+    # Rate limits, overloaded servers, server errors.
     Rule(RequestRejected, (413, 429), r"request too large for", remedy=_TOO_LARGE),  # OpenAI, Groq
     Rule(RequestRejected, (429,), r"extra usage is required for long context", remedy=_LONG_CONTEXT),
     Rule(Overloaded, code=r"server_is_overloaded|overloaded_error|engine_overloaded_error"),
@@ -237,7 +238,7 @@ RULES: tuple[Rule, ...] = (
     Rule(TransientError, (408, 504, 522, 524), remedy=_PROXY_LIMIT),
     Rule(TransientError, range(500, 600), code=HTML_PAGE),
     Rule(TransientError, range(500, 600), r"internal (?:server )?error|bad gateway|timed? ?out|try again"),
-    # By the status alone.
+    # Rules for a bare status.
     Rule(RateLimited, (429,), known=False),
     Rule(RequestRejected, (403,), remedy=_FORBIDDEN, known=False),
     Rule(RequestRejected, (404,), remedy="check base_url and the model's name", known=False),

@@ -1,8 +1,7 @@
-"""One attempt over HTTP: send, stream, translate what goes wrong. Nothing is repeated here.
+"""One attempt over HTTP: send the request, stream the response, translate errors. Retries are not made here.
 
-Time-outs: `timeout_s` is the longest silence, from the request to the first byte and between any two
-bytes; a whole attempt may last six times that, so that a stream that trickles for ever ends as well (see
-`Patience`).
+`timeout_s` limits the time until the first byte and between two bytes. A whole attempt may last six times as
+long, so that a stream that never ends is cut as well (see `AttemptTimeout`).
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import aiohttp
 from multidict import CIMultiDict
 
 from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
+from astra_async.asking.providers.attempt_timeout import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.connection import DamagedEncoding, Decoder, UnknownEncoding, pieces_of
 from astra_async.asking.providers.error_body import parse_body
 from astra_async.asking.providers.error_meaning import Failure
 from astra_async.asking.providers.error_rules import PROXY_WANTS_CREDENTIALS
-from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
 from astra_async.asking.providers.reception import BROKEN, Cut, Reception
-from astra_async.asking.providers.request_fields import encode, laid_over
+from astra_async.asking.providers.request_fields import encode, merge_fields
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
 from astra_async.transport import proxy_for
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
 _MAX_ERROR_BYTES = 2**20
 _SUCCESS = range(200, 300)
 _DRAIN_S = 0.5
-_LARGE_BYTES = 2**20  # from there on aiohttp wants a file, and writes it in pieces
-# What touching the network raises. UnicodeError comes of names of hosts that DNS cannot hold (a proxy's;
-# `address` has seen to ours).
+_LARGE_BYTES = 2**20  # aiohttp warns about larger bodies unless they are files, which it sends in pieces
+# Exceptions of network operations. UnicodeError: a proxy's host name is invalid in DNS (`address` checks the
+# host names of base URLs).
 _NETWORK = (aiohttp.ClientError, OSError, UnicodeError)
 
 
 class HttpProvider:
-    """A Provider over HTTP: a wire format, bound to one model and a session that may be its own."""
+    """Provider over HTTP for one model: a wire format and a session, closed with it if `owns_session`."""
 
     def __init__(
         self,
@@ -67,44 +66,45 @@ class HttpProvider:
         self._headers.update(wire.extra_headers)
 
     async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
-        """Stream one answer to its terminal marker; `ttft_s` is the first content, reasoning included.
+        """Stream one answer to its end. `ttft_s` is the time to the first content, including reasoning.
 
         Raises:
-            ProviderError: the branch says what the pool should do; the message is masked and one line.
+            ProviderError: the attempt failed. The subclass tells the pool what to do. The message is one line
+                with keys masked.
         """
         reader = self._wire.reader()
-        reader.gathers = request.by_agent
-        reception = Reception(self._settings, watch, reader, in_usual_words=self._wire.failure)
+        reader.keep_complete = request.by_agent
+        reception = Reception(self._settings, watch, reader, normalize=self._wire.failure)
         try:
-            async with reception.patience:
+            async with reception.timeout:
                 return await self._exchange(request, reception)
         except Cut as error:
             return reception.broken(error, *_meaning(error.__cause__, reception))
         except BROKEN as error:
             return reception.broken(error)
         except TimeoutError as error:
-            if not reception.patience.is_lost:
+            if not reception.timeout.is_timed_out:
                 raise
-            return reception.broken(error, reception.patience.why())
+            return reception.broken(error, reception.timeout.describe())
 
     async def close(self) -> None:
-        """Close the session, if it is this provider's own."""
+        """Close the session if this provider owns it."""
         if self._owns_session:
             await self._session.close()
 
     async def _exchange(self, request: ModelRequest, reception: Reception) -> Completion:
-        came = await self._asked(request, reception)
-        if isinstance(came, Failure) and self._wire.asks_otherwise(came):
-            came = await self._asked(request, reception)
-        return reception.refused(came) if isinstance(came, Failure) else came
+        outcome = await self._try_once(request, reception)
+        if isinstance(outcome, Failure) and self._wire.switch_form(outcome):
+            outcome = await self._try_once(request, reception)
+        return reception.refused(outcome) if isinstance(outcome, Failure) else outcome
 
-    async def _asked(self, request: ModelRequest, reception: Reception) -> Completion | Failure:
+    async def _try_once(self, request: ModelRequest, reception: Reception) -> Completion | Failure:
         try:
             response = await self._send(request)
         except _NETWORK as error:
             raise Cut from error
         try:
-            reception.patience.listen_to(response.content)
+            reception.timeout.watch_stream(response.content)
             reception.headers = response.headers
             refusal = await self._refusal(response, reception)
             return await self._receive(response, reception) if refusal is None else refusal
@@ -118,20 +118,20 @@ class HttpProvider:
             headers.update(self._wire.extra_headers)
         if request.sample_header is not None:
             headers = CIMultiDict(headers, **{"x-astra-sample": request.sample_header})
-        url, body = self._wire.url, encode(laid_over(self._wire.body(request), self._wire.extra_body))
+        url, body = self._wire.url, encode(merge_fields(self._wire.body(request), self._wire.extra_body))
         return await self._session.post(
             url,
             data=body if len(body) < _LARGE_BYTES else io.BytesIO(body),
             headers=await self._wire.signed(url, headers, body),
             timeout=self._timeout,
             proxy=self._proxy,
-            allow_redirects=False,  # a redirect would carry the key to wherever it points
+            allow_redirects=False,  # a redirect would send the key to another server
         )
 
     async def _refusal(self, response: aiohttp.ClientResponse, reception: Reception) -> Failure | None:
-        """The error that a response is, or None; the limits in its head go to the watch."""
+        """Return the error of a response, None if it succeeded. Reports rate-limit headers to the watch."""
         limits = None
-        with suppress(*WRONG_SHAPE):  # an answer is not lost to a header that a format reads as a number
+        with suppress(*WRONG_SHAPE):  # an invalid header must not discard the answer
             limits = self._wire.limits(response.headers)
         if limits is not None:
             reception.watch.limits(limits)
@@ -146,29 +146,32 @@ class HttpProvider:
         except UnknownEncoding as error:
             raise reception.problem(PoolUnusable, str(error)) from error
         is_page = await _read_stream(response.content, decoder, self._wire.splitter(), reception)
-        if is_page and not reception.heard:
+        if is_page and not reception.has_events:
             page = public_url(str(self._wire.url))
-            raise reception.problem(PoolUnusable, f"{page} is a web page: check base_url")
+            raise reception.problem(PoolUnusable, f"{page} returned an HTML page: check base_url")
         whole = reception.ended(f"its end mark after {reception.reader.transcript.characters} characters")
         await _drain(response.content)
         return whole
 
 
 def _meaning(error: BaseException | None, reception: Reception) -> tuple[str, type[ProviderError] | None]:
-    """What an error of the transport is: an untrusted certificate and a proxy's refusal do not get better."""
+    """Return the message and class of a transport error (None: the class depends on the streamed content).
+
+    An untrusted certificate, a refusal by the proxy and an invalid address are permanent.
+    """
     if isinstance(error, TimeoutError):
-        return reception.patience.why(), None
+        return reception.timeout.describe(), None
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        text = f"the certificate is not trusted ({error}); SSL_CERT_FILE names another bundle"
+        text = f"the certificate is not trusted ({error}); set SSL_CERT_FILE to a bundle with its issuer"
         return text, PoolUnusable
     if isinstance(error, aiohttp.ClientHttpProxyError):
         kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
         remedy = f": {PROXY_WANTS_CREDENTIALS}" if error.status in {401, 407} else ""
-        return f"the proxy answered {error.status} {error.message}{remedy}", kind
+        return f"the proxy returned {error.status} {error.message}{remedy}", kind
     if isinstance(error, aiohttp.InvalidURL | UnicodeError):
-        return f"the address cannot be used ({error})", PoolUnusable
+        return f"the address is invalid ({error})", PoolUnusable
     if reception.streaming:
-        return "the connection was cut in mid-stream", None
+        return "the connection was lost during the answer", None
     return f"the connection failed ({type(error).__name__}: {error})", None
 
 
@@ -178,7 +181,7 @@ async def _read_stream(
     splitter: Splitter,
     reception: Reception,
 ) -> bool:
-    """Feed the reception until its reader is done or the stream ends; returns whether that was a web page."""
+    """Feed the reception until the reader is done or the stream ends. Return True for an HTML page."""
     try:
         while chunk := await _read(content):
             try:
@@ -186,7 +189,7 @@ async def _read_stream(
                     reception.take(splitter.feed(piece))
             except DamagedEncoding as error:
                 raise Unreadable(str(error)) from error
-            reception.patience.heard(settled=reception.reader.settled)
+            reception.timeout.record_data(settled=reception.reader.settled)
             if reception.reader.done:
                 return False
     except Cut:
@@ -197,12 +200,12 @@ async def _read_stream(
 
 
 def _flush(splitter: Splitter, reception: Reception) -> None:
-    with suppress(Unreadable):  # half an event at the end: the stream was cut there
+    with suppress(Unreadable):  # the last event is incomplete because the stream was cut
         reception.take(splitter.finish())
 
 
 async def _read(content: aiohttp.StreamReader) -> bytes:
-    """What has come. Nothing else is done here: what a callback raises is no lost connection."""
+    """Read available bytes. An exception raised by a callback must not be treated as a network error."""
     try:
         return await content.readany()
     except _NETWORK as error:
@@ -210,17 +213,17 @@ async def _read(content: aiohttp.StreamReader) -> bytes:
 
 
 async def _drain(content: aiohttp.StreamReader) -> None:
-    """Wait shortly for the end of the body, so that the connection can be used again."""
+    """Wait briefly for the end of the body, so that the connection can be reused."""
     try:
         async with asyncio.timeout(_DRAIN_S):
             while await content.readany():
                 pass
     except (TimeoutError, aiohttp.ClientError):
-        return  # the answer is here; the connection is closed instead
+        return  # the answer is complete; the connection is closed instead of reused
 
 
 async def _read_some(response: aiohttp.ClientResponse) -> bytes:
-    """An error's body, cut where it is longer than any real one, or where the connection is."""
+    """Read the body of an error response, up to `_MAX_ERROR_BYTES` or until the connection is lost."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -231,5 +234,5 @@ async def _read_some(response: aiohttp.ClientResponse) -> bytes:
                 break
     except (aiohttp.ClientError, UnknownEncoding, DamagedEncoding) as error:
         if not pieces:
-            return f"(its body could not be read: {type(error).__name__})".encode()
+            return f"(the response body could not be read: {type(error).__name__})".encode()
     return b"".join(pieces)[:_MAX_ERROR_BYTES]

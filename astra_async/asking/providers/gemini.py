@@ -1,7 +1,8 @@
 """Gemini's generateContent, streamed (`POST {base}/{version}/models/{model}:streamGenerateContent?alt=sse`).
 
-There is no end mark: an answer is whole once a chunk had a finishReason and no content followed. A blocked
-prompt is HTTP 200 without candidates: a result. Billed output is candidates plus thoughts.
+The stream has no end mark. An answer is complete once a chunk had a finishReason and no content followed. A
+blocked prompt returns HTTP 200 without candidates and counts as a result. Output tokens are those of
+candidates plus thoughts.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from astra_async.asking.providers.answer import (
     label,
     text_of,
 )
-from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.connection import join_url, without_version
 from astra_async.asking.providers.counts import count, merged, output_tokens
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
     WireFormat,
     arguments_of,
+    drop_none,
     pieces,
-    set_fields,
     tools_of,
 )
 from astra_async.errors import ConfigError
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from astra_async.types.agents import Message, ToolResult
 
 BASE_URL = "https://generativelanguage.googleapis.com"
-DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
+DEFAULT_API_VERSION = "v1beta"  # includes preview models, unlike v1, the default of google-genai
 
 _ROLES: dict[Role, str] = {"user": "user", "assistant": "model"}
 _ONLY_TEXT = frozenset({"text", "thought"})
@@ -47,9 +48,9 @@ _LARGEST_SEED = 2**31 - 1  # the field is an int32
 
 
 class GeminiReader(Reader):
-    """Chunks of one candidate -> an Answer.
+    """Reader of the chunks of one candidate.
 
-    `done` it is never: usage may follow the finishReason, only the stream's end is the end.
+    `done` stays False, because usage may follow the finishReason. Only the end of the stream ends the answer.
     """
 
     has_end_mark: ClassVar[bool] = False
@@ -62,12 +63,12 @@ class GeminiReader(Reader):
         self._parts: list[Json] = []
 
     def feed(self, event: Json | None) -> None:
-        """Take one chunk."""
+        """Process one chunk."""
         if event is None:
             return
         if "error" in event:
             raise StreamFault(event)
-        if self.gathers:
+        if self.keep_complete:
             self._whole |= event
         candidates = event.get("candidates")
         if candidates:
@@ -79,7 +80,7 @@ class GeminiReader(Reader):
         self.model = self.model or event.get("modelVersion")
 
     def usage(self) -> Usage:
-        """Tokens of all chunks: the counts are cumulative."""
+        """Return the tokens of all chunks. The counts are cumulative."""
         usage = self.counts
         inputs = count(usage.get("promptTokenCount"))
         visible, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
@@ -91,8 +92,8 @@ class GeminiReader(Reader):
             reasoning_tokens=thoughts,
         )
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
-        """The response with the parts of all chunks; texts that follow one another are one."""
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """Return the response with the parts of all chunks, adjacent text joined, and its tool calls."""
         calls = [part["functionCall"] for part in self._parts if part.get("functionCall")]
         content = {"parts": self._parts, "role": "model"}
         candidate = {"index": 0, **self._candidate_head, "content": content}
@@ -108,9 +109,9 @@ class GeminiReader(Reader):
 
     def _gather(self, part: Json) -> None:
         if part == {"text": ""}:
-            return  # as a stream may end: behind a call Gemini CLI takes it for the whole answer
+            return  # Some streams end so. After a tool call Gemini CLI would take it for the complete answer.
         if call := part.get("functionCall"):
-            self.transcript.count(text_of(call.get("args") or {}))
+            self.transcript.add_hidden(text_of(call.get("args") or {}))
         last = self._parts[-1] if self._parts else {}
         if "text" in part and last.keys() == part.keys() and part.keys() <= _ONLY_TEXT:
             last["text"] += part["text"]
@@ -118,14 +119,14 @@ class GeminiReader(Reader):
             self._parts.append(dict(part))
 
     def _candidate(self, candidate: Json) -> None:
-        if self.gathers:
+        if self.keep_complete:
             self._candidate_head |= candidate
         for part in (candidate.get("content") or {}).get("parts") or []:
-            if self.gathers:
+            if self.keep_complete:
                 self._gather(part)
             text = part.get("text")
             if text and part.get("thought"):
-                self.transcript.reason(text)
+                self.transcript.add_reasoning(text)
             elif text:
                 self.transcript.add(text)
         if not self._blocked:
@@ -133,31 +134,31 @@ class GeminiReader(Reader):
 
 
 class Gemini(WireFormat):
-    """The wire format of `gemini/...`: prompts are cached without a marker, limits are not announced.
+    """Wire format of `gemini/...`. Prompts are cached without a marker, and rate limits are not announced.
 
     Raises:
-        ConfigError: as WireFormat, also a name that cannot be used.
+        ConfigError: see WireFormat; also if the model's name is invalid.
     """
 
     reader = GeminiReader
-    measured = frozenset({"model", "contents"})
+    protected_fields = frozenset({"model", "contents"})
     max_tokens_at = (("generationConfig", "maxOutputTokens"),)
-    takes = USUAL_SETTINGS | {"api_version"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = USUAL_SETTINGS | {"api_version"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is maxOutputTokens: unset it",
-        **dict.fromkeys(("organization", "project"), "a key of Gemini's belongs to a project: unset it"),
+        **dict.fromkeys(("organization", "project"), "a Gemini key belongs to a project: unset it"),
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         super().__init__(settings, settings.base_url or BASE_URL, environ=environ)
         version = quote(settings.api_version or DEFAULT_API_VERSION, safe="")
         path = f"{version}/{_resource(settings)}:streamGenerateContent"
-        self.url = below(without_version(self.base), path, alt="sse")
+        self.url = join_url(without_version(self.base), path, alt="sse")
         self.headers = {"x-goog-api-key": key} if key else {}
         self._thinking = _thinking(settings)
 
     def options(self, request: ModelRequest) -> Json:
-        """How to answer."""
+        """Return limits, sampling, seed, thinking and the service tier."""
         settings = self.settings
         config = {
             "maxOutputTokens": settings.max_tokens,
@@ -168,10 +169,10 @@ class Gemini(WireFormat):
             "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
             "thinkingConfig": self._thinking,
         }
-        return {"generationConfig": set_fields(config), "serviceTier": settings.service_tier}
+        return {"generationConfig": drop_none(config), "serviceTier": settings.service_tier}
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """What to answer."""
+        """Return system, messages and tools."""
         tools = [
             {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
             for tool in tools_of(request)
@@ -184,7 +185,7 @@ class Gemini(WireFormat):
 
 
 def _parts(message: Message) -> list[Json]:
-    """A message's parts, with the signatures in those that came from there."""
+    """Return the parts of a message. Parts that Gemini sent keep their thought signatures."""
     if message.native is not None:
         parts: list[Json] = message.native["candidates"][0]["content"]["parts"]
         return parts
@@ -200,15 +201,15 @@ def _parts(message: Message) -> list[Json]:
 
 
 def _own_id(call: ToolCall) -> Json:
-    """The id of a call that its provider gave one: only Gemini 3 and later do."""
+    """Return the id that the provider gave a tool call, or nothing. Only Gemini 3 and later give ids."""
     return {} if call.id.startswith(MADE_ID) else {"id": call.id}
 
 
 def _thinking(settings: ModelSettings) -> Json | None:
-    """A level for Gemini 3 and later, a budget of tokens for 2.5: 0 is off, -1 leaves it to the model.
+    """Return the thinking level (Gemini 3 and later) or token budget (2.5; 0 is off, -1 is automatic).
 
     Raises:
-        ConfigError: more than one of them is set.
+        ConfigError: more than one of the settings for thinking is set.
     """
     named = ("reasoning_effort", "thinking_budget", "thinking")
     given = [name for name in named if getattr(settings, name) is not None]
@@ -224,10 +225,10 @@ def _thinking(settings: ModelSettings) -> Json | None:
 
 
 def _resource(settings: ModelSettings) -> str:
-    """`models/NAME`, or `tunedModels/NAME` as typed; nothing in it may leave the path."""
+    """Return `models/NAME`, or `tunedModels/NAME` as typed. Raises ConfigError if the name is invalid."""
     model = settings.model
     if "/" not in model:
         model = f"models/{model}"
     if ".." in model or model.count("/") != 1:
-        raise ConfigError(f"{settings.name}: {settings.model!r} is no model's name")
+        raise ConfigError(f"{settings.name}: {settings.model!r} is not a valid model name")
     return quote(model, safe="/")

@@ -1,7 +1,7 @@
-"""What is known of models: keys, prices, context windows, longest outputs.
+"""API keys, prices, context windows and output limits of models.
 
-Prices and context windows come from genai-prices (offline data); own prices in the settings outrank
-them. The table below holds only models whose longest output is under our default for max_tokens.
+Prices and context windows come from genai-prices (offline data). Prices in the settings take precedence. The
+table below lists only models whose longest output is below DEFAULT_MAX_TOKENS.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.connection import address
 from astra_async.asking.providers.counts import tier_name
 from astra_async.errors import ConfigError
-from astra_async.redaction import keep_sent
+from astra_async.redaction import register_sent_secret
 from astra_async.transport import is_local
 from astra_async.types import DEFAULT_MAX_TOKENS
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from astra_async.types import ModelSettings, Usage
 
-# Service tiers that have a model's plain price (`batch`: times `batch_share`). Others (flex, priority ...)
-# cost half or twice as much; the list has them under these names.
+# Service tiers at the model's standard price (`batch`: times `batch_share`). Other tiers (flex, priority ...)
+# cost about half or twice as much; genai-prices lists them under the names in `_TIER_NAMES`.
 _LISTED_TIERS = frozenset({"auto", "batch", "default", "on_demand", "standard", "standard_only"})
 _TIER_NAMES = ("service_tier", "speed")
 _BYTES_PER_TOKEN = 4.2
 _CLAUDE_BYTES_PER_TOKEN = 3.4
-# First match counts. Sources: the providers' model pages.
+# Longest output in tokens. The first match applies. Sources: the providers' model pages.
 _LONGEST_OUTPUT = (
     (r"gpt-4o-2024-05-13", 4_096),
     (r"gpt-4o|chatgpt-4o", 16_384),
@@ -53,13 +53,13 @@ _LONGEST_OUTPUT = (
 
 
 def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
-    """The API key for this model, from the environment only; None where none is to be sent.
+    """Return the API key for this model from the environment, or None if no key is sent.
 
-    Compatible servers take `api_key_env`, else OPENAI_API_KEY if set, else no key; a server on this machine
-    needs none; Bedrock's credentials are found by the AWS library, simulated models have none.
+    Compatible servers use `api_key_env`, else OPENAI_API_KEY if set, else no key. A server on this machine
+    needs no key. Bedrock uses AWS credentials, simulated models use no key.
 
     Raises:
-        ConfigError: names the variable that is missing, or that holds what no header can carry.
+        ConfigError: the variable is not set, or its value cannot be sent in a header.
     """
     usual = PROVIDERS[settings.provider].key_variable
     if not usual:
@@ -68,8 +68,8 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
     key = environ.get(name, "").strip()
     if key:
         if not (key.isascii() and key.isprintable()):
-            raise ConfigError(f"{name} holds characters that an API key cannot have: set it again")
-        keep_sent(key)
+            raise ConfigError(f"{name} contains characters that are invalid in an API key: set it again")
+        register_sent_secret(key)
         return key
     base = settings.base_url
     local = is_local(_base(base, settings.name)) if base else False
@@ -79,10 +79,10 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
 
 
 def resolve(settings: ModelSettings) -> ModelSettings:
-    """The settings with `max_tokens` and, where known, `context_length` filled in.
+    """Return the settings with `max_tokens` and, if known, `context_length` filled in.
 
-    max_tokens = min(the model's longest output, 32,768), and at most half of a known context window, for
-    prompt and answer share it.
+    max_tokens = min(the model's longest output, 32,768), and at most half of a known context window, because
+    prompt and answer share the window.
     """
     listed = None if settings.context_length else _listed(settings)
     context = listed[1].context_window if listed else settings.context_length
@@ -96,28 +96,29 @@ def resolve(settings: ModelSettings) -> ModelSettings:
 
 
 def batch_share(settings: ModelSettings) -> float:
-    """What a call of this model costs as a share of its price: less in a batch, where that is confirmed."""
-    return 0.5 if settings.batch and PROVIDERS[settings.provider].halves else 1.0
+    """Return the factor on the model's price: 0.5 in batches if the provider confirms it, else 1."""
+    return 0.5 if settings.batch and PROVIDERS[settings.provider].half_price_batches else 1.0
 
 
 def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
-    """US dollars for one call, in a batch where it is sent so; None when a price or a count is unknown.
+    """Return the cost of one call in US dollars, or None if a price or a count is unknown.
 
-    Own prices count when `price_input` and `price_output` are both set; input that was read from the cache
-    then costs `price_cached_input`, what was written to it `price_cache_write`; without them `price_input`.
-    Without own prices the cost is what the provider reports, else the listed price of the service tier that
-    served the call; if that tier has no price, the price of the tier that was asked for.
+    1. Configured prices apply if `price_input` and `price_output` are both set. Cache reads then cost
+       `price_cached_input` and cache writes `price_cache_write`; both default to `price_input`.
+    2. Otherwise the cost that the provider reports applies.
+    3. Otherwise the listed price of the service tier that served the call applies, or of the requested tier
+       if the former has no price.
     """
     return priced_usd(settings, usage) if costs_by_price(settings, usage) else usage.reported_usd
 
 
 def costs_by_price(settings: ModelSettings, usage: Usage) -> bool:
-    """Return True unless the cost that the provider reports is taken: own prices outrank it."""
+    """Return True if prices determine the cost, False if the cost reported by the provider applies."""
     return usage.reported_usd is None or _has_own_prices(settings)
 
 
 def priced_usd(settings: ModelSettings, usage: Usage) -> float | None:
-    """US dollars for one call by own or listed prices, whatever the provider reports."""
+    """Return the cost of one call in US dollars by configured or listed prices; None if unknown."""
     total, output = usage.input_tokens, usage.output_tokens
     if total is None or output is None:
         return None
@@ -139,9 +140,9 @@ def priced_usd(settings: ModelSettings, usage: Usage) -> float | None:
 
 
 def unpriced_tier(settings: ModelSettings, usage: Usage) -> str:
-    """The service tier that served a call, if no price is known for it; else nothing.
+    """Return the service tier that served a call if its price is unknown, else an empty string.
 
-    Own prices are those of the tier that is asked for.
+    Configured prices apply to the requested tier only.
     """
     served, asked = usage.service_tier, _asked_tier(settings)
     if served is None or served == asked or (served in _LISTED_TIERS and asked in _LISTED_TIERS):
@@ -153,10 +154,10 @@ def unpriced_tier(settings: ModelSettings, usage: Usage) -> str:
 
 
 def bytes_per_token(settings: ModelSettings) -> float:
-    """UTF-8 bytes of prompts and code to one token, for estimates before anything was counted.
+    """Return the average UTF-8 bytes per token, for estimates before a run.
 
-    4.2 was measured on prompts of this program with a real tokenizer; Claude's cuts finer, as its maker says.
-    The throttle calibrates itself by what a provider reports and does not use it.
+    4.2 was measured on this project's prompts with a real tokenizer. Claude's tokenizer produces more tokens,
+    according to Anthropic. The throttle does not use this value, because it calibrates itself.
     """
     return _CLAUDE_BYTES_PER_TOKEN if "claude" in settings.model.lower() else _BYTES_PER_TOKEN
 
@@ -193,7 +194,7 @@ def _is_listed(model: Any, tier: str) -> bool:
 
 
 def _asked_tier(settings: ModelSettings) -> str:
-    """The service tier that is asked for, as a setting or in a body's own field."""
+    """Return the requested service tier, from the setting or from `extra_body`."""
     extra = settings.extra_body
     tier = (
         settings.service_tier or extra.get("service_tier") or extra.get("serviceTier") or extra.get("speed")
@@ -209,7 +210,7 @@ def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:
 
 @lru_cache(maxsize=256)
 def _lookup(model: str, provider: str | None, base_url: str | None, name: str) -> tuple[Any, Any] | None:
-    """The library's (provider, model). Not imported for local servers: it takes 0.2 s and 25 MB."""
+    """Return genai-prices' (provider, model). Local servers skip the import, which takes 0.2 s and 25 MB."""
     if provider is None and (base_url is None or is_local(_base(base_url, name))):
         return None
     from genai_prices.data_snapshot import get_snapshot

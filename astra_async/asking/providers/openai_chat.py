@@ -1,4 +1,4 @@
-"""OpenAI chat completions, Azure's, and every server that speaks them (`POST {base}/chat/completions`)."""
+"""Chat completions of OpenAI, Azure and compatible servers (`POST {base}/chat/completions`)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from astra_async.asking.providers.chat_reader import ChatReader
-from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.connection import join_url
 from astra_async.asking.providers.rate_limits import openai_limits
 from astra_async.asking.providers.request_fields import (
     USUAL_SETTINGS,
     WireFormat,
+    drop_none,
     refuse,
-    set_fields,
     tools_of,
 )
 from astra_async.errors import ConfigError
@@ -28,44 +28,44 @@ if TYPE_CHECKING:
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"  # the last stable version of the deployments interface
-# Behind these addresses `max_tokens` is refused by newer models, or out of date.
+# Hosts whose models refuse `max_tokens`, or whose documentation calls that field deprecated.
 _NEWER_HOSTS = (
     *("api.openai.com", ".openai.azure.com", ".services.ai.azure.com"),
     *("api.groq.com", "api.x.ai", "api.cerebras.ai"),
 )
 NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
 
-# OpenAI's models think by effort; every compatible server has a field of its own for it.
+# OpenAI's models use reasoning_effort. Compatible servers have different fields for thinking.
 _BY_EFFORT = "set reasoning_effort instead"
 NO_THINKING: Mapping[str, str] = {"thinking": _BY_EFFORT, "thinking_budget": _BY_EFFORT}
 _TAKES = (USUAL_SETTINGS - {"top_k", *NO_THINKING}) | {"max_tokens_field"}
 
 
 class ChatFormat(WireFormat):
-    """What all chat completions share."""
+    """Base class of the wire formats for chat completions."""
 
     reader = ChatReader
-    measured = frozenset({"model", "messages", "prompt"})
+    protected_fields = frozenset({"model", "messages", "prompt"})
     max_tokens_at = (("max_completion_tokens",), ("max_tokens",))
-    meaningless = NO_THINKING
+    refusal_remedies = NO_THINKING
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """What to answer."""
+        """Return system, messages and tools."""
         return chat_input_fields(request, system, messages)
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """The rate-limit headers of OpenAI and its relatives."""
+        """Parse the rate-limit headers of OpenAI and compatible servers."""
         return openai_limits(headers)
 
 
 class OpenAIChat(ChatFormat):
-    """The wire format of OpenAI itself (`openai/...`) and of compatible servers.
+    """Wire format of OpenAI (`openai/...`) and of compatible servers.
 
     Raises:
-        ConfigError: as WireFormat, also where a compatible server's address is not given.
+        ConfigError: see WireFormat; also if the address of a compatible server is missing.
     """
 
-    takes = _TAKES | {"top_k", "organization", "project"}
+    supported_settings = _TAKES | {"top_k", "organization", "project"}
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         if settings.provider != "openai" and settings.base_url is None:
@@ -82,17 +82,17 @@ class OpenAIChat(ChatFormat):
         if self._official:
             refuse(settings, top_k="OpenAI has no such parameter: unset it")
         self.charges_max_tokens = self._official
-        self.url = below(self.base, "chat/completions")
+        self.url = join_url(self.base, "chat/completions")
         self.headers = openai_headers(settings, key, environ)
 
     def options(self, request: ModelRequest) -> Json:
-        """How to answer: streamed, with usage."""
+        """Return model, limits, sampling, effort and seed, with streaming and usage on."""
         options: Json | None = {"include_usage": True}
         if self._official:
-            # Padding against traffic analysis, half the bytes of a stream of small chunks.
+            # Obfuscation is padding against traffic analysis. It can double the bytes of a stream.
             options = {"include_usage": True, "include_obfuscation": False}
         elif self._mistral:
-            options = None  # it refuses the field, and sends usage without being asked
+            options = None  # Mistral rejects `stream_options` and always sends usage
         fields = chat_options(self.settings, options)
         fields["model"] = self.settings.model
         fields[self._max_tokens_field] = self.settings.max_tokens
@@ -102,30 +102,30 @@ class OpenAIChat(ChatFormat):
         return fields
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """OpenAI's rate-limit headers; Groq counts requests per day, which says nothing about a minute."""
+        """Parse OpenAI's rate-limit headers. Groq's request headers count per day and are ignored."""
         return openai_limits(headers, daily_requests=self._daily_requests)
 
 
 class Azure(ChatFormat):
-    """The wire format of `azure/DEPLOYMENT`: Azure's address, key header and filters.
+    """Wire format of `azure/DEPLOYMENT`, with Azure's address, key header and filters.
 
-    A prompt that Azure filters comes back as HTTP 400 `content_filter`: a result. Reset headers are whole
-    seconds, negative limits mean none (`rate_limits`). Its newer `/openai/v1` interface is that of
-    `openai-compatible` with `api_key_env = "AZURE_OPENAI_API_KEY"`.
+    A filtered prompt returns HTTP 400 `content_filter`, which counts as a result. Reset headers are in whole
+    seconds, and negative limits mean "no limit" (see `rate_limits`). For Azure's newer `/openai/v1` interface
+    use `openai-compatible` with `api_key_env = "AZURE_OPENAI_API_KEY"`.
 
-    The address is `endpoint`, else `base_url`, else AZURE_OPENAI_ENDPOINT; the version `api_version`, else
+    The address is `endpoint`, else `base_url`, else AZURE_OPENAI_ENDPOINT. The version is `api_version`, else
     OPENAI_API_VERSION, else AZURE_API_VERSION.
 
     Raises:
-        ConfigError: as WireFormat, also where no address is given.
+        ConfigError: see WireFormat; also if the address is missing.
     """
 
     charges_max_tokens = True
-    takes = _TAKES | {"api_version"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = _TAKES | {"api_version"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         **NO_THINKING,
         "top_k": "OpenAI has no such parameter: unset it",
-        **dict.fromkeys(("organization", "project"), "Azure knows resources and deployments: unset it"),
+        **dict.fromkeys(("organization", "project"), "Azure has resources and deployments: unset it"),
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
@@ -135,11 +135,11 @@ class Azure(ChatFormat):
         super().__init__(settings, endpoint, environ=environ, named="endpoint")
         version = settings.api_version or environ.get("OPENAI_API_VERSION") or AZURE_API_VERSION
         path = f"openai/deployments/{quote(settings.model, safe='')}/chat/completions"
-        self.url = below(self.base, path, **{"api-version": version})
+        self.url = join_url(self.base, path, **{"api-version": version})
         self.headers = {"api-key": key} if key else {}
 
     def options(self, request: ModelRequest) -> Json:
-        """How to answer; the deployment names the model."""
+        """Return limits, sampling, effort and seed. The deployment in the URL determines the model."""
         fields = chat_options(self.settings, {"include_usage": True})
         fields[self.settings.max_tokens_field or "max_completion_tokens"] = self.settings.max_tokens
         fields["seed"] = request.seed
@@ -147,7 +147,7 @@ class Azure(ChatFormat):
 
 
 def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Who asks: the key, and at OpenAI the organization and project, from settings or its own variables."""
+    """Return the headers for the key and, at OpenAI, for the organization and project."""
     official = settings.provider in {"openai", "openai-responses"} and settings.base_url is None
     organization = settings.organization or (environ.get("OPENAI_ORG_ID") if official else None)
     project = settings.project or (environ.get("OPENAI_PROJECT_ID") if official else None)
@@ -160,7 +160,7 @@ def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[st
 
 
 def chat_options(settings: ModelSettings, options: Json | None) -> Json:
-    """How to answer, in the fields that all servers of this format share; None where the user set nothing."""
+    """Return the fields that all servers of this format share; the value None means not set."""
     return {
         "stream": True,
         "stream_options": options,
@@ -174,7 +174,7 @@ def chat_options(settings: ModelSettings, options: Json | None) -> Json:
 
 
 def chat_input_fields(request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-    """System, messages and tools in chat completions; the result of a call is a message of its own."""
+    """Return system, messages and tools. Each tool result becomes a separate message."""
     sent: list[Json] = [{"role": "system", "content": system}] if system else []
     for message in messages:
         sent += _chat_messages(message)
@@ -189,7 +189,10 @@ def chat_input_fields(request: ModelRequest, system: str, messages: tuple[Messag
 
 
 def prompt_cache_key(request: ModelRequest) -> str:
-    """Requests of one key go where their beginning is cached: those of a prompt, or of an agent's work."""
+    """Return the cache key: OpenAI routes requests with one key to the server that caches their prefix.
+
+    Requests of one prompt share a key, and so do all requests of one agent's sample.
+    """
     if request.by_agent:
         return hashlib.sha256(str(request.key).encode("utf-8", "replace")).hexdigest()
     return request.prompt_sha256[:64]
@@ -197,7 +200,7 @@ def prompt_cache_key(request: ModelRequest) -> str:
 
 def _chat_messages(message: Message) -> list[Json]:
     if message.native is not None:
-        return [set_fields(message.native["choices"][0]["message"])]
+        return [drop_none(message.native["choices"][0]["message"])]
     if message.role == "assistant":
         calls = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -212,7 +215,7 @@ def _chat_messages(message: Message) -> list[Json]:
 
 
 def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
-    """OpenAI's newer models refuse `max_tokens`, whoever passes it on; other servers may know no other."""
+    """Return the field for max_tokens: newer OpenAI models refuse `max_tokens`, other servers may need it."""
     newer = (
         settings.provider == "openai"
         or host.endswith(_NEWER_HOSTS)

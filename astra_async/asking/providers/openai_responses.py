@@ -1,10 +1,10 @@
-"""OpenAI's Responses API (`POST {base}/responses`), without server-side storage.
+"""OpenAI's Responses API (`POST {base}/responses`), without server-side storage. It has no seed.
 
-The stream ends with exactly one of `response.completed`, `.incomplete`, `.failed` or `error`; the first
-three carry the whole response, whose text outranks the pieces. There is no seed.
+The stream ends with exactly one of `response.completed`, `.incomplete`, `.failed` or `error`. The first three
+contain the complete response, whose text replaces the streamed text.
 
-A message may have a `phase`: `commentary` is what a model says between its steps, `final_answer` the answer.
-Commentary is no part of the answer; an agent, which has asked for a dialogue, gets it all.
+A message may have a `phase`: `commentary` between the steps of a model, or `final_answer`. Commentary does
+not count as answer, except for an agent, which receives all messages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault
-from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.connection import join_url
 from astra_async.asking.providers.counts import count
 from astra_async.asking.providers.openai_chat import (
     NEWER_MODELS,
@@ -43,7 +43,7 @@ _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.fa
 
 
 class ResponsesReader(Reader):
-    """Typed events of one response -> an Answer."""
+    """Reader of the typed events of one response."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,30 +52,30 @@ class ResponsesReader(Reader):
         self._commentary: set[Any] = set()  # ids and indexes of messages
 
     def feed(self, event: Json | None) -> None:
-        """Take one event; unknown ones, and `[DONE]`, say nothing."""
+        """Process one event. Unknown events and `[DONE]` are ignored."""
         if event is None:
             return
         kind = event.get("type")
         if kind == "response.output_text.delta":
             is_commentary = not self._commentary.isdisjoint({event.get("item_id"), event.get("output_index")})
-            (self.transcript.count if is_commentary else self.transcript.add)(event["delta"])
+            (self.transcript.add_hidden if is_commentary else self.transcript.add)(event["delta"])
         elif kind in _TERMINAL:
             self._end(event["response"])
         elif kind in _BESIDE_TEXT:
-            self.transcript.reason(event.get("delta"))
+            self.transcript.add_reasoning(event.get("delta"))
         elif kind in _CALLS:
-            self.transcript.count(event["delta"])
+            self.transcript.add_hidden(event["delta"])
         elif kind in _ITEM:
             self._take(event)
         elif kind == "response.created":
             self._response = event["response"]
         elif kind == "error" or event.get("error"):
             raise StreamFault(event)
-        elif event.get("object") == "response":  # a whole answer where a stream was asked for
+        elif event.get("object") == "response":  # a complete response instead of a stream
             self._end(event)
 
     def usage(self) -> Usage:
-        """Tokens of the final response."""
+        """Return the tokens of the final response."""
         usage = self._response.get("usage")
         if not isinstance(usage, dict):
             return Usage()
@@ -88,8 +88,8 @@ class ResponsesReader(Reader):
             reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("reasoning_tokens")),
         )
 
-    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
-        """The final response; servers that leave its output to the items before get those."""
+    def complete_response(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """Return the final response and its tool calls. An empty output is filled with the streamed items."""
         output = self._response.get("output") or self._items
         calls = tuple(_call(item) for item in output if item.get("type") in _CALL_ITEMS)
         return {"object": "response", **self._response, "output": output}, calls
@@ -110,10 +110,10 @@ class ResponsesReader(Reader):
         if refusal:
             self.reason = "refusal"
         if text or refusal or len(answers) < len(messages):
-            self.transcript.restate(text or refusal)
+            self.transcript.replace_text(text or refusal)
 
     def _take(self, event: Json) -> None:
-        """Take an item of the output that begins or is whole."""
+        """Process the start or the end of an output item."""
         item = event["item"]
         if event["type"] == "response.output_item.done":
             self._items.append(item)
@@ -121,18 +121,18 @@ class ResponsesReader(Reader):
             self._commentary |= {item.get("id"), event.get("output_index")} - {None}
 
     def _is_answer(self, item: Json) -> bool:
-        return self.gathers or item.get("phase") in (None, "final_answer")
+        return self.keep_complete or item.get("phase") in (None, "final_answer")
 
 
 class OpenAIResponses(WireFormat):
-    """The wire format of `openai-responses/...`."""
+    """Wire format of `openai-responses/...`."""
 
     charges_max_tokens = True
     reader = ResponsesReader
-    measured = frozenset({"model", "input", "prompt"})
+    protected_fields = frozenset({"model", "input", "prompt"})
     max_tokens_at = (("max_output_tokens",),)
-    takes = USUAL_SETTINGS - {"stop", "top_k", *NO_THINKING} | {"organization", "project"}
-    meaningless: ClassVar[Mapping[str, str]] = {
+    supported_settings = USUAL_SETTINGS - {"stop", "top_k", *NO_THINKING} | {"organization", "project"}
+    refusal_remedies: ClassVar[Mapping[str, str]] = {
         **NO_THINKING,
         "top_k": _NO_SUCH,
         "stop": _NO_SUCH,
@@ -141,11 +141,11 @@ class OpenAIResponses(WireFormat):
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         super().__init__(settings, settings.base_url or OPENAI_BASE_URL, environ=environ)
-        self.url = below(self.base, "responses")
+        self.url = join_url(self.base, "responses")
         self.headers = openai_headers(settings, key, environ)
 
     def options(self, request: ModelRequest) -> Json:
-        """How to answer; nothing of a conversation is stored at the server."""
+        """Return model, limits, sampling and effort, with streaming on and server-side storage off."""
         settings = self.settings
         fields: Json = {
             "model": settings.model,
@@ -164,7 +164,7 @@ class OpenAIResponses(WireFormat):
         return fields
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """What to answer; a dialogue's reasoning comes back encrypted, from models that reason."""
+        """Return instructions, input and tools. Agents with reasoning models get encrypted reasoning."""
         alone = not request.earlier and not request.by_agent
         fields: Json = {
             "input": request.prompt if alone else [item for each in messages for item in _items(each)],
@@ -186,12 +186,12 @@ class OpenAIResponses(WireFormat):
         return fields
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """OpenAI's rate-limit headers."""
+        """Parse OpenAI's rate-limit headers."""
         return openai_limits(headers)
 
 
 def _items(message: Message) -> list[Json]:
-    """A message as items of the input; its calls and their results are items of their own."""
+    """Return a message as input items. Tool calls and tool results become separate items."""
     if message.native is not None:
         return list(message.native["output"])
 
@@ -211,6 +211,6 @@ def _call(item: Json) -> ToolCall:
 
 
 def _text(messages: list[Json], kind: str, field: str) -> str:
-    """One field of all parts of a kind, joined."""
+    """Return one field of all content parts of a type, joined."""
     parts = [part for item in messages for part in item.get("content") or []]
     return "".join(part[field] for part in parts if part.get("type") == kind)

@@ -1,13 +1,13 @@
-"""What a provider says of its limits: announced in headers, or how long to wait, in headers and bodies.
+"""Parsing of rate limits in response headers, and of hints how long to wait in headers and bodies.
 
-OpenAI and its relatives: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, the reset as a Go duration,
-at Azure as whole seconds. Anthropic: `anthropic-ratelimit-...`, the reset in RFC 3339. Windows of
-a minute only.
+OpenAI and compatible servers send `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` with the reset as a
+Go duration (Azure: whole seconds). Anthropic sends `anthropic-ratelimit-...` with the reset in RFC 3339. Only
+windows of one minute are used.
 
-Order of the hints (the throttle's rule 8): `retry-after-ms`, `retry-after` in seconds or as an HTTP date
+Order of the hints (rule 8 of the throttle): `retry-after-ms`, `retry-after` in seconds or as an HTTP date
 (RFC 9110, section 10.2.3), `x-ratelimit-reset` as a Unix time (OpenRouter: in milliseconds),
-`RetryInfo.retryDelay` (google.rpc), "try again in 3.89s" in the message. A number in an unknown unit, or one
-that begins a date, is no hint: read as seconds it would ask again far too soon.
+`RetryInfo.retryDelay` (google.rpc), "try again in 3.89s" in the message. A number in an unknown unit or at
+the start of a date is ignored, because it would be far too short if taken as seconds.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _WORDED_PART = re.compile(_WORDED, re.IGNORECASE)
 
 
 def openai_limits(headers: Mapping[str, str], *, daily_requests: bool = False) -> RateLimits | None:
-    """Limits in OpenAI's headers, or None where there are none.
+    """Return the limits in OpenAI's headers, or None.
 
     Args:
-        headers: of a response; names compare without case.
-        daily_requests: the request headers count per day (Groq): leave them out.
+        headers: response headers, with case-insensitive names.
+        daily_requests: the request headers count per day (Groq), so ignore them.
     """
     requests = None if daily_requests else _window(headers, "x-ratelimit-{}-requests", duration_s)
     tokens = _window(headers, "x-ratelimit-{}-tokens", duration_s)
@@ -58,9 +58,9 @@ def openai_limits(headers: Mapping[str, str], *, daily_requests: bool = False) -
 
 
 def anthropic_limits(headers: Mapping[str, str], now: datetime) -> RateLimits | None:
-    """Limits in Anthropic's headers, or None.
+    """Return the limits in Anthropic's headers, or None.
 
-    `tokens` repeats the most restrictive of the others, so it is used only where they are missing.
+    `tokens` repeats the most restrictive limit of tokens. It is used only if the specific limits are missing.
     """
     now = server_time(headers, now)
 
@@ -76,7 +76,7 @@ def anthropic_limits(headers: Mapping[str, str], now: datetime) -> RateLimits | 
 
 
 def exhausted_reset_s(limits: RateLimits | None) -> float | None:
-    """Seconds until the dimension that is used up is open again; None when none is."""
+    """Return the seconds until all exhausted windows have reset; None if no window is exhausted."""
     if limits is None:
         return None
     windows = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens)
@@ -85,7 +85,7 @@ def exhausted_reset_s(limits: RateLimits | None) -> float | None:
 
 
 def number(text: str | None) -> float | None:
-    """A finite number that is not negative, or None."""
+    """Parse a finite, non-negative number. Return None for other text."""
     if text is None:
         return None
     try:
@@ -96,10 +96,10 @@ def number(text: str | None) -> float | None:
 
 
 def duration_s(text: str | None) -> float | None:
-    """Seconds in a Go duration (`20ms`, `6m0s`, `1h2m3s`), or in a bare number of seconds (Azure)."""
+    """Return the seconds in a Go duration (`20ms`, `6m0s`, `1h2m3s`) or plain number (Azure), or None."""
     if text is None or len(text) > _LONGEST_DURATION:
         return None
-    text = text.strip().replace("\u00b5", "u").replace("\u03bc", "u")  # Go writes microseconds with a mu
+    text = text.strip().replace("\u00b5", "u").replace("\u03bc", "u")  # Go writes `µs` for microseconds
     parts = _PART.findall(text)
     if parts and "".join(n + unit for n, unit in parts) == text:
         return sum(float(n) * _UNITS_S[unit] for n, unit in parts)
@@ -107,9 +107,9 @@ def duration_s(text: str | None) -> float | None:
 
 
 def header_hint_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds to wait as `retry-after-ms` or `retry-after` say; None where they say nothing.
+    """Return the seconds to wait by `retry-after-ms`, `retry-after` or `x-ratelimit-reset`, or None.
 
-    A date is compared with the response's own `Date`; `now` serves where it has none.
+    A date is compared with the response's `Date` header, or with `now` if that header is missing.
     """
     milliseconds = number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -123,12 +123,12 @@ def header_hint_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def server_time(headers: Mapping[str, str], now: datetime) -> datetime:
-    """The provider's own clock, where the response names it: ours may be wrong, or be set meanwhile."""
+    """Return the time in the response's `Date` header, else `now`. The local clock may be wrong."""
     return _moment(headers.get("Date"), parsedate_to_datetime) or now
 
 
 def body_hint_s(details: Any, message: str) -> float | None:
-    """Seconds to wait as a google.rpc.RetryInfo among `details`, or else the message, says."""
+    """Return the seconds to wait by a google.rpc.RetryInfo in `details` or by the message, or None."""
     for detail in details if isinstance(details, list) else []:
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None
         if isinstance(delay, str) and (seconds := duration_s(delay)) is not None:
@@ -141,7 +141,7 @@ def body_hint_s(details: Any, message: str) -> float | None:
 
 
 def window(limit: str | None, remaining: str | None, reset_s: float | None) -> RateWindow | None:
-    """A window, or None when it says nothing: negative limits (Azure) and longer windows are ignored."""
+    """Return a window, or None if it is unusable: a negative limit (Azure) or a reset in over 90 s."""
     most, left = number(limit), number(remaining)
     if most is not None and most <= 0:
         most = None
@@ -158,7 +158,7 @@ def _window(
 
 
 def _moment(text: str | None, parse: Callable[[str], datetime]) -> datetime | None:
-    """A moment as a header writes it, in UTC where it names no zone; None where it is none."""
+    """Parse a time in a header, as UTC if it has no time zone. Return None if it cannot be parsed."""
     if text is None:
         return None
     try:

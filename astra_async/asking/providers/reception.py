@@ -1,8 +1,8 @@
-"""One answer on its way: what has come of it, and what it comes to.
+"""Reception of one answer: feeds a reader, reports progress to the watch, and builds the result or error.
 
-Rules. An answer whose end was told is whole and paid for, whatever follows it: an error, a cut, silence; only
-more content takes that end back (see Reader). What a provider's events make a reader raise ends this attempt
-and no more; what the watch raises is no event's fault and passes through untouched.
+An answer that has ended is complete and billed, even if an error, a lost connection or silence follows. Only
+more content revokes the end (see Reader). An exception of the reader ends this attempt as a ProviderError. An
+exception of the watch is not caused by the provider and propagates unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from astra_async.asking.providers.answer import (
     label,
     repair,
 )
+from astra_async.asking.providers.attempt_timeout import AttemptTimeout
 from astra_async.asking.providers.counts import with_headers
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
 from astra_async.asking.providers.models import costs_by_price, priced_usd, unpriced_tier
-from astra_async.asking.providers.patience import Patience
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
 from astra_async.redaction import mask_sent, one_line
@@ -48,18 +48,18 @@ _NOTHING = Usage(input_tokens=0, output_tokens=0)
 
 
 class Cut(Exception):  # noqa: N818 - names what was seen
-    """The transport failed, with the error that is this one's cause."""
+    """The transport failed. `__cause__` is the transport's error."""
 
 
 BROKEN = (Cut, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
 
 
 class Reception:
-    """The reader, the watch and the times of one attempt.
+    """State of one attempt: its reader, its watch and its times.
 
     Attributes:
-        heard: an event has come that a reader could take.
-        headers: of the response, which may report cost and service tier.
+        has_events: the reader received at least one event.
+        headers: response headers, which may report cost and service tier.
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class Reception:
         watch: CallWatch,
         reader: Reader,
         *,
-        in_usual_words: Callable[[Failure], Failure] = lambda failure: failure,
+        normalize: Callable[[Failure], Failure] = lambda failure: failure,
     ) -> None:
         self.watch = watch
         self.reader = reader
-        self.patience = Patience(silence_s=settings.timeout_s)
-        self.heard = False
+        self.timeout = AttemptTimeout(silence_s=settings.timeout_s)
+        self.has_events = False
         self.headers: Mapping[str, str] = {}
         self._settings = settings
-        self._in_usual_words = in_usual_words
+        self._normalize = normalize
         self._started_s = time.monotonic()
         self._first_s: float | None = None
         self._reported = 0
@@ -85,15 +85,15 @@ class Reception:
 
     @property
     def streaming(self) -> bool:
-        """Whether content has arrived: from then on tokens are billed."""
+        """True once content has arrived. From then on tokens are billed."""
         return self._first_s is not None
 
     def take(self, events: Iterable[bytes]) -> None:
-        """Feed one chunk's events to the reader, then tell the watch once for all of them.
+        """Feed the events of one chunk to the reader, then report progress to the watch once.
 
         Raises:
-            StreamFault, AnswerTooLong: as the reader says.
-            Unreadable: one has a shape that the reader does not know, or is none.
+            StreamFault, AnswerTooLong: see Reader.
+            Unreadable: an event is invalid or has an unexpected shape.
         """
         reader = self.reader
         try:
@@ -101,10 +101,10 @@ class Reception:
                 if data and not reader.done:
                     self._take(data)
         finally:
-            self.tell()  # what came before an error was heard, and is paid for
+            self.report_progress()  # content before an error is billed as well
 
-    def tell(self) -> None:
-        """Tell the watch what the reader has got since the last time."""
+    def report_progress(self) -> None:
+        """Report to the watch what the reader has received since the last report."""
         transcript = self.reader.transcript
         if transcript.begun and self._first_s is None:
             self._first_s = time.monotonic()
@@ -114,42 +114,47 @@ class Reception:
             self.watch.streamed(self._reported - before)
 
     def whole(self) -> Completion | None:
-        """The answer with its times, once its end was told; what cannot be encoded is repaired and named.
+        """Return the answer with its times and repairs, or None if it has not ended.
 
         Raises:
-            Unreadable: its end has a shape that the reader does not know.
+            Unreadable: the end of the answer has an unexpected shape.
         """
         try:
             answer = self.reader.answer()
             return None if answer is None else self._completion(answer)
         except WRONG_SHAPE as error:
-            raise Unreadable(f"the end of the answer has an unknown shape ({error!r})") from error
+            raise Unreadable(f"the end of the answer has an unexpected shape ({error!r})") from error
 
     def ended(self, missing: str) -> Completion:
-        """The answer of a stream that ended in order.
+        """Return the answer of a stream whose body ended regularly.
+
+        Args:
+            missing: name of the end mark, for the message.
 
         Raises:
-            Stray: it held no event.
-            TruncatedStream: its end was not told; `missing` is what should have told it.
+            Stray: the stream contained data, but no event.
+            TruncatedStream: the answer had not ended.
         """
-        if self.reader.unsure and not self.reader.has_end_mark:
+        if self.reader.needs_end_mark and not self.reader.has_end_mark:
             self.reader.done = True
         whole = self.whole()
-        if whole is None and self._stray and not self.heard:
+        if whole is None and self._stray and not self.has_events:
             raise self._stray
         if whole is None:
-            lacks = f"ended without {self.reader.missing or missing}" if self.heard else "was empty"
+            lacks = f"ended without {self.reader.missing or missing}" if self.has_events else "was empty"
             raise self.problem(TruncatedStream, f"the stream {lacks}")
         return whole
 
     def broken(self, error: Exception, text: str = "", kind: type[ProviderError] | None = None) -> Completion:
-        """What an attempt comes to that broke off: its answer where that is whole, a result, or an error.
+        """Return the result of an aborted attempt: its answer if that is complete, or a refusal.
 
-        `kind` and `text` say what a cut means; without them it is the connection's, and once text had come a
-        TruncatedStream.
+        Args:
+            error: the error that ended the attempt, one of BROKEN or TimeoutError.
+            text: message for a lost connection.
+            kind: class to raise for a lost connection; None for `cut_kind`.
 
         Raises:
-            ProviderError: with the tokens that were announced before.
+            ProviderError: the attempt has no result. The error has the tokens that were reported before.
         """
         if isinstance(error, AnswerTooLong | EventTooLarge):
             raise self.problem(TruncatedStream, str(error)) from error
@@ -164,21 +169,21 @@ class Reception:
 
     @property
     def cut_kind(self) -> type[ProviderError]:
-        """What a lost connection means: once content has come, the whole attempt is paid for."""
+        """Class of a lost connection: TruncatedStream once content has arrived, because it is billed."""
         return TruncatedStream if self.streaming else TransientError
 
     def refused(
         self, failure: Failure, cause: BaseException | None = None, usage: Usage | None = None
     ) -> Completion:
-        """A result that came as an error: what had arrived, under the reason that the provider gave.
+        """Return the result for an error that counts as a result, such as a filtered prompt.
 
-        Whoever refuses before any content bills nothing, unless the refusal itself says so (`usage`).
+        A refusal before any content is free unless the error reports billed tokens (`usage`).
 
         Raises:
-            ProviderError: the error is no result.
+            ProviderError: the error does not count as a result.
         """
-        with suppress(*WRONG_SHAPE):  # else it comes from elsewhere: a proxy's page, a router's own error
-            failure = self._in_usual_words(failure)
+        with suppress(*WRONG_SHAPE):  # an error from a proxy or router has another shape
+            failure = self._normalize(failure)
         meant = classify(failure, self._settings)
         if isinstance(meant, ProviderError):
             meant.usage = usage or self._billed()
@@ -188,10 +193,10 @@ class Reception:
         return self._completion(Completion(text=text, finish_reason=meant, usage=usage, returned_model=model))
 
     def problem(self, kind: type[ProviderError], text: str) -> ProviderError:
-        """An error of ours about this attempt: one line that names the model."""
+        """Return an error about this attempt. Its message is one line that begins with the model's name."""
         error = kind(f"{self._settings.name}: {one_line(text)}", usage=self._billed())
         error.likeness = likeness(kind.__name__, text)
-        error.may_be_billed = self.patience.is_lost
+        error.may_be_billed = self.timeout.is_timed_out
         return error
 
     def _take(self, data: bytes) -> None:
@@ -200,14 +205,14 @@ class Reception:
         except orjson.JSONDecodeError:
             event = None
         for each in (event,) if type(event) is dict else self._decoded(data):
-            self.heard = True
+            self.has_events = True
             try:
                 self.reader.take(each)
             except WRONG_SHAPE as error:
-                raise Unreadable(f"an event has an unknown shape ({error!r})") from error
+                raise Unreadable(f"an event has an unexpected shape ({error!r})") from error
 
     def _decoded(self, data: bytes) -> Iterable[Json | None]:
-        """The events in data that is not just one of them, as nearly all is."""
+        """Return the events in data that is not exactly one JSON object, and record stray data."""
         if not data.strip():
             return ()
         try:
@@ -219,12 +224,12 @@ class Reception:
         return decoded
 
     def _billed(self) -> Usage | None:
-        """Tokens of an attempt that failed: none before content has come, for none was bought."""
+        """Return the tokens of a failed attempt: None before any content, because nothing was billed."""
         usage = self.reader.known_usage() if self.streaming else _UNKNOWN
         return None if usage == _UNKNOWN else usage
 
     def _completion(self, answer: Completion) -> Completion:
-        """An answer with its times, as it may be recorded."""
+        """Return an answer with its times, keys masked and invalid text repaired."""
         whole, repairs = repair(answer.text)
         text = mask_sent(whole)
         native, masked = _without_keys(answer.native)
@@ -248,7 +253,7 @@ class Reception:
 
 
 def _without_keys(native: Any) -> tuple[Any, bool]:
-    """An answer as its provider gave it, without what we had sent, and whether it held any of that."""
+    """Mask API keys in a provider's response. Return the response, and True if it contained a key."""
     if native is None:
         return None, False
     try:

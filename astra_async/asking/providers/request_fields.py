@@ -1,7 +1,7 @@
-"""What a wire format is, and what goes into a request whichever it is: what is open, and what is refused.
+"""Base class of wire formats, and the parts of requests that all formats share.
 
-`${VARIABLE}` in a header's value or in a text of `extra_body` stands for a variable of the environment, so
-that a secret need not stand in a file.
+`${VARIABLE}` in the value of a header or in a text of `extra_body` is replaced by the environment variable,
+so that secrets need not be written to files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 from astra_async.asking.providers.connection import address
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import ConfigError
-from astra_async.redaction import keep_sent
+from astra_async.redaction import register_sent_secret
 from astra_async.types import ModelSettings, declared
 from astra_async.types.agents import Message
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2
-# What the program itself decides in every format: several answers, or none in a stream.
+# Fields that the program sets itself in every format: streaming and the number of answers.
 _OURS = frozenset({"stream", "n", "best_of", "candidateCount", "candidate_count"})
 _IN_EVERY_FORMAT = frozenset({"spec", "max_tokens", "extra_headers", "extra_body"})
-# Settings that Anthropic's, Bedrock's and Gemini's interfaces all have a field for.
+# Settings that Anthropic, Bedrock and Gemini all support.
 USUAL_SETTINGS = frozenset(
     {
         *("system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
@@ -46,34 +46,36 @@ _SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", 
 
 
 class WireFormat:
-    """What tells one provider's HTTP interface from another's, bound to one model.
+    """HTTP interface of one provider, bound to one model.
 
     Attributes:
-        charges_max_tokens: as `Provider`, also `cached_input_is_exempt`.
-        reader: reads one answer.
-        splitter: cuts its bytes into the events that the reader takes.
-        measured: the body's fields for the model and what it is asked; `extra_body` cannot replace them.
-        max_tokens_at: where a body may say max_tokens, outermost name first.
-        takes: settings that it has a field for; all others that a model can be asked with are refused.
-        meaningless: what to do instead of a setting that is refused, where that is more than to unset it.
-        settings: of the model.
-        base: the address below which requests go.
-        extra_headers: of the user's own; also `extra_body`.
-        url: where they go.
-        headers: what tells who asks.
+        charges_max_tokens: see `Provider`.
+        cached_input_is_exempt: see `Provider`.
+        reader: class that reads one answer.
+        splitter: class that splits the response body into events.
+        protected_fields: fields of the body for the model and the prompt, which `extra_body` cannot replace.
+        max_tokens_at: paths of the fields for max_tokens in a body, outermost name first.
+        supported_settings: supported settings; all other settings of requests are refused.
+        refusal_remedies: remedies for refused settings, if the remedy is more than to unset the setting.
+        settings: settings of the model.
+        base: base URL.
+        extra_headers: headers from the user's settings.
+        extra_body: fields of the body from the user's settings.
+        url: URL of requests.
+        headers: headers that authenticate requests.
 
     Raises:
-        ConfigError: the address cannot be used, or a setting has no meaning here or cannot be sent.
+        ConfigError: the address is invalid, or a setting is not supported or cannot be sent.
     """
 
     charges_max_tokens = False
     cached_input_is_exempt = False
     reader: ClassVar[type[Reader]]
     splitter: ClassVar[type[Splitter]] = SseSplitter
-    measured: ClassVar[frozenset[str]]
+    protected_fields: ClassVar[frozenset[str]]
     max_tokens_at: ClassVar[tuple[tuple[str, ...], ...]]
-    takes: ClassVar[frozenset[str]]
-    meaningless: ClassVar[Mapping[str, str]] = {}
+    supported_settings: ClassVar[frozenset[str]]
+    refusal_remedies: ClassVar[Mapping[str, str]] = {}
     url: URL
     headers: dict[str, str]
 
@@ -82,60 +84,62 @@ class WireFormat:
     ) -> None:
         self.base = address(base_url, where=f"{named} of {settings.name}")
         asked = {each.name for each in declared(ModelSettings) if each.about.asked}
-        dropped = sorted(asked - _IN_EVERY_FORMAT - self.takes)
-        refuse(settings, **{name: self.meaningless.get(name, "unset it") for name in dropped})
+        dropped = sorted(asked - _IN_EVERY_FORMAT - self.supported_settings)
+        refuse(settings, **{name: self.refusal_remedies.get(name, "unset it") for name in dropped})
         self.settings = settings
         self.extra_headers = extra_headers(settings, environ)
-        self.extra_body = extra_body(settings, environ, self.measured)
+        self.extra_body = extra_body(settings, environ, self.protected_fields)
 
     def body(self, request: ModelRequest) -> Json:
-        """The request for one answer, streamed.
+        """Return the body of a streamed request.
 
-        An agent's own body goes on as it is, with what the user has set for the model laid over it;
-        max_tokens is the agent's where it names some. What we would write of system and messages is left out.
+        The body of an agent's request is kept, and the model's settings are merged into it. The agent's
+        max_tokens takes precedence. The agent's body already contains system and messages.
         """
-        options = set_fields(self.options(request))
+        options = drop_none(self.options(request))
         if request.native is None:
-            return laid_over(options, set_fields(self.input_fields(request, *spoken(request, self.settings))))
+            return merge_fields(
+                options, drop_none(self.input_fields(request, *system_and_messages(request, self.settings)))
+            )
         body = dict(request.native.fields)
         if any(_at(body, path) is not None for path in self.max_tokens_at):
             options = _without(options, self.max_tokens_at)
-        return laid_over(body, options)
+        return merge_fields(body, options)
 
     def options(self, request: ModelRequest) -> Json:
-        """The fields that say how to answer, None where the user has set nothing."""
+        """Return the fields that control the answer. Fields with None are not sent."""
         raise NotImplementedError
 
     def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """The fields that say what to answer: system, messages and tools."""
+        """Return the fields for system, messages and tools."""
         raise NotImplementedError
 
     def failure(self, failure: Failure) -> Failure:
-        """An error of a response or in mid-stream, its body in the words that `error_body` knows."""
+        """Normalize an error of a response or stream to a body that `error_body` can parse."""
         return failure
 
     async def signed(
         self, url: URL, headers: CIMultiDict[str], body: bytes, *, method: str = "POST"
     ) -> CIMultiDict[str]:
-        """The headers of one request with what has to be computed for each; most sign nothing.
+        """Return the headers of one request with its signature. Most formats return them unchanged.
 
         Raises:
-            ProviderError: there is nothing to sign it with.
+            ProviderError: no credentials were found.
         """
         del url, body, method
         return headers
 
-    def asks_otherwise(self, failure: Failure) -> bool:  # noqa: ARG002 - most know one form
-        """Whether the same request, asked again at once, now takes a form that this refusal does not meet."""
+    def switch_form(self, failure: Failure) -> bool:  # noqa: ARG002 - most formats have no alternative
+        """Switch to an alternative form of requests after a refusal. Return True if the switch was made."""
         return False
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:  # noqa: ARG002 - some send none
-        """What the response's headers announce."""
+        """Parse the rate limits in response headers; None if the provider announces no limits."""
         return None
 
 
-def spoken(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[Message, ...]]:
-    """What the system says, and all messages, of a dialogue or of a prompt and what followed it."""
+def system_and_messages(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[Message, ...]]:
+    """Return the system prompt and all messages of a request."""
     system = settings.system_prompt or ""
     if request.dialogue is not None:
         parts = (system, request.dialogue.system)
@@ -144,20 +148,20 @@ def spoken(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[M
 
 
 def tools_of(request: ModelRequest) -> tuple[Tool, ...]:
-    """The tools that a request offers."""
+    """Return the tools that a request offers."""
     return () if request.dialogue is None else request.dialogue.tools
 
 
 def pieces(
     message: Message, *, result: Callable[[ToolResult], Json], text: Json, call: Callable[[ToolCall], Json]
 ) -> list[Json]:
-    """A message's results, text and calls, as a format writes each; most interfaces refuse empty text."""
+    """Format the results, text and calls of a message. Most providers refuse empty text, so skip it."""
     said = [text] if message.text or not (message.calls or message.results) else []
     return [*map(result, message.results), *said, *map(call, message.calls)]
 
 
 def arguments_of(call: ToolCall) -> Json:
-    """A call's arguments as an object; an empty one where the model wrote none that can be read."""
+    """Return the arguments of a tool call as an object; empty if they are not a valid JSON object."""
     try:
         arguments = orjson.loads(call.arguments)
     except orjson.JSONDecodeError:
@@ -166,60 +170,61 @@ def arguments_of(call: ToolCall) -> Json:
 
 
 def extra_headers(settings: ModelSettings, environ: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the user's own, variables replaced.
+    """Return the headers from the user's settings, with variables replaced.
 
     Raises:
-        ConfigError: a name or a value that HTTP cannot carry, a variable that is not set.
+        ConfigError: a name or a value is invalid in HTTP, or a variable is not set.
     """
     headers = {}
     for name, value in settings.extra_headers.items():
         where = f"{settings.name}: extra_headers: {name}"
         if not _HEADER_NAME.fullmatch(name) or name.lower() in _SENT_BY_THE_CLIENT:
-            raise ConfigError(f"{where}: no header that can be set")
+            raise ConfigError(f"{where}: this header is invalid or cannot be set")
         headers[name] = _replaced(value, environ, where)
         if not headers[name].isprintable():
-            raise ConfigError(f"{where}: its value holds what no header can carry, such as a line break")
+            raise ConfigError(f"{where}: the value contains invalid characters, such as a line break")
     return headers
 
 
-def extra_body(settings: ModelSettings, environ: Mapping[str, str], measured: frozenset[str]) -> Json:
-    """The fields of the user's own, variables replaced; `measured` are not theirs.
+def extra_body(settings: ModelSettings, environ: Mapping[str, str], protected_fields: frozenset[str]) -> Json:
+    """Return the fields from the user's settings, with variables replaced.
 
     Raises:
-        ConfigError: a field that the program sets itself, a variable that is not set, a date.
+        ConfigError: a field is set by the program or in `protected_fields`, a variable is not set, or a value
+            is a date.
     """
     where = f"{settings.name}: extra_body"
-    taken = [name for name in settings.extra_body if name in _OURS | measured]
+    taken = [name for name in settings.extra_body if name in _OURS | protected_fields]
     generation = settings.extra_body.get("generationConfig")
     taken += [name for name in generation if name in _OURS] if isinstance(generation, dict) else []
     if taken:
-        raise ConfigError(f"{where}: {taken[0]} cannot be set: it is part of what is measured")
+        raise ConfigError(f"{where}: {taken[0]} cannot be set, because the benchmark sets it: remove it")
     body: Json = _expanded(dict(settings.extra_body), environ, where)
     try:
         orjson.dumps(body, option=orjson.OPT_PASSTHROUGH_DATETIME)
     except TypeError as error:
-        raise ConfigError(f"{where}: {error}; write it as text") from error
+        raise ConfigError(f"{where}: {error}; write the value as text") from error
     return body
 
 
-def laid_over(body: Json, extra: Mapping[str, Any]) -> Json:
-    """The body with `extra` over it: tables are merged key by key, all else is replaced."""
+def merge_fields(body: Json, extra: Mapping[str, Any]) -> Json:
+    """Merge `extra` into the body: objects are merged key by key, other values are replaced."""
     merged = dict(body)
     for name, value in extra.items():
         below = merged.get(name)
         merged[name] = (
-            laid_over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+            merge_fields(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
         )
     return merged
 
 
 def encode(fields: Json) -> bytes:
-    """A JSON body without the fields that are None."""
-    return orjson.dumps(set_fields(fields))
+    """Encode a body as JSON without the fields that are None."""
+    return orjson.dumps(drop_none(fields))
 
 
-def set_fields(fields: Json) -> Json:
-    """The fields that are not None."""
+def drop_none(fields: Json) -> Json:
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -230,7 +235,7 @@ def _at(body: Any, path: tuple[str, ...]) -> Any:
 
 
 def _without(fields: Json, paths: tuple[tuple[str, ...], ...]) -> Json:
-    """The fields without those at these paths."""
+    """Return the fields without those at `paths`."""
     kept = dict(fields)
     for name, *below in paths:
         if not below:
@@ -241,14 +246,14 @@ def _without(fields: Json, paths: tuple[tuple[str, ...], ...]) -> Json:
 
 
 def refuse(settings: ModelSettings, **remedies: str) -> None:
-    """Refuse settings that have no meaning in a wire format: each by its name, with what to do instead.
+    """Refuse settings that a wire format does not support. `remedies` maps their names to remedies.
 
     Raises:
-        ConfigError: one of them is set.
+        ConfigError: one of the settings is set.
     """
     for name, remedy in remedies.items():
         if getattr(settings, name) not in (None, (), {}):
-            raise ConfigError(f"{settings.name}: {name} has no meaning for this model: {remedy}")
+            raise ConfigError(f"{settings.name}: {name} is not supported for this model: {remedy}")
 
 
 def _expanded(value: Any, environ: Mapping[str, str], where: str) -> Any:
@@ -264,7 +269,7 @@ def _replaced(text: str, environ: Mapping[str, str], where: str) -> str:
         value = environ.get(found[1], "").strip()
         if not value:
             raise ConfigError(f"{where}: the variable {found[1]} is not set in the environment")
-        keep_sent(value)
+        register_sent_secret(value)
         return value
 
     return _VARIABLE.sub(replacement, text)

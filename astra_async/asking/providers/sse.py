@@ -1,11 +1,13 @@
-"""Server-sent events over raw bytes: one splitter for every provider that streams text.
+"""Splitter of server-sent events over raw bytes, for every provider that streams text.
 
-Follows the event stream grammar of the WHATWG HTML standard, section 9.2.6 (lines end with LF, CRLF
-or CR; `:` begins a comment; one space after the colon is dropped; a blank line dispatches), with
-three additions. A line that is bare JSON, as Gemini sends errors in mid-stream, as servers that ignore
-`stream: true` send a whole answer, and as streams of JSON lines are made of (RFC 7464's too), is an event of
-its own. So is JSON in a field `error:` (older llama.cpp). A `data:` line that is a whole object ends its
-event where another follows: some servers leave out the blank lines.
+Follows the event stream grammar of the WHATWG HTML standard, section 9.2.6 (lines end with LF, CRLF or CR;
+`:` begins a comment; one space after the colon is dropped; a blank line dispatches), with three additions:
+
+- A line of bare JSON is an event. Gemini sends errors this way, servers that ignore `stream: true` send
+  complete answers this way, and streams of JSON lines (also RFC 7464) consist of such lines.
+- JSON in a field `error:` is an event (older llama.cpp).
+- A `data:` line with a complete object ends its event if another `data:` line follows, because some servers
+  omit the blank lines.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _CLOSERS = {b"{": b"}", b"[": b"]"}
-_BEFORE_JSON = b" \t\x1e"  # RFC 7464 begins each text with a record separator
+_BEFORE_JSON = b" \t\x1e"  # \x1e: the record separator before each JSON text in RFC 7464
 
 
 class EventTooLarge(ValueError):  # noqa: N818 - names what was seen
-    """One event, or one line, is longer than the splitter accepts."""
+    """An event or a line is longer than the splitter's limit."""
 
 
 class SseSplitter:
-    """Cuts an event stream into the data of its events, whatever the chunks; the work is linear in the bytes.
+    """Splitter of an event stream into the data of its events, for chunks of any size, in linear time.
 
-    An event of more than `max_event_bytes` raises EventTooLarge instead of filling the memory. What begins
-    with `<`, as no stream does, `is_page`: only its `data:` lines are read.
+    An event of more than `max_event_bytes` raises EventTooLarge instead of filling the memory. A body that
+    begins with `<` is an HTML page (`is_page`). Only its `data:` lines are read.
     """
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -35,16 +37,16 @@ class SseSplitter:
         self._limit = max_event_bytes
         self._held: list[bytes] = []  # pieces of a line whose end has not arrived
         self._held_bytes = 0
-        self._after_cr = False  # the last chunk ended with CR: a LF that follows belongs to it
+        self._after_cr = False  # the last chunk ended with CR, so a LF at the start of the next belongs to it
         self._data: list[bytes] = []
         self._bare: list[bytes] = []
         self._size = 0  # bytes in _data or _bare
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Events that this chunk completes, in order.
+        """Return the events that this chunk completes, in order.
 
         Raises:
-            EventTooLarge: an event or a line passes the limit.
+            EventTooLarge: an event or a line is longer than the limit.
         """
         if self._after_cr and chunk:
             self._after_cr = False
@@ -66,7 +68,7 @@ class SseSplitter:
         return self._events(lines)
 
     def finish(self) -> list[bytes]:
-        """What is left at the end of the stream: servers do forget the last blank line."""
+        """Return the events left at the end of the stream. Some servers omit the last blank line."""
         line = b"".join(self._held)
         self._held.clear()
         events = self._events([line, b""] if line else [b""])
@@ -88,7 +90,7 @@ class SseSplitter:
         events: list[bytes] = []
         data = self._data
         for line in lines:
-            if line[:5] == b"data:":  # nearly every line: tested first
+            if line[:5] == b"data:":  # tested first because nearly every line is a data line
                 if len(data) == 1 and _is_object(data[0]):
                     events.append(data.pop())
                 data.append(line[6:] if line[5:6] == b" " else line[5:])
@@ -125,7 +127,7 @@ class SseSplitter:
             self._data.append(b"")
 
     def _bare_line(self, line: bytes, events: list[bytes]) -> None:
-        """Collect JSON that came without `data:`, on one line or pretty-printed over many."""
+        """Collect JSON without `data:`, on one line or pretty-printed over several lines."""
         first = not self._bare
         self._bare.append(line)
         self._size += len(line)

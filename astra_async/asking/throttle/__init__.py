@@ -1,7 +1,9 @@
-"""Throttle of one model's pool: limits, pauses, retries, prompt-cache warming and the budget.
+"""Throttle of one model's pool: rate limits, pauses, retries, prompt-cache warming and the budget.
 
-Start at `pool.py` (the life of a call) and `limiter.py` (when the next request may be sent). Processes that
-share a key are not coordinated: each learns of the others from its rejections only.
+Start at `pool.py` (the life cycle of a call) and `limiter.py` (when the next request may be sent). Processes
+that share an API key are not coordinated: each process adapts to the others only through rejections. Rule
+numbers in comments refer to docs/development/throttle.md. The leader of a prompt is its first request, which
+writes the prompt cache while other requests with the same prompt wait.
 """
 
 from astra_async.asking.throttle.budget import Budget

@@ -1,4 +1,4 @@
-"""Cost of requests, and a ceiling that counts requests in flight at their worst case (rule 14)."""
+"""Cost of requests, and a cost ceiling that counts requests in flight at their worst case (rule 14)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Fit = Literal["now", "later", "never"]
 class Budget:
     """Ceiling in US dollars, shared by the pools of a run.
 
-    A request is admitted only if spent + reserved stays under the ceiling. A provider that bills more than
-    `max_tokens` can still exceed a request's worst case; then admission ends earlier.
+    A request is admitted only if spent + reserved + its worst case stays under the ceiling. A provider that
+    bills more than `max_tokens` can exceed the worst case and thereby the ceiling.
 
     Args:
         ceiling_usd: maximum cost of the run, above 0; None for no ceiling.
@@ -50,7 +50,7 @@ class Budget:
         self._waiting: dict[Callable[[], None], None] = {}
 
     def fits(self, worst_usd: float) -> Fit:
-        """Return when a request fits: now, later if requests in flight cost less than reserved, or never."""
+        """Return when a request fits: "now", "never", or "later" if others may cost less than reserved."""
         most = self.ceiling_usd + _ROUNDING_USD
         if self.spent_usd + self.reserved_usd + worst_usd <= most:
             return "now"
@@ -62,7 +62,7 @@ class Budget:
         self.reserved_usd += worst_usd
 
     def settle(self, worst_usd: float, cost_usd: float | None) -> None:
-        """Replace a reservation by the cost, None for an unknown cost: it counts as the worst case."""
+        """Replace a reservation by the cost. An unknown cost (None) counts as the worst case."""
         self._in_flight -= 1
         self.reserved_usd = self.reserved_usd - worst_usd if self._in_flight else 0.0
         self.spent_usd += worst_usd if cost_usd is None else cost_usd
@@ -75,15 +75,15 @@ class Budget:
         self._waiting[wake] = None
 
     def forget(self, wake: Callable[[], None]) -> None:
-        """Do not call `wake` any more."""
+        """Cancel `wake_on_settlement`."""
         self._waiting.pop(wake, None)
 
 
 class Ledger:
-    """Prices and bills the requests of one pool, and counts its calls and tokens for PoolState.
+    """Cost accounting of one pool, with its counts of calls and tokens for PoolState.
 
     Raises:
-        ConfigError: there is a ceiling, but no price for the model.
+        ConfigError: a ceiling is set, but the model's price is unknown.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Ledger:
         return cost_usd
 
     def exhausted(self, worst_usd: float) -> BudgetExhausted:
-        """Return the error for a request that can no longer fit."""
+        """Return the error for a request that exceeds the ceiling."""
         ceiling_usd, spent_usd = self._budget.ceiling_usd, self._budget.spent_usd
         return BudgetExhausted(
             f"{self._name}: the budget of ${ceiling_usd:.2f} is reached: ${spent_usd:.2f} spent, the next"

@@ -20,7 +20,7 @@ _OVERLOADS, _OVERLOAD_WINDOW_S = 3, 10.0
 _OUTCOMES, _FAILED_SHARE = 50, 0.2
 _SENDS_PER_LIMIT, _SHORTEST_ROUND_S = 8.0, 1e-3
 _BURSTS_APART_S = 1.0
-_TRY_AFTER_S, _MOST_PATIENCE = 5.0, 16
+_TRY_AFTER_S, _MAX_WAIT_FACTOR = 5.0, 16
 _FEWEST_ACCEPTED = 4
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
 _BURSTS_BEFORE_DOUBT = 2
@@ -31,12 +31,12 @@ class Concurrency:
     """Limit of requests in flight: AIMD with slow start (rules 6 and 7).
 
     The limit grows with every accepted request instead of once a round, so that a round never ends in a
-    burst: it doubles within a round until the first cut, then grows by max(1, 5 %). What could be sent at
-    once is spread over a sixteenth of a round trip, so that a rejection stops the rest.
+    burst: it doubles within a round until the first cut, then grows by max(1, 5 %) a round. Requests that
+    could be sent at once are spread over a sixteenth of a round trip, so that a rejection stops later ones.
 
     Attributes:
-        limit: requests that may be in flight; a fraction while it grows.
-        ramp: spreads requests over the round trip.
+        limit: requests that may be in flight; not always a whole number.
+        ramp: token bucket that spreads requests over the round trip.
     """
 
     def __init__(self, maximum: int, now: float) -> None:
@@ -63,12 +63,12 @@ class Concurrency:
         self.ramp.set_rate(per_second, now)
 
     def cut(self, factor: float) -> None:
-        """Lower the limit, to 1 at the least, and end the slow start."""
+        """Multiply the limit by `factor`, down to at least 1, and end the slow start."""
         self._slow_start = False
         self.limit = max(1.0, self.limit * factor)
 
     def open_fully(self) -> None:
-        """Leave the limiting to the send rate: only the maximum applies, unless an overload cut the limit."""
+        """Raise the limit to the maximum because the send rate limits now, unless an overload cut it."""
         if self._slow_start:
             self.limit = float(self.maximum)
 
@@ -95,11 +95,11 @@ class EnforcedLimit:
     """Limit of requests in flight that the provider enforces, detected from its rejections (rule 6).
 
     Under such a limit a request is rejected if and only if too many are in flight, at any send rate. Two
-    bursts of rejections, at least a second apart and contradicted by no accepted request, establish the
-    limit. From then on one request more is tried after a while. A failed try doubles the time until the next.
+    bursts of rejections at least a second apart establish the limit if no accepted request contradicts them.
+    After a while one more request than the limit is tried. A failed try doubles the time until the next try.
 
     Attributes:
-        limit: the most requests that may be in flight, None while none is known.
+        limit: maximum number of requests in flight, None while no limit is known.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class EnforcedLimit:
         self._suspected_at, self._quiet_until = math.inf, -math.inf
         self._confirmed = 0  # the limit without increases since the last rejection
         self._accepted = 0  # since the last try
-        self._tried_at, self._patience = 0.0, 1
+        self._tried_at, self._wait_factor = 0.0, 1
 
     def ready_at(self, in_flight: int, now: float) -> float:
         """Return when one more request may be sent: `now`, or infinity if one must end first."""
@@ -117,9 +117,9 @@ class EnforcedLimit:
         if in_flight < self.limit:
             return now
         if in_flight > self.limit:
-            return math.inf  # a try is in flight
-        due = self._accepted >= self._patience * (4 + 2 * self.limit)
-        return now if due else max(now, self._tried_at + _TRY_AFTER_S * self._patience)
+            return math.inf  # a request above the limit is being tried
+        due = self._accepted >= self._wait_factor * (4 + 2 * self.limit)
+        return now if due else max(now, self._tried_at + _TRY_AFTER_S * self._wait_factor)
 
     def record_accepted(self, crowd: int, now: float) -> None:
         """Record that a request was accepted with `crowd` in flight, including itself."""
@@ -130,36 +130,36 @@ class EnforcedLimit:
                 self._least_rejected = self._suspected_at = math.inf
         elif crowd > self.limit:
             self.limit = crowd + self.limit // 4
-            self._begin_wait(now, patience=1)
+            self._begin_wait(now, wait_factor=1)
 
     def explains(self, crowd: int, now: float, *, new_burst: bool, lost: bool = False) -> bool:
-        """Record a rejection. Return True if the limit explains it: then it says nothing about the rate.
+        """Record a rejection. Return True if the limit explains it, so that the send rate is not to blame.
 
         Args:
             crowd: requests in flight when the rejected request was sent, including itself.
             now: the time on the pool's clock.
-            new_burst: the rejection is the first of a burst, and nothing else explains it.
-            lost: the connection was lost, which no rate explains: an earlier try succeeded by chance.
+            new_burst: the rejection is the first of a burst and has no other explanation.
+            lost: the connection was lost. The send rate cannot cause this: an earlier try succeeded by luck.
         """
-        if lost:  # No pause follows, as after a rate limit: do not send as many at once again.
+        if lost:  # Unlike a rate limit, a lost connection starts no pause: do not send as many at once again.
             self._quiet_until = now + _BURSTS_APART_S
         if self.limit is None:
             return self._suspect(crowd, now, new_burst=new_burst)
         if crowd < (self._confirmed if lost else self.limit):
             return False
         if new_burst and crowd == self.limit and self._accepted < _FEWEST_ACCEPTED:
-            # Rejected with as few again and again: there is no such limit.
+            # Requests are rejected at the limit again and again, so the provider does not enforce this limit.
             self.limit, self._most_accepted = None, 0
             self._least_rejected = self._suspected_at = math.inf
             return False
         if new_burst:
-            # The try failed, an earlier try succeeded by chance, or another process uses a part of the limit.
+            # The try failed, an earlier try succeeded by chance, or another process uses part of the limit.
             self.limit = self._confirmed = max(1, min(self.limit, crowd - 1))
-            self._begin_wait(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
+            self._begin_wait(now, wait_factor=min(_MAX_WAIT_FACTOR, 2 * self._wait_factor))
         return True
 
     def _suspect(self, crowd: int, now: float, *, new_burst: bool) -> bool:
-        """Record a rejection without a known limit. Return True if it establishes one."""
+        """Record a rejection while no limit is known. Return True if the rejection establishes a limit."""
         if crowd <= self._most_accepted:
             self._most_accepted = crowd - 1
             self._least_rejected = self._suspected_at = math.inf
@@ -169,13 +169,13 @@ class EnforcedLimit:
             return False
         if self._most_accepted and now - self._suspected_at >= _BURSTS_APART_S:
             self.limit = self._confirmed = self._most_accepted
-            self._begin_wait(now, patience=1)
+            self._begin_wait(now, wait_factor=1)
             return True
         self._suspected_at = min(self._suspected_at, now)
         return False
 
-    def _begin_wait(self, now: float, *, patience: int) -> None:
-        self._accepted, self._tried_at, self._patience = 0, now, patience
+    def _begin_wait(self, now: float, *, wait_factor: int) -> None:
+        self._accepted, self._tried_at, self._wait_factor = 0, now, wait_factor
 
 
 class Pause:
@@ -183,8 +183,8 @@ class Pause:
 
     Attributes:
         until: end of the pause on the pool's clock.
-        expected_until: the same without jitter: when the provider expects requests again.
-        reason: what began the pause.
+        expected_until: end of the pause without jitter, when the provider expects requests again.
+        reason: text of the error that began the pause.
         bursts: bursts of rejections since a request was accepted.
     """
 
@@ -195,10 +195,10 @@ class Pause:
         self.bursts = 0
 
     def length_s(self, hint_s: float | None) -> float:
-        """Return the seconds to pause: the provider's hint, else half more with each burst.
+        """Return the seconds to pause: the provider's hint, or else 50 % more with each burst.
 
-        After two bursts without an accepted request, a hint is only a lower bound: some servers ask to
-        retry after 0 or 1 s until a window of a minute ends.
+        After two bursts without an accepted request, a hint is only a lower bound, because some servers
+        ask to retry after 0 or 1 s until their window of one minute ends.
         """
         hinted = hint_s is not None and math.isfinite(hint_s)
         bursts = self.bursts - _BURSTS_BEFORE_DOUBT if hinted else self.bursts
@@ -217,10 +217,10 @@ class Pause:
 
 
 class Reopening:
-    """Slow start after a pause: 4 requests in the first second, 8 in the next, and so on (rule 9).
+    """Slow start after a pause: 4 requests in the first second, doubling every second (rule 9).
 
-    A new pool sends 4 requests and then one a second until the provider responds, because the headers of the
-    first response may announce limits.
+    A new pool sends 4 requests and then one per second until the provider responds, because the headers of
+    the first response may announce limits.
     """
 
     def __init__(self, now: float) -> None:
@@ -228,13 +228,13 @@ class Reopening:
         self._is_new = True
 
     def restart(self, now: float) -> None:
-        """Begin after a pause."""
+        """Start the slow start now, because a pause has ended."""
         self._is_new = self._is_over = False
         self._began_at = now
         self._second, self._sent = 0, 0  # the second of the last request, and the requests sent in it
 
     def record_response(self) -> None:
-        """Record that the provider responded: a new pool may send at once."""
+        """Record that the provider responded. This ends the slow start of a new pool."""
         self._is_over |= self._is_new
 
     def ready_at(self, now: float) -> float:

@@ -1,4 +1,4 @@
-"""Token estimates of requests, calibrated by earlier answers (rule 3), and the state of the prompt cache."""
+"""Token estimates for requests, calibrated by earlier answers (rule 3), and the state of the prompt cache."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
     from astra_async.types import ModelRequest, Provider
 
 BYTES_PER_TOKEN = 3.2
-# Margin before the first exact count: an unused reservation is returned, a missing one is a violation.
+# Margin until a provider reports the first exact count. A large reservation is corrected afterwards, a small
+# reservation exceeds the limit.
 _UNCALIBRATED = 1.25
 _WORST_BYTES_PER_TOKEN = 2.0
-# Text averages 3 to 5 bytes a token. Only repeated characters exceed 40; these are estimated instead.
+# Text averages 3 to 5 bytes a token, and only repeated characters exceed 40. A reported count that implies
+# more bytes a token is replaced by an estimate.
 _MOST_BYTES_PER_TOKEN = 40.0
 _FIRST_OUTPUT_GUESS = 1_000
 _OUTPUTS_KEPT = 200
 _PERCENTILE = 0.9
 _PROMPTS_KEPT = 4_096
-CACHE_LIFETIME_S = 300.0  # Anthropic's default, the shortest documented; every read renews it.
+CACHE_LIFETIME_S = 300.0  # Anthropic's default, the shortest documented lifetime; every read renews it.
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Tokens that one request takes from its limits; `guessed` before any answer was counted."""
+    """Tokens that one request uses of the limits. `guessed` is True until an answer was counted."""
 
     input_tokens: float
     output_tokens: float
@@ -46,9 +48,9 @@ class Demand:
 
 
 class Estimator:
-    """Estimates tokens from the prompts and answers of one pool.
+    """Estimator of tokens, from the prompts and answers of one pool.
 
-    Without a provider (batches), neither max_tokens nor cached input is treated specially.
+    Without a provider (in batches), no provider-specific rule about max_tokens or cached input applies.
     """
 
     def __init__(self, max_tokens: int | None, provider: Provider | None = None) -> None:
@@ -78,7 +80,7 @@ class Estimator:
         return Usage(input_tokens=tokens, output_tokens=request.max_tokens or self._max_tokens)
 
     def typical(self, request: ModelRequest) -> Usage:
-        """Return the usage of a request whose answer was lost: input, and the 90th percentile of outputs."""
+        """Return the usage of a request whose answer was lost, with the 90th percentile of outputs."""
         tokens = round(self._input(self._prompt(request)))
         return Usage(input_tokens=tokens, output_tokens=round(self._output(request)))
 
@@ -99,10 +101,10 @@ class Estimator:
         )
 
     def plausible(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage | None:
-        """Return the usage without implausible counts.
+        """Return the usage with implausible counts replaced by None.
 
-        Servers that do not count send 0 or 1, and some leave out cached input. A usage of 0 is plausible if
-        nothing was received.
+        Servers that do not count tokens report 0 or 1, and some servers leave out cached input. A usage of 0
+        is plausible if no text was received.
         """
         if usage is None or not (characters or usage.input_tokens or usage.output_tokens):
             return usage
@@ -116,7 +118,7 @@ class Estimator:
         return replace(usage, input_tokens=inputs, output_tokens=outputs)
 
     def learn(self, request: ModelRequest, usage: Usage) -> Demand | None:
-        """Learn from the usage of an answer. Return what it took from the limits, None if not reported."""
+        """Calibrate by the usage of an answer. Return what counts against the limits, None if unknown."""
         if usage.input_tokens:
             prompt = self._prompt(request)
             if prompt.tokens is None:  # The average counts each prompt once.
@@ -125,7 +127,7 @@ class Estimator:
             prompt.tokens = usage.input_tokens
             prompt.cached = usage.cached_tokens if usage.cached_tokens is not None else prompt.cached
         if usage.output_tokens:
-            # Both hold the latest outputs: in the order in which they came, and sorted.
+            # Both hold the latest counts: `_recent` in the order of arrival, `_sorted` in ascending order.
             self._recent.append(usage.output_tokens)
             insort(self._sorted, usage.output_tokens)
             if len(self._recent) > _OUTPUTS_KEPT:
@@ -146,7 +148,7 @@ class Estimator:
         return tokens if prompt.cached is None else min(tokens, prompt.cached)
 
     def _prompt(self, request: ModelRequest) -> _Prompt:
-        """Return what is known of a prompt. Conversations are sent once and not remembered."""
+        """Return the size and counts of a prompt. Conversations are not stored: each is sent only once."""
         if request.by_agent:
             return _Prompt(request.input_bytes)
         if request.earlier:
@@ -174,7 +176,7 @@ class Estimator:
 
 
 class PromptCache:
-    """Prompts and conversations in the provider's cache, by their hashes (rule 13)."""
+    """Prompts and conversations in the provider's cache, keyed by their hashes (rule 13)."""
 
     def __init__(self) -> None:
         self._warm_until: dict[str, float] = {}
@@ -185,18 +187,19 @@ class PromptCache:
         return now < self._warm_until.get(prompt_sha256, 0.0)
 
     def needs_leader(self, prompt_sha256: str, now: float) -> bool:
-        """Return True if a request sent now would write the cache."""
+        """Return True if a request sent now would write the prompt to the cache."""
         return not (self.is_warm(prompt_sha256, now) or prompt_sha256 in self._uncacheable)
 
     def record_warm(self, prompt_sha256: str, until: float) -> None:
-        """Record that the cache holds a prompt."""
-        until = max(until, self._warm_until.pop(prompt_sha256, 0.0))  # Insert it last, as recently used.
+        """Record that the cache holds a prompt until the given time."""
+        # Reinsert the prompt at the end, as the most recently used one.
+        until = max(until, self._warm_until.pop(prompt_sha256, 0.0))
         while len(self._warm_until) >= _PROMPTS_KEPT:
             del self._warm_until[next(iter(self._warm_until))]
         self._warm_until[prompt_sha256] = until
 
     def record_uncacheable(self, prompt_sha256: str) -> None:
-        """Record that a leader wrote nothing: the prompt is too short to be cached."""
+        """Record that a request wrote nothing to the cache because the prompt is too short."""
         if len(self._uncacheable) < _PROMPTS_KEPT:
             self._uncacheable.add(prompt_sha256)
             self._warm_until.pop(prompt_sha256, None)
@@ -204,7 +207,7 @@ class PromptCache:
 
 @dataclass(slots=True)
 class _Prompt:
-    """Size of one prompt, and the tokens that the provider counted last."""
+    """Size of one prompt and the latest token counts from the provider."""
 
     size_bytes: int
     tokens: int | None = None

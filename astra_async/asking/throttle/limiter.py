@@ -1,7 +1,7 @@
-"""Rate limiter of one pool: when the next request may be sent, and what responses change in that.
+"""Rate limiter of one pool: when the next request may be sent, adapted by every response.
 
 `Limiter.ready_at` checks in this order: the shared pause (rule 8), the concurrency limits (6), the reopening
-(9), the learned send rate (1, 17), the announced limits (2, 5). Nothing here uses asyncio.
+(9), the learned send rate (1, 17), the announced limits (2, 5). This module does not use asyncio.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from astra_async.types import ModelRequest, ModelSettings, RateLimits, RateWindow
 
 PARKED_S = 600.0
-# Rejections come at once, answers may begin after minutes: a request without a response for so long counts
-# as accepted. Otherwise models that think before their first token would get eight requests at a time.
+# A request without a response for this long counts as accepted, because rejections arrive at once while an
+# answer may begin after minutes. Otherwise the concurrency of a model that thinks before its first token
+# would not grow beyond the initial eight requests.
 SILENCE_S = 2.5
 _REJECTED_WITHIN_S = 0.5
 _NOTHING = Demand(0.0, 0.0)
@@ -63,11 +64,11 @@ class Limiter:
         self._enforced = EnforcedLimit()
         self._reopening = Reopening(now)
         if self.buckets:
-            self._reopening.record_response()  # The limits are known already.
+            self._reopening.record_response()  # The limits are configured: do not wait for a first response.
         self._estimator = estimator
         self._emit = emit
         self.in_flight: dict[int, Attempt] = {}
-        self._unheard: deque[Attempt] = deque()  # requests without a response, in the order of sending
+        self._unanswered: deque[Attempt] = deque()  # requests without a response, in the order of sending
         self._sends = 0
         self._epoch = 0
         self._refused_until = 0  # Lost connections of requests up to this number are one burst.
@@ -77,16 +78,16 @@ class Limiter:
     # --- sending --------------------------------------------------------------------------------------
 
     def ready_at(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
-        """Return when the request may be sent, and what it waits for.
+        """Return when the request may be sent, and the name of the limit that delays it.
 
-        The time is `now` if at once, and infinity if a request in flight must end first.
+        The time is `now` if the request may be sent at once, and infinity if another request must end first.
         """
         if self.pause.until > now:
             return self.pause.until, "pause"
         self._assume_accepted(SILENCE_S, now)
         in_flight = len(self.in_flight)
         if in_flight >= int(self.concurrency.limit):
-            return self._unheard[0].sent_at + SILENCE_S if self._unheard else math.inf, "concurrency"
+            return self._unanswered[0].sent_at + SILENCE_S if self._unanswered else math.inf, "concurrency"
         rules = (
             (self._enforced.ready_at(in_flight, now), "concurrency"),
             (self._reopening.ready_at(now), "opening"),
@@ -106,7 +107,7 @@ class Limiter:
         attempt.number, attempt.epoch = self._sends, self._epoch
         self.in_flight[attempt.number] = attempt
         attempt.crowd = len(self.in_flight)
-        self._unheard.append(attempt)
+        self._unanswered.append(attempt)
         self._reopening.record_send(now)
         self.concurrency.ramp.take(1.0, now)
         self.send_rate.record_send(attempt.number, now)
@@ -136,10 +137,11 @@ class Limiter:
             each.bucket.settle(each, used.of(each.bucket.dimension), now)
 
     def resume(self, now: float) -> None:
-        """End the pause if it is over, and learn from the rejection that began it.
+        """End the pause if its time is over, and adapt the send rate to the rejection that began it.
 
-        A rejection sets the send rate instead of cutting the concurrency, also if limits are announced: it
-        shows that these limits are incomplete, and a cut costs much more if answers take long.
+        A rejection lowers the send rate and not the concurrency, because lower concurrency costs much more
+        throughput if answers take long. This also applies if the provider announces limits: the rejection
+        shows that the announced limits are incomplete.
         """
         if self._paused_by is None or self.pause.until > now:
             return
@@ -177,7 +179,7 @@ class Limiter:
         attempt.accepted = True
         self.pause.bursts = min(self.pause.bursts, self._epoch - attempt.epoch)
         if not attempt.presumed:
-            self._presume(attempt, now)
+            self._count_as_accepted(attempt, now)
         self.concurrency.record_round_trip(now - attempt.sent_at, now)
 
     def record_answer(self) -> None:
@@ -224,7 +226,7 @@ class Limiter:
     # --- helpers --------------------------------------------------------------------------------------
 
     def _slow_down(self, attempt: Attempt, error: RateLimited, now: float) -> None:
-        """React to a rate limit: one pause for all, and one change of the send rate for a burst."""
+        """React to a rate limit: pause the whole pool, and change the send rate once for a burst."""
         is_first = attempt.epoch == self._epoch
         self._epoch += is_first
         # A rejection right after an increase of the send rate does not suggest an enforced limit.
@@ -248,7 +250,7 @@ class Limiter:
             self.pause_for(self.pause.length_s(error.hint_s), str(error), now)
 
     def _exceeds_connections(self, attempt: Attempt, error: TransientError, now: float) -> bool:
-        """Return True if a lost connection shows that the provider limits connections (rule 6)."""
+        """Return True if a connection was lost because the provider limits open connections (rule 6)."""
         late = now - attempt.sent_at > _CONNECTION_REFUSED_WITHIN_S
         if error.status is not None or attempt.accepted or attempt.crowd == 1 or late:
             return False
@@ -263,13 +265,14 @@ class Limiter:
         return self._enforced.explains(attempt.crowd, now, new_burst=new_burst, lost=lost)
 
     def _assume_accepted(self, silence_s: float, now: float) -> None:
-        """Assume that requests without a rejection for so long were accepted."""
-        while self._unheard and (self._unheard[0].presumed or self._unheard[0].sent_at + silence_s <= now):
-            attempt = self._unheard.popleft()
+        """Assume that requests without a rejection for `silence_s` seconds were accepted."""
+        waiting = self._unanswered
+        while waiting and (waiting[0].presumed or waiting[0].sent_at + silence_s <= now):
+            attempt = waiting.popleft()
             if not attempt.presumed:
-                self._presume(attempt, now)
+                self._count_as_accepted(attempt, now)
 
-    def _presume(self, attempt: Attempt, now: float) -> None:
+    def _count_as_accepted(self, attempt: Attempt, now: float) -> None:
         attempt.presumed = True
         self._reopening.record_response()
         self._enforced.record_accepted(attempt.crowd, now)
@@ -282,7 +285,7 @@ class Limiter:
         for dimension, bucket in self.buckets.items():
             ready, name = bucket.ready_at(now), dimension.replace("_", " ")
             if ready > now and not self.in_flight and bucket.is_below(demand.of(dimension)):
-                # The announced limit cannot be kept: send one request at a time and learn from rejections.
+                # One request exceeds the announced limit: send one at a time and adapt to rejections.
                 detail = f"one at a time: {bucket.per_minute:g} {name} a minute are announced"
                 if detail not in self._reported:
                     self._reported.add(detail)
@@ -296,7 +299,7 @@ class Limiter:
 
 
 def _configured_buckets(settings: ModelSettings, now: float) -> dict[Dimension, Bucket]:
-    """Return the limits of the settings. Raises ConfigError if a limit is not above 0."""
+    """Return the limits that the user configured. Raises ConfigError if a limit is not above 0."""
     buckets = {}
     for dimension in _DIMENSIONS:
         name = f"{dimension}_per_minute"

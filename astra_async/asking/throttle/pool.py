@@ -1,8 +1,8 @@
-"""Pool of requests to one model with one API key: queue, slots, retries, prompt-cache warming and accounts.
+"""Pool of requests to one model with one API key: queue, slots, retries, prompt-cache warming and costs.
 
-Nothing polls: every change (a call, an end, headers, a timer) runs `_pump`. It admits calls from the front of
-the queue and sets one timer if the limiter makes the next call wait.
-Invariant: `_grant` takes a slot, its reservations and its share of the budget; `_end` or `_leave` frees all.
+The pool does not poll. Every event (a new call, a finished request, response headers, a timer) runs `_pump`,
+which admits calls from the front of the queue and sets one timer if the limiter makes the next call wait.
+Invariant: `_grant` takes a slot, reserves tokens and reserves budget; `_end` or `_leave` frees all three.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
 
 LEADER_S = 30.0
-_PLACES_AHEAD = 1024  # More calls than usually wait: a call moves ahead of these, but no call starves.
+_PLACES_AHEAD = 1024  # Calls that a call with a cached conversation may overtake. Others must not starve.
 _SHORTEST_TIMER_S = 0.001
 
 
@@ -40,14 +40,14 @@ class Pool:
     Args:
         settings: the model and its limits.
         provider: makes single attempts; the caller closes it.
-        price: returns the US dollars of a usage, None if a price is unknown.
+        price: returns the cost of a usage in US dollars, None if a price is unknown.
         budget: shared with other pools.
         account: shared with the pools of the same API key.
-        on_event: called for whatever waits, is retried or is given up; must not raise.
+        on_event: called for every pause, retry and failure of the pool; must not raise.
         clock: returns monotonic seconds; timers use the event loop.
 
     Raises:
-        ConfigError: a limit is not above 0, or there is a budget and no price.
+        ConfigError: a limit is not above 0, or a budget is set and the model's price is unknown.
     """
 
     def __init__(  # noqa: PLR0913 - everything that a test must control is injected here
@@ -71,10 +71,10 @@ class Pool:
         self._limiter = Limiter(settings, self._estimator, rng, self._emit, clock(), account=account)
         self._retries = RetryPolicy(settings.name, rng)
         self._cache = PromptCache()
-        self._followers: dict[str, list[QueuedCall]] = {}  # calls that wait for the leader of their prompt
+        self._followers: dict[str, list[QueuedCall]] = {}  # calls by prompt, waiting for the leader
         self._budget = budget or Budget()
         self._ledger = Ledger(settings, self._estimator, price, self._budget, clock())
-        self._queue: list[tuple[float, QueuedCall]] = []  # heap; calls that are gone leave at the front
+        self._queue: list[tuple[float, QueuedCall]] = []  # heap; cancelled calls are dropped at the front
         self._places = 0
         self._waiting: set[QueuedCall] = set()
         self._held_by: str | None = None
@@ -83,20 +83,20 @@ class Pool:
         self._timer: asyncio.TimerHandle | None = None
 
     async def call(self, request: ModelRequest) -> Completion:
-        """Return a complete answer, after as many attempts as it takes.
+        """Return the answer to a request, and retry failed attempts.
 
-        `attempts` and `cost_usd` of the completion, or of the error, cover all attempts, estimated if needed.
+        `attempts` and `cost_usd` of the completion or of the error cover all attempts, estimated if needed.
 
-        A generation that failed at the provider is repeated once, and then returned as it is.
+        A generation that failed at the provider is repeated once; the second result is final.
 
         Raises:
             RequestRejected: this request can never succeed.
             PoolUnusable: no request of this pool can succeed; BudgetExhausted if the ceiling is reached.
-            ProviderError: given up after 6 attempts, 2 that may be billed, or 30 minutes of rejections.
+            ProviderError: gave up after 6 attempts, 2 that may be billed, or 30 minutes of rejections.
         """
         call, decision = QueuedCall(request=request), Decision(delay_s=0.0, to_tail=True)
         if request.goes_alone and request.cache and self._cache.is_warm(request.begun_sha256, self._clock()):
-            call.ahead = _PLACES_AHEAD - 0.5  # The cache holds the conversation only for a while.
+            call.ahead = _PLACES_AHEAD - 0.5  # Send it before the cached conversation expires.
         while True:
             attempt = await self._wait_for_slot(call, decision)
             call.history.attempts += 1
@@ -117,13 +117,13 @@ class Pool:
                 decision = Decision(delay_s=0.0)
 
     def stop(self) -> None:
-        """Send nothing more: waiting calls end at once, requests in flight come to their end."""
-        reason = f"{self._settings.name}: stopped by the user; the same command resumes"
+        """Send no more requests: waiting calls fail at once, requests in flight are completed."""
+        reason = f"{self._settings.name}: stopped by the user; run the same command again to resume"
         self._end_pool(PoolUnusable(reason), "stopped")
 
     @property
     def state(self) -> PoolState:
-        """The current state of the pool."""
+        """Current state of the pool, for the display."""
         now = self._clock()
         return PoolState(
             model=self._settings.name,
@@ -137,13 +137,13 @@ class Pool:
 
     async def close(self) -> None:
         """Stop the timer. The tasks of waiting calls must be cancelled by their owners."""
-        self._waiting.clear()  # Nothing sets a timer any more.
+        self._waiting.clear()  # `_pump` sets no timer while this is empty.
         if self._timer is not None:
             self._timer.cancel()
         self._budget.forget(self._pump)
 
     async def _wait_for_slot(self, call: QueuedCall, decision: Decision) -> Attempt:
-        """Wait for the back-off of a retry, then in the queue, without holding a slot."""
+        """Wait for the retry delay, then in the queue, without holding a slot."""
         self._ledger.retries += call.history.attempts > 0 and self._end_error is None
         self._waiting.add(call)
         try:
@@ -166,7 +166,7 @@ class Pool:
         return attempt
 
     def _enqueue(self, call: QueuedCall, *, to_tail: bool = False) -> None:
-        """Queue a call at its own place, or behind all others."""
+        """Add a call to the queue: at its earlier place, or behind all other calls."""
         if to_tail:
             self._places += 1
             call.place, call.ahead = self._places - call.ahead, 0.0
@@ -193,7 +193,7 @@ class Pool:
         while self._queue and at <= now:
             call = self._queue[0][1]
             if call.left or (call.wake is not None and call.wake.cancelled()):
-                heappop(self._queue)  # Its task was cancelled, and may not have run since.
+                heappop(self._queue)  # A cancelled task may not have run `_leave` yet.
             else:
                 at = self._admit(call, now)
         if at <= now:  # The queue is empty.
@@ -205,7 +205,7 @@ class Pool:
             self._timer = asyncio.get_running_loop().call_later(max(_SHORTEST_TIMER_S, at - now), self._pump)
 
     def _admit(self, call: QueuedCall, now: float) -> float:
-        """Take the first call out of the queue, or return when to try again (infinity: after an event)."""
+        """Admit the first call and return `now`, or return when to try again (infinity: after an event)."""
         request, cache = call.request, self._cache
         if not call.yielded and self._retries.prompt_yields(request.prompt_sha256):
             heappop(self._queue)
@@ -262,7 +262,7 @@ class Pool:
         self._pump()
 
     def _accept(self, attempt: Attempt) -> None:
-        """Record that the provider accepted a request: its prompt is in the cache now."""
+        """Record that the provider accepted a request, so that its prompt is now in the cache."""
         request = attempt.request
         if not attempt.accepted:
             self._retries.record_accepted(request.prompt_sha256)
@@ -275,7 +275,7 @@ class Pool:
             self._release_followers(attempt)
 
     def _finish(self, call: QueuedCall, attempt: Attempt, completion: Completion) -> Completion:
-        """Learn from a complete answer, and return it with the usage and cost of the call."""
+        """Update the estimates from an answer. Return the answer with the usage and cost of the call."""
         request = attempt.request
         attempt.characters = max(attempt.characters, len(completion.text))
         usage = self._estimator.plausible(completion.usage, request, attempt.characters) or completion.usage
@@ -291,7 +291,7 @@ class Pool:
         return call.history.complete(completion, usage)
 
     def _fail(self, call: QueuedCall, attempt: Attempt, error: ProviderError) -> Decision:
-        """Slow the pool down after an error if needed, and decide what becomes of the call."""
+        """Slow the pool down after an error if needed, and decide whether to retry the call."""
         now, limiter = self._clock(), self._limiter
         self._ledger.rate_limited += isinstance(error, RateLimited)
         limiter.record_error(attempt, error, now)
@@ -311,7 +311,7 @@ class Pool:
         return decision
 
     def _end(self, call: QueuedCall, attempt: Attempt, usage: Usage | None) -> None:
-        """Bill an attempt and free everything that it holds. An unknown cost counts as the worst case."""
+        """Bill an attempt and free its slot and reservations. An unknown cost counts as the worst case."""
         cost_usd: float | None = 0.0
         if attempt.accepted or usage is not None:
             cost_usd = self._ledger.bill(call.history, call.request, usage, attempt.characters, self._clock())
@@ -323,7 +323,7 @@ class Pool:
         self._pump()
 
     def _release_followers(self, leader: Attempt, *, late: bool = False) -> None:
-        """Queue the calls that waited for a leader. If the leader is late, they need no other leader."""
+        """Queue the calls that waited for a leader. After a late leader they are sent without a new one."""
         if not leader.leads:
             return
         leader.leads = False
@@ -334,7 +334,7 @@ class Pool:
             self._pump()
 
     def _end_pool(self, error: PoolUnusable, kind: EventKind = "pool_failed") -> None:
-        """Send nothing more, and wake all waiting calls (rule 12). The first reason is kept."""
+        """Send no more requests and wake all waiting calls (rule 12). Only the first error is kept."""
         if self._end_error is None:
             self._end_error = error
             self._ended.set()

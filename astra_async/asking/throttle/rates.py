@@ -1,7 +1,7 @@
-"""Rates of one pool: token buckets of announced limits, and a send rate learned from rejections.
+"""Rates of one pool: token buckets for announced limits, and a send rate learned from rejections.
 
-Rules 1, 2, 4, 5 and 17. Nothing is sent in bursts: providers often enforce a limit per minute in windows of
-1 or 10 seconds (Azure documents this), and a burst on top of the full rate exceeds any window.
+Implements rules 1, 2, 4, 5 and 17. Requests are never sent in bursts: providers often enforce a limit per
+minute in windows of 1 or 10 seconds (Azure documents this), and a burst on top of the full rate exceeds them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 Dimension = Literal["requests", "tokens", "input_tokens", "output_tokens"]
 
-# Aim 2.5 % below a limit and make up for 5 ms of timer lateness, so that timers cost no throughput:
-# (1 s + 5 ms) x 0.975 leaves 20 ms of a window of one second to network jitter.
+# Stay 2.5 % below a limit, and compensate for timers that are up to 5 ms late, so that late timers do not
+# reduce the throughput: (1 s + 5 ms) x 0.975 leaves 20 ms of a one-second window for network jitter.
 AIM = 0.975
 LATENESS_S = 0.005
 CAPACITY_S = 10.0  # Unused reservations accumulate up to this many seconds of the limit (rule 2).
@@ -29,8 +29,8 @@ CAPACITY_S = 10.0  # Unused reservations accumulate up to this many seconds of t
 class TokenBucket:
     """Token bucket that spaces amounts evenly (generic cell rate algorithm).
 
-    The level rises at `per_second` up to `credit_s` seconds' worth. An amount of any size may be taken while
-    the level is not negative; it is paid for afterwards.
+    The level rises at `per_second` up to the amount of `credit_s` seconds. While the level is not negative,
+    an amount of any size may be taken. A negative level must refill to 0 before the next amount.
     """
 
     def __init__(self, per_second: float, now: float, credit_s: float = LATENESS_S) -> None:
@@ -40,12 +40,12 @@ class TokenBucket:
         self._at = now
 
     def set_rate(self, per_second: float, now: float) -> None:
-        """Refill at another rate from now on."""
+        """Refill at the rate `per_second` from now on."""
         self.level(now)
         self.per_second = per_second
 
     def level(self, now: float) -> float:
-        """Return the amount available now; negative if it was taken in advance."""
+        """Return the amount available now; negative if more was taken than was available."""
         if now > self._at:
             full = self._credit_s * self.per_second
             if self._level < full:
@@ -59,16 +59,16 @@ class TokenBucket:
         return now if level >= 0 else now - level / self.per_second
 
     def take(self, amount: float, now: float) -> None:
-        """Take an amount."""
+        """Take an amount, even if the level becomes negative."""
         self._level = self.level(now) - amount
 
     def put_back(self, amount: float, now: float) -> None:
-        """Return an unused amount (negative: more was used), up to `CAPACITY_S` seconds' worth."""
+        """Add an unused amount (negative if more was used), up to the amount of `CAPACITY_S` seconds."""
         level = self.level(now)
         self._level = min(level + amount, max(level, CAPACITY_S * self.per_second))
 
     def limit_level(self, lowest: float, highest: float, now: float) -> None:
-        """Move the level into a range."""
+        """Clamp the level to the range from `lowest` to `highest`."""
         self._level = max(lowest, min(highest, self.level(now)))
 
 
@@ -82,10 +82,10 @@ class Reservation(NamedTuple):
 
 
 class Bucket:
-    """Announced limit of requests or tokens per minute.
+    """Limit of requests or tokens per minute, configured by the user or announced in headers.
 
     Headers may lower a `configured` limit but never raise it, because the user may want to leave capacity for
-    others. A bucket starts as if it had existed when recent requests, of about `amount` each, were `sent`.
+    others. The initial level counts recent requests: `sent` holds their times, `amount` what each one used.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Bucket:
         return self._tokens.ready_at(now)
 
     def is_below(self, amount: float) -> bool:
-        """Return True if a limit from headers is lower than the amount of one request."""
+        """Return True if headers announce a limit that is lower than the amount of one request."""
         return self.per_minute < min(amount, self._configured)
 
     def reserve(self, amount: float, now: float, *, guessed: bool = False) -> Reservation:
@@ -125,7 +125,7 @@ class Bucket:
     def settle(self, reserved: Reservation, used: float, now: float) -> None:
         """Correct the level by reserved - used (rule 4).
 
-        The unused margin of a first guess is not put back, because sending it later would be a burst.
+        The unused margin of a first guess is not put back, because using it later would cause a burst.
         """
         unused = reserved.amount - used
         if unused < 0 or not reserved.guessed:
@@ -134,8 +134,8 @@ class Bucket:
     def announce(self, window: RateWindow, sent_at: float, reserved: Reservation | None, now: float) -> None:
         """Apply the headers of a response to a request that was sent at `sent_at` (rule 5).
 
-        Headers change the limit and only lower the level. They describe the moment when the request arrived:
-        since then the provider's window was refilled, and lowered by the requests sent afterwards.
+        Headers set the limit, but they can only lower the level. They describe the provider's window at the
+        time when the request arrived. Since then the window was refilled, and later requests lowered it.
         """
         if not is_per_minute(window):
             return
@@ -160,35 +160,36 @@ def is_per_minute(window: RateWindow) -> bool:
     return window.reset_s is None or window.reset_s <= LONGEST_RESET_S
 
 
-_AIM = 0.984  # A learned rate may cost a rejection now and then: aim closer than below announced limits.
+_AIM = 0.984  # Closer to the limit than AIM, because an occasional rejection is acceptable here.
 _SLOWEST = 1 / 60
 _HORIZON_S = 120.0
-_SHORT_HINT_S, _NEARLY = 5.0, 1.02  # Requests may arrive closer together than they were sent.
+_SHORT_HINT_S, _NEARLY = 5.0, 1.02  # the tolerance exists because requests may arrive closer than sent
 _DECREASE, _LARGEST_DECREASE, _FAR_ABOVE = 0.97, 0.7, 3.0
 _SURE_SENDS, _NEAR_SENDS = 5, 6
 _STEP, _SMALL_STEP, _CLOSE = 2.0, 1.2, 1.1
 _FEWEST_SENDS, _SENDS_PER_STEP, _CLEAN_S, _SHORTEST_S = 3, 10.0, 5.0, 2.0
-_MOST_PATIENCE = 16
+_MAX_WAIT_FACTOR = 16
 _MOST_ABOVE_USE = 2.0
 
 
 class SendRate:
     """Send rate learned from rejections (rule 17), without any assumption about the provider's algorithm.
 
-    The first rejection sets the rate to the best rate that was accepted so far. After that, AIMD with a
-    search: a rate that holds is raised, first by doubling, then between the highest rate that held and the
-    lowest that failed. A rejection right after an increase reverts the increase. Otherwise it lowers the rate
-    by 3 %, however soon it comes: if others share the limit, whoever yields more starves.
+    The first rejection sets the rate to the best rate that was accepted so far. After that, the rate is
+    controlled by AIMD with a search. A rate that holds is raised: first by doubling, then to a rate between
+    the highest rate that held and the lowest that failed. A rejection right after an increase reverts the
+    increase. Any other rejection lowers the rate by 3 %. A larger decrease would let other processes that
+    share the limit take the whole limit.
 
     Attributes:
         per_second: requests per second, None while unknown.
-        trying: the rate is higher than the last one that held.
+        trying: True while the rate is higher than the last rate that held.
     """
 
     def __init__(self) -> None:
         self.per_second: float | None = None
         self.trying = False
-        # No credit for late timers: after a pause, credit would shorten the first distance.
+        # No credit for late timers: after a pause, credit would shorten the first interval.
         self._tokens = TokenBucket(1.0, 0.0, credit_s=0.0)
         self._accepted: dict[int, float] = {}  # send times by number, without rejected requests
         self._rejected_at, self._hint_s = 0.0, 0.0  # send time and hint of the last rejection
@@ -198,18 +199,19 @@ class SendRate:
         self._held: float | None = None
         self._failed: float | None = None
         self._step = _STEP
-        self._patience = 1
+        self._wait_factor = 1
         self._clean_since, self._clean_sends = 0.0, 0
 
     def ready_at(self, now: float) -> float:
-        """Raise a rate that has held, and return when the next request may be sent: `now` if at once."""
+        """Raise the rate if it has held. Return when the next request may be sent: `now` if at once."""
         if self.per_second is None:
             return now
         clean_s, clean_sends = now - self._clean_since, self._clean_sends
         if clean_sends >= _FEWEST_SENDS and clean_s >= _SHORTEST_S:
-            # A rate has held after 10 requests for a doubling, 50 for a fifth more, or five seconds.
+            # A rate has held after five seconds, or after enough requests: 10 before the rate is doubled, 50
+            # before it is raised by a fifth.
             sends = _SENDS_PER_STEP / (self._next(self.per_second) / self.per_second - 1)
-            if clean_sends >= self._patience * sends or clean_s >= self._patience * _CLEAN_S:
+            if clean_sends >= self._wait_factor * sends or clean_s >= self._wait_factor * _CLEAN_S:
                 self._raise(self.per_second, now)
         return self._tokens.ready_at(now)
 
@@ -239,7 +241,7 @@ class SendRate:
         return [at for at in self._accepted.values() if now - at <= CAPACITY_S]
 
     def learn(self, now: float) -> bool:
-        """Learn from a rejection at the end of its pause. Return True if the rate is known afterwards."""
+        """Update the rate when the pause after a rejection ends. Return True if the rate is known then."""
         near, self._sends = self._sends <= _NEAR_SENDS, 0
         cycle = [at for at in self._accepted.values() if at >= self._reopened_at]
         self._reopened_at = now
@@ -263,10 +265,10 @@ class SendRate:
         self._tokens.set_rate(self.per_second * _AIM, now)
 
     def _measure(self, cycle: list[float], now: float) -> float:
-        """Return the best accepted rate: over all moments t, requests since t / time since t.
+        """Return the best accepted rate: the maximum over all times t of (requests since t / time since t).
 
-        A hint of a few seconds is the length of the provider's window, so that the requests within that
-        time before the rejection are a rate as well.
+        A hint of a few seconds is taken as the length of the provider's window. The requests within that
+        time before the rejection therefore give a second measurement of the rate.
         """
         rate = max((len(cycle) - i) / max(now - at, 1e-3) for i, at in enumerate(cycle[:-1] or cycle))
         if not 0 < self._hint_s <= _SHORT_HINT_S:
@@ -275,17 +277,17 @@ class SendRate:
         return max(rate, inside / self._hint_s)
 
     def _decrease(self, now: float) -> float:
-        """Return the factor for a rate that no longer holds; lower if much less is accepted of late."""
+        """Return the factor by which to lower the rate; smaller if few recent requests were accepted."""
         recent = self.recent(now)
         share = len(recent) / max(1.0, now - recent[0]) / (self.per_second or 1.0) if recent else 0.0
         return _DECREASE if share * _FAR_ABOVE >= 1 else max(_LARGEST_DECREASE, math.sqrt(share))
 
     def _raise(self, rate: float, now: float) -> None:
-        """Try the next rate, at most twice the rate that was really used: unused rates would run away."""
+        """Try the next rate: at most twice the rate that was used, because an unused rate proves nothing."""
         if self._failed is not None and self._failed <= _CLOSE * rate:
-            self._failed, self._step = None, _SMALL_STEP  # found closely enough: check for changes
+            self._failed, self._step = None, _SMALL_STEP  # the search is complete; later tries detect changes
         elif self._failed is None and self._held is not None:
-            self._patience, self._step = 1, _STEP
+            self._wait_factor, self._step = 1, _STEP
         used = (1 + self._clean_sends) / max(now - self._clean_since, 1e-3)
         self._held = rate
         self._clean_since, self._clean_sends = now, 0
@@ -293,10 +295,10 @@ class SendRate:
         self.trying = self.per_second != rate
 
     def _revert(self, rate: float, now: float) -> None:
-        """Return to the rate that held. Each failure close to it doubles the time until the next try."""
+        """Return to the rate that held. Each failure close to that rate doubles the time to the next try."""
         held = self._held or rate
         if rate <= _CLOSE * held:
-            self._patience = min(2 * self._patience, _MOST_PATIENCE)
+            self._wait_factor = min(2 * self._wait_factor, _MAX_WAIT_FACTOR)
         self._failed = rate
         self._set(held, now)
 
@@ -306,20 +308,20 @@ class SendRate:
         return self._step * rate
 
 
-_CLOSER = 0.95  # than all rates together require: the rates themselves are the limit
-_QUIET_S, _QUIET_SENDS = 10.0, 3.0  # a pool that was silent for longer than both takes no turn
+_CLOSER = 0.95  # factor that shortens the interval slightly, because the pools' own rates are the limit
+_QUIET_S, _QUIET_SENDS = 10.0, 3.0  # a pool is idle after 10 s or 3 of its intervals, whichever is longer
 
 
 class Account:
-    """Turns of pools that share one account (rule 1).
+    """Spacing of requests between pools that share one API key (rule 1).
 
-    Providers limit a model, an account, or both, and do not say which. Pools that each keep half of an
-    account's rate still collide if they send at the same moment, and each takes the rejection for its own
-    limit. Pools with a known send rate therefore send in turn, as far apart as all rates together require. If
-    each model has its own limit, that distance is shorter than any pool's own and delays no request.
+    Providers limit a model, an account, or both, and do not say which. If two pools each use half of an
+    account's rate but send at the same moment, one is rejected and takes the rejection for its model's limit.
+    Pools with a known send rate therefore share one interval between requests: 1 / (sum of their rates). If
+    each model has a separate limit, this interval is shorter than any pool's interval and delays no request.
 
     Attributes:
-        sent_at: time of the latest request of each pool, by the pool's send rate.
+        sent_at: time of the latest request of each pool, keyed by the pool's send rate.
     """
 
     def __init__(self) -> None:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from astra_async.types import Completion, ModelRequest, RateLimits, Usage
 
 ATTEMPTS = 6
-CUT_STREAMS = 2  # attempts of a call that were, or may have been, billed without an answer
+CUT_STREAMS = 2  # maximum attempts of a call that were, or may have been, billed without an answer
 PROBES = 8  # The pauses between probes double from 2 s to 60 s: about four minutes in total.
 GIVE_UP_S = 1800.0
 LONGEST_BACKOFF_S = 60.0
 _FREE_RETRIES, _RETRIES_PER_SUCCESS = 10.0, 0.1
-_SIMILAR_ERRORS, _PROMPTS = 10, 3  # errors, and different prompts, before the whole pool is to blame
+_SIMILAR_ERRORS, _PROMPTS = 10, 3  # errors and different prompts that show a cause common to the whole pool
 _YIELD_AFTER = 5
 _REJECTED_WITHIN_S = 600.0  # Routers may take minutes to reject. Older requests may still be accepted.
 
@@ -38,7 +38,7 @@ def backoff_s(failures: int, rng: random.Random) -> float:
 class RejectionStreak:
     """Count and duration of consecutive rejections.
 
-    A gap longer than the longest pause begins a new streak, because nothing was sent meanwhile.
+    A gap longer than the longest pause begins a new streak, because no request was sent during the gap.
     """
 
     count: int = 0
@@ -79,7 +79,7 @@ class CallHistory:
     def complete(self, completion: Completion, usage: Usage) -> Completion:
         """Return `completion` with the corrected usage and the cost of all attempts.
 
-        A cost at the price of another tier than the served one is an estimate.
+        The cost is an estimate if the price of the service tier is unknown.
         """
         return replace(
             completion,
@@ -96,7 +96,7 @@ class CallHistory:
         error.cost_estimated = self.cost_estimated
 
     def copy_error(self, error: ProviderError) -> ProviderError:
-        """Return a copy of an error that ends several calls, with the cost of this call."""
+        """Return a copy of an error that ends several calls, with the attempts and cost of this call."""
         copy = type(error)(str(error), status=error.status, code=error.code)
         copy.__cause__ = error
         self.annotate(copy)
@@ -105,7 +105,7 @@ class CallHistory:
 
 @dataclass(eq=False)
 class Attempt:
-    """One request in flight, and the CallWatch that its provider reports to."""
+    """One request in flight. Implements CallWatch, to which the provider reports progress."""
 
     request: ModelRequest
     sent_at: float  # on the pool's clock
@@ -113,15 +113,15 @@ class Attempt:
     on_first_token: Callable[[Attempt], None]
     reserved: Sequence[Reservation] = field(default=(), init=False)
     # Defaults below are class attributes, because creating an attempt is on the hot path.
-    number = 0  # counts the pool's attempts
-    epoch = 0  # number of rate limits before this request: only errors of the current epoch count
+    number = 0  # number of this attempt in the pool
+    epoch = 0  # rate limits before this request was sent; only errors of the current epoch change limits
     crowd = 0  # requests in flight when this one was sent, including this one
-    worst_usd = 0.0  # reserved of the budget
-    leads = False  # others wait for this request to warm the prompt cache
-    led = False  # others have waited
+    worst_usd = 0.0  # amount reserved in the budget
+    leads = False  # other calls wait until this request has warmed the prompt cache
+    led = False  # `leads` was True at the start
     accepted = False  # the provider has accepted the request
     refused = False  # the connection was lost because the provider limits connections
-    presumed = False  # counted as accepted, perhaps only because no rejection came, or over
+    presumed = False  # has ended, or counts as accepted (perhaps only because no rejection came)
     characters = 0  # streamed so far
 
     def limits(self, limits: RateLimits) -> None:
@@ -143,12 +143,12 @@ class QueuedCall:
 
     request: ModelRequest
     history: CallHistory = field(default_factory=CallHistory)
-    place: float = 0.0  # kept over retries, unless the call is moved to the tail
-    ahead: float = 0.0  # places ahead of the tail at which the call is queued first
+    place: float = 0.0  # position; the same for retries, unless the call is moved to the tail
+    ahead: float = 0.0  # places ahead of the tail at which the call enters the queue
     wake: asyncio.Future[None] | None = None  # awaited by the call's task while it waits
     attempt: Attempt | None = None  # granted, but not used yet
-    yielded: bool = False  # moved to the tail once, because its prompt is rejected again and again
-    left: bool = False  # cancelled, or told that the pool has ended
+    yielded: bool = False  # moved to the tail once, because its prompt is rejected repeatedly
+    left: bool = False  # cancelled, or failed because the pool has ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +158,8 @@ class Decision:
     Attributes:
         delay_s: seconds until the call is queued again; None to give it up. The delay holds no slot.
         to_tail: queue the call behind all others.
-        pause_s: pause the whole pool for so many seconds; 0 for no pause.
-        end_pool: why no request of the pool can succeed, None if others may.
+        pause_s: seconds to pause the whole pool; 0 for no pause.
+        end_pool: the error that ends the whole pool, None if other requests may succeed.
     """
 
     delay_s: float | None = None
@@ -171,33 +171,34 @@ class Decision:
 class RetryPolicy:
     """Retry policy and circuit breaker of one pool.
 
-    Every conclusion about the pool needs errors of three prompts, because one prompt may be the cause.
-    Any response except an overload ends an outage, because routers report an overload when the server
-    behind them is down. A first token does not: a server that cuts every stream would bill each call twice.
+    The pool counts as unusable only after errors of three prompts, because one prompt alone may be the cause.
+    Any response except an overload ends an outage; routers report an overload if the server behind them is
+    down. A first token does not end an outage: a server that cuts every stream would bill each call twice.
 
-    Invariant: transport retries never exceed 10 % of the successes plus ten, except from the queue's end.
+    Invariant: transport retries never exceed 10 % of the successes plus ten. Further retries wait at the tail
+    of the queue.
 
     Attributes:
-        probes: failed probes of an outage. While it is above 0, only one request may be in flight.
+        probes: failed probes of an outage. While `probes` is above 0, only one request may be in flight.
     """
 
     def __init__(self, model: str, rng: random.Random) -> None:
         self._model = model
         self._rng = rng
         self._retries_left = _FREE_RETRIES
-        # Since the last accepted request, of all prompts and of each prompt (keys are prompt hashes).
+        # Rejections since the last accepted request, in total and by prompt hash.
         self._rejections = RejectionStreak()
         self._rejections_by_prompt: dict[str, RejectionStreak] = {}
         self._rejected_prompts: set[str] = set()
-        # Since the last response.
+        # Transport failures since the last response, by prompt hash.
         self._failures: Counter[str] = Counter()
         self.probes, self._outage_at = 0, math.inf
-        # Since the last complete answer.
+        # Failures by prompt hash, and equal refusals by task, since the last complete answer.
         self._failures_since_answer: Counter[str] = Counter()
         self._likeness, self._refusals = "", Counter[str]()
 
     def record_accepted(self, prompt_sha256: str) -> None:
-        """Record that the provider accepted a request: it ends the rejections, but not an outage."""
+        """Record that the provider accepted a request. This ends the rejections, but not an outage."""
         self._rejections_by_prompt.pop(prompt_sha256, None)
         self._rejections = RejectionStreak()
         self._rejected_prompts.clear()
@@ -222,9 +223,9 @@ class RetryPolicy:
         now: float,
         in_flight: Iterable[Attempt],
     ) -> Decision:
-        """Record a failed attempt and decide what becomes of its call."""
-        # The pool pays a call twice at most: an error after the first token is billed, whatever it is, and a
-        # request that timed out may be.
+        """Record a failed attempt and decide whether to retry its call."""
+        # A call is billed twice at most. Any error after the first token is billed, and a request that timed
+        # out may be.
         billed = attempt.accepted or error.may_be_billed
         call.cut_streams += billed or bool(error.usage and error.usage.output_tokens)
         match error:
@@ -243,7 +244,7 @@ class RetryPolicy:
     def _decide_rejection(
         self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float, *, answering: bool
     ) -> Decision:
-        """A rejection is retried until rejections have lasted for half an hour."""
+        """Retry after a rejection, until rejections have lasted for half an hour."""
         prompt, overloaded = attempt.request.prompt_sha256, isinstance(error, Overloaded)
         if not overloaded:
             self._end_outage()
@@ -255,12 +256,12 @@ class RetryPolicy:
             wait = f"the provider asks to wait {error.hint_s / 3600:.1f} hours ({error})"
             return Decision(delay_s=0.0, end_pool=self._unusable(wait, "run the same command again then"))
         if all_too_long and len(self._rejected_prompts) >= _PROMPTS and not answering:
-            reason = f"no request was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
+            reason = f"all requests were rejected for {GIVE_UP_S / 60:.0f} minutes, last error: {error}"
             remedy = "check quota and balance, or run the same command again later"
             return Decision(end_pool=self._unusable(reason, remedy, error))
-        # After half an hour a prompt's calls have one attempt each: otherwise each would wait as long anew.
+        # After half an hour each call of the prompt has one attempt. Otherwise each would wait as long again.
         hopeless = of_prompt.count >= _SIMILAR_ERRORS and prompt_too_long
-        # Half of an agent's work costs more than a call that is paid for again.
+        # Losing an agent's work so far costs more than paying for a call again.
         most_cut = ATTEMPTS if attempt.request.by_agent else CUT_STREAMS
         if hopeless or call_too_long or call.cut_streams >= most_cut:
             return Decision()
@@ -273,7 +274,7 @@ class RetryPolicy:
     def _decide_failure(
         self, call: CallHistory, attempt: Attempt, error: ProviderError, now: float
     ) -> Decision:
-        """A network error or a 5xx is retried up to six attempts, and two if tokens were billed."""
+        """Retry after a network error or a 5xx: six attempts, or two if tokens were billed."""
         prompt = attempt.request.prompt_sha256
         self._failures[prompt] += 1
         self._failures_since_answer[prompt] += 1
@@ -284,7 +285,7 @@ class RetryPolicy:
             self._outage_at = now
         pause_s = min(LONGEST_BACKOFF_S, 2.0**self.probes) if self.probes else 0.0
         if self.probes > PROBES:
-            reason = f"no request is answered any more, the latest error: {error}"
+            reason = f"the provider no longer answers, last error: {error}"
             remedy = "check base_url and the network, then run the same command again"
             return Decision(pause_s=pause_s, end_pool=self._unusable(reason, remedy, error))
         call.failures += 1
@@ -296,7 +297,7 @@ class RetryPolicy:
         return Decision(delay_s=backoff_s(call.failures, self._rng), to_tail=to_tail, pause_s=pause_s)
 
     def _decide_refusal(self, attempt: Attempt, error: ProviderError) -> Decision:
-        """A refusal is never retried. Ten equal refusals in a row end the pool (rule 12)."""
+        """Give up after a refusal: no retries. Ten equal refusals in a row end the pool (rule 12)."""
         self._end_outage()
         likeness = error.likeness or str(error)
         if likeness != self._likeness:
@@ -307,7 +308,8 @@ class RetryPolicy:
         if not shared_cause or self._refusals.total() < _SIMILAR_ERRORS:
             return Decision()
         remedy = "check the key and the model's settings, then run the same command again"
-        return Decision(end_pool=self._unusable(f"every request is refused alike: {error}", remedy, error))
+        reason = f"every request is refused for the same reason: {error}"
+        return Decision(end_pool=self._unusable(reason, remedy, error))
 
     def _unusable(self, reason: str, remedy: str, error: ProviderError | None = None) -> PoolUnusable:
         status, code = (error.status, error.code) if error else (None, None)

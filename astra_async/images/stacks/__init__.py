@@ -1,9 +1,10 @@
-"""An image for any project: what its files and commands say about languages, versions and dependencies.
+"""Derive a Docker image from a project: languages, versions and dependencies in its files and commands.
 
-`detect` reads a pristine project and gives a `Stack`, or None. From it follow two image sets: the
-toolchain's (system packages, Node.js, browser, the runs' user), shared by all projects of a kind, and the
-project's, which holds its dependency files and nothing else of it. `images.build` makes images of them.
-Pure: nothing here runs, fetches or writes anything.
+`detect` returns a `Stack` for a pristine project, or None. Two image sets follow from a stack. The toolchain
+set (system packages, Node.js, browser, the user of test runs) is shared by all projects with that toolchain.
+The project set holds only the project's dependency files. `images.build` builds both.
+
+All functions are pure: nothing is run, downloaded or written.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _APT = (
 
 
 def toolchain_set(toolchain: Toolchain) -> tuple[str, dict[str, bytes]]:
-    """Name and files of a toolchain's set: system packages, fetched programs, the runs' user and its HOME."""
+    """Return name and files of a toolchain's set: system packages, programs, the tests' user and its HOME."""
     folders = ("home", "offline", *(["browser"] if "chromium" in toolchain.packages else []))
     files = {path: content for folder in folders for path, content in _below(_TEMPLATES / folder, folder)}
     files["Dockerfile"] = _toolchain_dockerfile(toolchain).encode()
@@ -53,9 +54,9 @@ def toolchain_set(toolchain: Toolchain) -> tuple[str, dict[str, bytes]]:
 
 
 def project_set(stack: Stack, toolchain_image: str) -> tuple[str, dict[str, bytes]]:
-    """Name and files of the set of a project's dependencies, standing on `toolchain_image`."""
+    """Return name and files of the set with a project's dependencies, based on `toolchain_image`."""
     environment = "".join(_env(name, value) for name, value in sorted(stack.environment.items()))
-    # The name of the image below is in the text, so that it is in this one's hash.
+    # The Dockerfile names its parent image, so the parent is part of this image's hash.
     dockerfile = f"ARG BASE\n# on {toolchain_image}\nFROM ${{BASE}}\n{environment}"
     folders = dict.fromkeys(path.rpartition("/")[0] for path in stack.files)
     generated = (f"{folder}/{name}".lstrip("/") for folder in folders for name in _GENERATED)
@@ -74,7 +75,7 @@ def project_set(stack: Stack, toolchain_image: str) -> tuple[str, dict[str, byte
 
 
 def template(name: str) -> bytes:
-    """A file of `templates/`."""
+    """Return the content of a file in `templates/`."""
     return (_TEMPLATES / name).read_bytes()
 
 
@@ -138,7 +139,7 @@ _PREFIXES = ("sudo", "exec", "time", "env", "(", "{")
 
 
 def read_commands(problem: Problem, files: Mapping[str, bytes], manifest: bytes) -> Commands:
-    """What the test command and the manifest's install command say, with the scripts they call."""
+    """Parse the test command, the manifest's install command, and the scripts they call."""
     lines = [problem.test_command, read_install_command(manifest)]
     text = _COMMENT.sub("", "\n".join([*lines, *_called(lines, files)]))
     return Commands(
@@ -152,7 +153,7 @@ def read_commands(problem: Problem, files: Mapping[str, bytes], manifest: bytes)
 
 
 def segments(text: str) -> Iterator[list[str]]:
-    """The simple commands of a shell text as words; those that are no plain commands are left out."""
+    """Yield the simple commands of a shell text as words; skip parts that shlex cannot split."""
     for number, segment in enumerate(_SEGMENT.split(text)):
         if number > _MAX_SEGMENTS:
             return
@@ -167,7 +168,7 @@ def segments(text: str) -> Iterator[list[str]]:
 
 
 def _called(lines: list[str], files: Mapping[str, bytes]) -> list[str]:
-    """The npm scripts and the project's shell scripts that the lines call, and what those call, as texts."""
+    """Return the npm and shell scripts that the lines call, directly or indirectly, as texts."""
     found: dict[str, str] = {}
     texts = list(lines)
     for _ in range(_DEPTH):
@@ -196,7 +197,7 @@ def _calls_of(words: list[str], files: Mapping[str, bytes]) -> Iterator[tuple[st
 def _installs(text: str) -> Iterator[tuple[str, str]]:
     for words in segments(text):
         if words[:2] in (["python", "-m"], ["python3", "-m"]):
-            words = words[2:]  # noqa: PLW2901 - the same command under its own name
+            words = words[2:]  # noqa: PLW2901 - `python -m pip` equals `pip`
         for language in LANGUAGES:
             adds = language.images.installs if words and language.images else None
             if adds and (line := adds(words)):
@@ -210,10 +211,10 @@ _MAX_FILE_BYTES = 16 * 1024**2
 
 
 def detect(project: Project, problem: Problem) -> Stack | None:
-    """What the project's image needs; None when nothing in it says what to install.
+    """Return what the project's image needs, or None if no file or command says what to install.
 
-    Dependencies are looked for at the root, in the folders directly below it and in those that the commands
-    name. Where the commands tell which languages the tests use, only those count.
+    Dependencies are searched in the root, in its direct subfolders and in folders that the commands name. If
+    the commands show the languages of the tests, only those languages are used.
     """
     files = {
         file.path: file.content
@@ -244,7 +245,7 @@ def _folders(files: Mapping[str, bytes], commands: Commands) -> list[str]:
 def _stack(parts: Sequence[Part], commands: Commands) -> Stack:
     steps = [part.install for part in parts if part.install]
     languages = {part.language for part in parts}
-    # A package that a command names may be one that the image has already, under another name.
+    # A package in a command may already be in the image under another name, so a failure is only noted.
     added = (line for language, line in commands.installs if language in languages)
     steps += [f"attempt {line} || note {shlex.quote(line + ' failed')}\n" for line in added]
     return Stack(
@@ -263,16 +264,16 @@ def _united(tables: Iterable[Mapping[str, T]]) -> dict[str, T]:
 
 
 def _printable(text: str) -> str:
-    """A note for a terminal: it quotes the project, which may hold anything."""
+    """Return a note that is safe for a terminal, because it quotes arbitrary text of the project."""
     return "".join(each if each.isprintable() else "?" for each in text)[:300]
 
 
 def _together(toolchains: Sequence[Toolchain]) -> Toolchain:
-    """One toolchain that can do what each can; of several versions of a program the newest."""
+    """Merge toolchains into one with all their packages and the newest version of each program."""
     different = list(dict.fromkeys(toolchain.label for toolchain in toolchains))
     short = "several-" + hashlib.sha256("\0".join(different).encode()).hexdigest()[:8]
     return Toolchain(
-        label="-".join(different) if len(different) <= 3 else short,  # noqa: PLR2004 - a name to read
+        label="-".join(different) if len(different) <= 3 else short,  # noqa: PLR2004 - keep the name readable
         packages=frozenset().union(*(toolchain.packages for toolchain in toolchains)),
         first=tuple(dict.fromkeys(name for toolchain in toolchains for name in toolchain.first)),
         versions={

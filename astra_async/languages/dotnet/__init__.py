@@ -1,4 +1,4 @@
-"""C#, F# and Visual Basic, on .NET."""
+"""C#, F# and Visual Basic on .NET."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PIECE = re.compile(
 )
 _USING = re.compile(rf"\busing\s+(?:static\s+)?({_NAME}(?:\s*\.\s*{_NAME})*)\s*;")
 _WORD = re.compile(r"\w+")
-# Libraries that run tests or state what they expect; nothing of an application is in their namespaces.
+# Namespaces of test frameworks and assertion libraries; application code never declares types in them.
 _TESTING = re.compile(
     r"(?:Xunit|NUnit|FluentAssertions|AwesomeAssertions|Shouldly|Moq|NSubstitute|FakeItEasy"
     r"|Microsoft\.VisualStudio\.TestTools)(?:\.|$)"
@@ -70,7 +70,7 @@ _EXTENSIONS = re.compile(
 
 
 class NamespaceLookup:
-    """The namespaces in which the tests of one project look for names, and the libraries' names they use."""
+    """The namespaces that a project's tests search, and the library names that the tests use."""
 
     def __init__(self, project: Pristine) -> None:
         sources = {path: _code(text) for path, text in project.texts.items() if path.endswith(".cs")}
@@ -89,7 +89,7 @@ class NamespaceLookup:
         self._used = {word for word in words if word in _TYPES or _EXTENSIONS.fullmatch(word)}
 
     def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:  # noqa: ARG002 - as `Lookup`
-        """As `Lookup.refusal`."""
+        """See `Lookup.refusal`."""
         if not path.lower().endswith(".cs"):
             return None
         return INSTALLED if any(map(self._is_taken, _declared(_code(text)) - self._own)) else None
@@ -102,7 +102,7 @@ class NamespaceLookup:
 
 
 def _code(text: str) -> str:
-    """The text without comments and strings, its names in the form in which the compiler compares them."""
+    """Return the code without comments and strings, with identifiers normalized as by the compiler."""
     code = _ESCAPE.sub(_character, masked(text, _SKIPPED))
     return code if code.isascii() else "".join(each for each in code if unicodedata.category(each) != "Cf")
 
@@ -117,7 +117,7 @@ def _plain(name: str) -> str:
 
 
 def _prefixes(space: str) -> Iterable[str]:
-    """A namespace and all around it but the global one: `A.B` and `A`."""
+    """Return a namespace and its parents, without the global one: `A` and `A.B`."""
     parts = space.split(".")
     return (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
@@ -127,13 +127,13 @@ def _spaces(code: str) -> set[str]:
 
 
 def _declared(code: str) -> set[tuple[str, str]]:
-    """Namespaces and names of types, aliases and extension methods; a type in a type counts as beside it."""
+    """Return (namespace, name) of types, aliases and extension methods; nested types count as siblings."""
     return {(space, name) for space, name in _scan(code) if name}
 
 
 def _scan(code: str) -> Iterable[tuple[str, str]]:
-    """Namespace and name of all that is declared; without a name where a namespace begins."""
-    spaces = [""]  # that of each open brace, the last one being that at hand
+    """Yield (namespace, name) of all declarations, and (namespace, '') at the start of each namespace."""
+    spaces = [""]  # the namespace of each open brace, innermost last
     for found in _PIECE.finditer(code):
         if found["namespace"]:
             space = f"{spaces[-1]}.{_plain(found['namespace'])}".lstrip(".")
@@ -153,8 +153,8 @@ _RESTORED = re.compile(
     re.IGNORECASE,
 )
 _FRAMEWORKS = re.compile(rb"<TargetFrameworks?>([^<]*)")
-_FRAMEWORK = re.compile(rb"\bnet(?:coreapp)?(\d+)\.\d")  # neither netstandard2.0 nor net472
-_NPM, _OLDEST, _NEWEST = 3, 6, 10  # major versions: the SDK that npm has, and Microsoft's images
+_FRAMEWORK = re.compile(rb"\bnet(?:coreapp)?(\d+)\.\d")  # not netstandard2.0 or net472
+_NPM, _OLDEST, _NEWEST = 3, 6, 10  # major versions: the SDK on npm; oldest and newest Microsoft images
 _ENVIRONMENT = {
     "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
     "DOTNET_NOLOGO": "1",
@@ -163,8 +163,8 @@ _ENVIRONMENT = {
 }
 
 
-def find_dotnet(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:  # noqa: ARG001 - all finders are called alike
-    """The part of a project with C# project files, all of them together; None where there is none."""
+def find_dotnet(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:  # noqa: ARG001 - same signature for all
+    """Return one part for all .NET project files of a project; None if there are none."""
     kept = {path: content for path, content in files.items() if _RESTORED.fullmatch(path)}
     if folder or not any(path.endswith("proj") for path in kept):
         return None
@@ -182,7 +182,7 @@ def find_dotnet(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
 
 
 def _npm() -> tuple[Toolchain, str]:
-    """The last SDK of .NET Core. Microsoft's image of it stands on a Debian whose packages are gone."""
+    """Return the .NET Core 3.1 SDK from npm, because the Debian of Microsoft's image is no longer served."""
     environment = {
         **_ENVIRONMENT,
         "DOTNET_SKIP_FIRST_TIME_EXPERIENCE": "1",
@@ -202,7 +202,7 @@ def _microsoft(versions: Sequence[int]) -> tuple[Toolchain, str]:
 _SOURCES_ONLY = r"(?=[^\n]*\.(?:cs|fs|vb)(?:proj)?$)"
 _TEST_PROJECT = (
     r"(?:^|/)[^/]*[.](?:Unit|Integration|Api)?Tests?/"
-    # Such a name is also that of a component in other languages: `src/pages/SpeedTest/`.
+    # Components in other languages have such names too: `src/pages/SpeedTest/`.
     rf"|{_SOURCES_ONLY}(?:^|/)[^/]*(?:[.][A-Z]\w*|[a-z0-9])Tests?/"
 )
 _TEST = r"Test(?:Case(?:Source)?|Fixture|Class)?|(?:Data)?TestMethod"
@@ -218,7 +218,7 @@ DOTNET = Language(
         ),
         reads=(
             Reads(RUNNER, "dotnet", "any", r"(?:.*\.)?xunit\.runner\.json|.*\.runsettings|testconfig\.json"),
-            # MSBuild imports props, targets and `.user` files by their names, the compiler reads `.rsp`.
+            # MSBuild imports props, targets and `.user` files by name; the compiler reads `.rsp` files.
             Reads(BUILD, "dotnet", "any", (
                 r".*\.(?:csproj|fsproj|vbproj|sln|slnx|slnf|props|targets|rsp)|.*proj\.user|nuget\.config"
                 r"|packages\.lock\.json|project\.assets\.json|runtimeconfig\.template\.json"
@@ -234,7 +234,7 @@ DOTNET = Language(
     tests=TestFiles(
         paths=re.compile(_TEST_PROJECT + r"|[a-z0-9]Tests?\.(?:cs|fs|vb)$"),
         content=(
-            # `[Fact]`, `[Trait("a", "b"), Fact]`, in F# `[<Fact>]`, in Visual Basic `<Fact>`
+            # In C#, `[Fact]`, `[Trait("a", "b"), Fact]`; F#: `[<Fact>]`; Visual Basic: `<Fact>`
             re.compile(rf"(?m)^\s*(?:\[<?(?:[^\]\n]{{1,100}},\s*)?(?:\w+\.)*|<){_ATTRIBUTE}"),
         ),
         alone=re.compile(_TEST_PROJECT),

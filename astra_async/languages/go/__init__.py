@@ -1,8 +1,8 @@
 """Go.
 
-A package is a folder, and nothing of the standard library is looked up in a project: no file shadows another.
-Tests are part of the package that they test, so that whatever its sources declare stands in front of Go's own
-names (`len`, `error`); `lookup` refuses that.
+A package is a folder, and the standard library is never looked up in a project, so no file can shadow another
+package. Tests belong to the package that they test. A source of the package can therefore redefine Go's
+predeclared names (`len`, `error`) for the tests; `UniverseLookup` refuses such declarations.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _VALUES_AND_TYPES = (
     "any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune"
     " string uint uint8 uint16 uint32 uint64 uintptr true false iota nil"
 )
-_FUNCTIONS = (  # used where they are called: fields and variables of these names are none of them
+_FUNCTIONS = (  # counted only where called, because fields and variables may have these names
     "append cap clear close complex copy delete imag len make max min new panic print println real recover"
 )
 _CALLED = frozenset(f"{each}(" for each in (*_VALUES_AND_TYPES.split(), *_FUNCTIONS.split()))
 _UNIVERSE = _CALLED | frozenset(_VALUES_AND_TYPES.split())
 _NAMES = r"\w+(?:\s*,\s*\w+)*"
-_BEGIN = r"(?<![^\n;(])[ \t\r]*"  # of a declaration at the top of a file, or in a group of them
+_BEGIN = r"(?<![^\n;(])[ \t\r]*"  # start of a top-level declaration, or of an entry in a group
 _DECLARATION = re.compile(
     rf"{_BEGIN}(?:func\s+(?P<function>\w+)\s*[(\[]|(?:type|var|const)\s*(?:\(|(?<=\s)(?P<names>{_NAMES})))"
 )
-# A line goes on behind what ends nothing (Go's rule for semicolons).
+# A line continues if its last token does not end a statement (Go's semicolon rule).
 _GOES_ON = re.compile(r"(?<=[^\w)\]}(;\s])\s*\n")
 _GROUPED = re.compile(_BEGIN + rf"(?P<names>{_NAMES})")
 _WORD = re.compile(r"(?<![.\w])[a-z]\w*")
@@ -56,11 +56,11 @@ SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|`[^`]*`|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'
 
 
 class UniverseLookup:
-    """Of a package no source may declare what its tests use of Go's own names, unless it does already."""
+    """Predeclared Go names that tests of a folder use; new declarations of them are refused."""
 
     def __init__(self, project: Pristine) -> None:
         self._texts = project.texts
-        self._used: dict[str, set[str]] = {}  # by the tests of each folder
+        self._used: dict[str, set[str]] = {}  # predeclared names used by the tests, by folder
         for path in project.protected:
             if path.endswith("_test.go"):
                 uses = _USE.findall(masked(project.texts[path], SKIPPED))
@@ -69,7 +69,7 @@ class UniverseLookup:
                 self._used.setdefault(split(path)[0], set()).update(words)
 
     def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
-        """As `Lookup.refusal`."""
+        """See `Lookup.refusal`."""
         folder, _stem, suffix = split(path)
         used = self._used.get(folder, set()) if suffix == "go" else set()
         new = (_declared(text) if used else set()) - _declared(self._texts.get(path, ""))
@@ -77,7 +77,7 @@ class UniverseLookup:
 
 
 def _declared(text: str) -> set[str]:
-    """The names that stand at the top of a file; methods and fields may be called what they like."""
+    """Return the names declared at package level; methods and fields are not restricted."""
     code = _GOES_ON.sub(" ", masked(text, SKIPPED))
     names: set[str] = set()
     for found in at_top(code, 0, len(code), _DECLARATION):
@@ -93,7 +93,7 @@ _MODULES = "/opt/go/mod"
 _TOOLCHAIN = Toolchain(
     label="go",
     packages=frozenset({"golang-go"}),
-    # Root installs and user 1000 tests, each with another HOME: what both use lies outside of it.
+    # Root installs and user 1000 tests, with different HOMEs, so shared folders must be outside HOME.
     environment={
         "CGO_ENABLED": "0",
         "GOCACHE": f"{CACHE}/go",
@@ -111,7 +111,7 @@ chmod -R a+rX {_MODULES} || exit 1
 
 
 def find_go(files: Mapping[str, bytes], folder: str, _: Commands) -> Part | None:
-    """The part of a folder with a go.mod."""
+    """Return the part of a folder with a go.mod; None if there is none."""
     prefix = f"{folder}/" if folder else ""
     module = files.get(f"{prefix}go.mod")
     if module is None:
@@ -122,14 +122,14 @@ def find_go(files: Mapping[str, bytes], folder: str, _: Commands) -> Part | None
         label="go",
         toolchain=_TOOLCHAIN,
         files=kept,
-        # A module that needs no other one is installed without a network.
+        # A module without dependencies needs no installation.
         install=_INSTALL.format(folder=shlex.quote(folder or ".")) if b"require" in module else "",
-        warms=True,  # what tests compile of the standard library
+        warms=True,  # caches the compiled standard library
         notes=(f"{prefix}go.mod: Debian's Go 1.19",),
     )
 
 
-# Only `go test` reads such a file, whatever else it holds.
+# Only `go test` compiles such a file, whatever its content.
 _TEST = re.compile(r"_test\.go$")
 
 GO = Language(
@@ -140,7 +140,7 @@ GO = Language(
         programs=(ProjectTool("go", r"\bgo test\b|\bgo vet\b|\bgotestsum\b", runs_tests=True),),
         reads=(
             Reads(BUILD, "go", "any", r"go\.(?:mod|sum|work|work\.sum)"),
-            # With it, packages are taken from there and from nowhere else.
+            # If this file exists, Go loads dependencies only from vendor/.
             Reads(BUILD, "go", "path", r"(?:.*/)?vendor/modules\.txt"),
         ),
         manifests=r"go\.mod",
@@ -155,7 +155,7 @@ GO = Language(
     ),
     lookup=UniverseLookup,
     loaded="never",
-    compiled=r"\.(?:syso|a|o)$",  # go links what lies beside the sources
+    compiled=r"\.(?:syso|a|o)$",  # go links such files if they are in the source folder
     unbuilt=r"\[(?:build|setup) failed\]|^# \S{1,200} \[\S{1,200}\.test\]$",
     mutate=read_tests,
 )

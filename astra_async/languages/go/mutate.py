@@ -1,4 +1,4 @@
-"""Find what a mutation may change in Go tests: the testing package and testify."""
+"""Find the parts of Go tests that a mutation may change (testing package and testify)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _assertion(node: Node) -> Iterator[Assertion]:
 
 
 def _operands(node: Node, condition: Node) -> Iterator[Node]:
-    """Yield what a failing condition compares: the sides of `!=`, the arguments of `!reflect.DeepEqual`."""
+    """Yield the operands that a failure condition compares: sides of `!=`, arguments of DeepEqual."""
     if condition.type == "binary_expression":
         sides = [part(condition, "left"), part(condition, "right")]
         operator = text_of(part(condition, "operator"))
@@ -109,7 +109,7 @@ def _operands(node: Node, condition: Node) -> Iterator[Node]:
 
 
 def _always_runs(file: TestFile, body: Node, node: Node) -> bool:
-    """Return True for the function of `t.Run`, and for a loop over a written table."""
+    """Return True for the function passed to `t.Run`, and for a loop over a literal table."""
     if node.type == "for_statement":
         return _table(file, body, node) is not None
     call = node.parent.parent if node.type == "func_literal" and node.parent is not None else None
@@ -117,7 +117,7 @@ def _always_runs(file: TestFile, body: Node, node: Node) -> bool:
 
 
 def _table(file: TestFile, body: Node, loop: Node) -> tuple[TestFile, Node] | None:
-    """Return the composite literal that a `range` goes over, perhaps of another file of the package."""
+    """Return the composite literal that a `range` iterates, possibly from another file of the package."""
     ranged = next((each for each in loop.named_children if each.type == "range_clause"), None)
     over = part(ranged, "right")
     found = (file, over) if over is not None else None
@@ -127,7 +127,7 @@ def _table(file: TestFile, body: Node, loop: Node) -> tuple[TestFile, Node] | No
 
 
 def _rows(file: TestFile, body: Node, operand: Node) -> Cells:
-    """Return the cells that `c.want` stands for, or the second name of a `range` over a written table."""
+    """Return the table cells behind `c.want`, or behind the value variable of a `range` over a literal."""
     above = operand.parent
     while above is not None and above.id != body.id:
         ranged = next((each for each in above.named_children if each.type == "range_clause"), None)
@@ -147,7 +147,7 @@ def _rows(file: TestFile, body: Node, operand: Node) -> Cells:
 
 
 def _cells(file: TestFile, table: Node, field: str) -> Cells:
-    """Return a field of all rows, by its key or by its place in the struct."""
+    """Return one field of all rows, by key or by position in the struct."""
     fields = [
         text_of(name)
         for each in _struct_fields(file, part(table, "type"))
@@ -155,7 +155,7 @@ def _cells(file: TestFile, table: Node, field: str) -> Cells:
     ]
     cells: Cells = []
     for _, row in _elements(part(table, "body")):
-        row = part(row, "body") or row  # noqa: PLW2901 - of a row that repeats its type
+        row = part(row, "body") or row  # noqa: PLW2901 - if the row repeats its type
         elements = list(_elements(row))
         keyed = {key: value for key, value in elements if key}
         if field in keyed:
@@ -166,7 +166,7 @@ def _cells(file: TestFile, table: Node, field: str) -> Cells:
 
 
 def _elements(literal: Node | None) -> Iterator[tuple[str, Node]]:
-    """Yield the key ("" without one) and the value of each element of a composite literal."""
+    """Yield key ("" without one) and value of each element of a composite literal."""
     for each in literal.named_children if literal is not None else ():
         key, value = text_of(part(each, "key")), part(each, "value") or each
         while value.type == "literal_element" and value.named_children:
@@ -176,7 +176,7 @@ def _elements(literal: Node | None) -> Iterator[tuple[str, Node]]:
 
 
 def _struct_fields(file: TestFile, node: Node | None) -> Iterator[Node]:
-    """Yield the field declarations of a struct type, written out or declared by name in the package."""
+    """Yield the field declarations of a struct type, inline or declared by name in the package."""
     element = part(node, "element") or part(node, "value")
     if element is not None and element.type == "type_identifier":
         specs = (

@@ -1,4 +1,4 @@
-"""Java, and near enough Kotlin, Groovy and Scala."""
+"""Java, with partial support for Kotlin, Groovy and Scala."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _HAMCREST_EQUALITIES = {"is", "equalTo", "hasSize", "contains"}
 _COLLECTIONS = re.compile(r"(?:List|Set|Map|Arrays|Optional|Stream)\.(?:of|asList|entry)")
 _IMPORTED = r"import\s+static\s+([\w.]*Assert\w*)\.(?:{name}|\*)\s*;"
 _RUNS_ALL = {"assertAll", "assertDoesNotThrow"}
-_MESSAGE_LAST = 2  # JUnit 5 and TestNG: what is compared comes before a message
+_MESSAGE_LAST = 2  # in JUnit 5 and TestNG, the compared values come before the message
 _TEST_ANNOTATION = re.compile(r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest)\b")
 _DISPLAY_NAME = re.compile(r'@DisplayName\(\s*"((?:[^"\\]|\\.)*)"')
 
@@ -92,7 +92,7 @@ def _tests(file: TestFile) -> Iterator[FoundTest]:
         if is_old or _TEST_ANNOTATION.search(modifiers):
             yield FoundTest(
                 file=file,
-                title="" if _DISPLAY_NAME.search(modifiers) else name,  # a report may give either name
+                title="" if _DISPLAY_NAME.search(modifiers) else name,  # reports may use either name
                 body=body,
                 assertions=tuple(each for inner in walk(body) for each in _assertion(inner, text)),
                 always_runs=_always_runs,
@@ -110,7 +110,7 @@ def _assertion(node: Node, text: str) -> Iterator[Assertion]:
                 node, wrapped(given[-1], "org.hamcrest.CoreMatchers.not({})"), _matched(given[-1])
             )
     elif called.startswith("assert"):
-        # A static import may name this assertion only, so its opposite is written with its class.
+        # A static import may import this assertion only, so its opposite needs the class name.
         found = re.search(_IMPORTED.replace("{name}", called), text) if on is None else None
         operands = given[: len(given) if len(given) <= _MESSAGE_LAST else 3] if "Equals" in called else ()
         sides = tuple(side for operand in operands for side in _expected(operand))
@@ -125,13 +125,13 @@ def _assertion(node: Node, text: str) -> Iterator[Assertion]:
 
 
 def _matched(matcher: Node) -> tuple[Node, ...]:
-    """Return the operands of a Hamcrest matcher of equality."""
+    """Return the operands of a Hamcrest equality matcher."""
     is_equality = text_of(part(matcher, "name")) in _HAMCREST_EQUALITIES
     return tuple(side for each in arguments(matcher) for side in _expected(each)) if is_equality else ()
 
 
 def _expected(operand: Node) -> Iterator[Node]:
-    """Yield an operand; of a collection that the test writes out, such as `List.of(1, 2)`, its elements."""
+    """Yield an operand, or the elements of a literal collection such as `List.of(1, 2)`."""
     called = f"{text_of(part(operand, 'object'))}.{text_of(part(operand, 'name'))}"
     if operand.type == "method_invocation" and _COLLECTIONS.fullmatch(called):
         for each in arguments(operand):
@@ -141,13 +141,13 @@ def _expected(operand: Node) -> Iterator[Node]:
 
 
 def _always_runs(node: Node) -> bool:
-    """Return True for the functions that `assertAll` calls."""
+    """Return True for the functions passed to `assertAll` and `assertDoesNotThrow`."""
     call = node.parent.parent if node.type == "lambda_expression" and node.parent is not None else None
     return text_of(part(call, "name")) in _RUNS_ALL
 
 
 _JUNIT = ("junit4", "junit5", "libhamcrest-java")
-# A slim Debian leaves the manual out, but Java's packages want to link their pages in its folder.
+# Slim Debian images lack the folder of the manual pages, in which Java packages create links.
 _MANUAL = "RUN mkdir -p /usr/share/man/man1\n"
 PLAIN = Toolchain(label="java", packages=frozenset({"openjdk-17-jdk-headless", *_JUNIT}), dockerfile=_MANUAL)
 MAVEN = Toolchain(
@@ -167,7 +167,7 @@ _NAMES_SPRING = re.compile(
 
 
 def find_java(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """The part of a folder with a pom.xml; at the root also one of plain sources. Gradle is not known."""
+    """Return the part of a folder with a pom.xml, or of plain root sources; Gradle is not supported."""
     prefix = f"{folder}/" if folder else ""
     pom = files.get(f"{prefix}pom.xml")
     if pom is not None:
@@ -197,14 +197,14 @@ def find_java(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
 
 
 def _with_libraries(toolchain: Toolchain, texts: Iterable[bytes]) -> Toolchain:
-    """The toolchain with Debian's Spring Framework 4.3, if a source imports it or a pom names it."""
+    """Add Debian's Spring Framework 4.3 if a source imports Spring or a pom names it."""
     if not any(_NAMES_SPRING.search(text) for text in texts):
         return toolchain
     return replace(toolchain, label=f"{toolchain.label}-spring", packages=toolchain.packages | _SPRING)
 
 
 def _junit(pom: bytes) -> str:
-    """The test framework that a pom names; Spring Boot brings JUnit 5 since its version 2.4."""
+    """Return the test framework that a pom names; Spring Boot includes JUnit 5 since 2.4."""
     if b"org.testng" in pom:
         return "testng"
     if b"jupiter" in pom:
@@ -255,7 +255,7 @@ JAVA = Language(
     tests=TestFiles(
         paths=re.compile(
             _TEST_FOLDER
-            # Of such a name, and not below src/main.
+            # Such a file name, unless it is below src/main.
             + r"|^(?!(?:.*/)?src/(?:.*/)?main/)(?:.*/)?"
             r"(?:[^/]*(?:Tests?|TestCase|IT|Spec)\.(?:java|kt|groovy|scala)|Test[A-Z]\w*\.(?:java|kt))$"
         ),
@@ -269,7 +269,7 @@ JAVA = Language(
     ),
     lookup=TypeLookup,
     loaded="word",
-    arguments=re.compile(r"(?:[\w$.+][\w$.+-]*/)*[\w$.+][\w$.+-]*"),  # javac reads what @files name
+    arguments=re.compile(r"(?:[\w$.+][\w$.+-]*/)*[\w$.+][\w$.+-]*"),  # safe paths in javac's @files
     compiled=r"\.(?:class|jar|war|ear)$",
     plugins=re.compile(
         r"(?:^|/)meta-inf/(?:spring|maven/|.*\.sf$)|(?:^|/)mockito-extensions/", re.IGNORECASE

@@ -1,7 +1,7 @@
-"""What the types of a source would take the place of.
+"""Find the types that a new source would shadow.
 
-A class path has one class of a name, and a type of the same package comes before whatever an import with `*`
-and `java.lang` offer, but not before a type that is imported by its name.
+A class path has one class per name. A type of the same package takes precedence over `import x.*` and over
+`java.lang`, but not over a type imported by name.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _DECLARING = frozenset({"class", "interface", "enum", "record", "object", "trait"})
-_LONGEST_NAME = 100  # names and dots of an import
+_LONGEST_NAME = 100  # tokens (names and dots) of one import
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaNames:
-    """One source: `types` are its top-level ones, `names` all that its code mentions by simple name.
+    """The names in one source: `types` declared at the top level, all identifiers as `names`.
 
-    `imported` are simple names that it imports one by one, `wholly` packages (or types) imported with `*`.
+    `imported` has the simple names imported one by one; `wholly` the packages and types imported with `*`.
     """
 
     package: str
@@ -47,9 +47,9 @@ class JavaNames:
     names: frozenset[str]
 
 
-@lru_cache(maxsize=256)  # an answer often leaves a file as other answers have it
+@lru_cache(maxsize=256)  # answers often contain identical files
 def java_names(text: str) -> JavaNames:
-    """What a source says; a text that is none gives what its tokens look like."""
+    """Tokenize a source and collect its names; never fails, even if the text is not Java."""
     text = _UNICODE_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), text)
     found = (each for each in _PIECE.finditer(text) if each.lastgroup in {"name", "other"})
     pieces = [each[0].strip("`") or "`" for each in found]
@@ -65,14 +65,14 @@ def java_names(text: str) -> JavaNames:
 
 
 def _stated(word: str, pieces: list[str]) -> Iterator[list[str]]:
-    """The names of each statement that begins with a word, `package` or `import`."""
+    """Yield the dotted name after each `package` or `import`."""
     for at, piece in enumerate(pieces):
         if piece == word:
             yield _dotted(pieces[at + 1 : at + _LONGEST_NAME])
 
 
 def _dotted(pieces: list[str]) -> list[str]:
-    """The names of a statement, up to what cannot belong to it."""
+    """Return the leading dotted name of a token list."""
     words: list[str] = []
     after_dot = True
     for piece in pieces:
@@ -97,9 +97,9 @@ def _top_level(pieces: list[str]) -> Iterator[str]:
 
 
 SOURCES = frozenset({"java", "kt", "kts", "groovy", "scala"})
-_HEAD = 20_000  # characters of a source, after whose comments its package stands
+_HEAD = 20_000  # characters searched for the package statement, after leading comments
 _SERVICE = re.compile(r"(?:^|/)META-INF/services/([^/]+)$", re.IGNORECASE)
-_ASSERTING = re.compile(r"Assert|Assum|Matcher|Mock|Test")  # no problem asks for a type of such a name
+_ASSERTING = re.compile(r"Assert|Assum|Matcher|Mock|Test")  # no problem asks for types named so
 _USUAL_PACKAGES = (
     "org.junit", "org.hamcrest", "org.mockito", "org.assertj", "org.opentest4j", "org.apiguardian",
     "org.testng", "org.springframework", "org.gradle", "org.apache", "org.xmlunit", "junit", "com.google",
@@ -117,7 +117,7 @@ _LANG = frozenset({
     "ArrayIndexOutOfBoundsException", "CloneNotSupportedException", "SecurityException", "Override",
     "Deprecated", "FunctionalInterface", "SafeVarargs", "SuppressWarnings", "Package", "Module", "Appendable",
 })  # fmt: skip
-# By package, what tests use of a package that they import whole.
+# Types that tests commonly use from packages imported with `*`.
 _USUAL_TYPES = {
     package: frozenset(names.split())
     for package, names in {
@@ -148,7 +148,7 @@ _USUAL_TYPES = {
 
 
 class TypeLookup:
-    """The lookups of one project: its packages, and what its protected sources declare and mention."""
+    """The packages of one project, and the names in its protected sources."""
 
     def __init__(self, project: Pristine) -> None:
         self._project = project
@@ -161,7 +161,7 @@ class TypeLookup:
         }
 
     def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.refusal`: what counts are the types that the source declares, wherever it lies."""
+        """See `Lookup.refusal`; only the declared types matter, not the path."""
         types = None if held is None else _types(frozenset(held))
         if path not in self._project.texts and (found := self._service(path, types)):
             return found
@@ -178,7 +178,7 @@ class TypeLookup:
         return next(filter(None, (self._taken(new, test, types) for test in beside)), None)
 
     def _service(self, path: str, types: Mapping[str, Collection[str]] | None) -> str | None:
-        """Services that a library asks for are plugins; those of the project's own interfaces are not."""
+        """Return a refusal for a service file of a library's interface, because it registers a plugin."""
         found = _SERVICE.search(path)
         package = found[1].rpartition(".")[0] if found else ""
         is_foreign = found and package not in self._packages and _has_package(package, types)
@@ -187,7 +187,7 @@ class TypeLookup:
     def _taken(
         self, new: frozenset[str], test: JavaNames, types: Mapping[str, Collection[str]] | None
     ) -> str | None:
-        """What a protected source of the same package means by a name, and would no longer."""
+        """Return a refusal if a new type changes the meaning of a name in a protected source."""
         if new & test.types:
             return PROTECTED
         for name in new & (test.names - test.imported - test.types):
@@ -200,12 +200,12 @@ class TypeLookup:
 
 @lru_cache(maxsize=16)
 def _types(held: frozenset[str]) -> Mapping[str, Collection[str]]:
-    """Types by package, of lines that hold a package and its types."""
+    """Parse lines of a package and its types into a mapping of types by package."""
     return {words[0]: frozenset(words[1:]) for words in map(str.split, held) if words}
 
 
 def _has_package(package: str, types: Mapping[str, Collection[str]] | None) -> bool:
-    """Whether a library or the platform has types in this package."""
+    """Return True if a library or the platform has types in this package."""
     if types is not None and package in types:
         return True
     roots = _PLATFORM_PACKAGES if types else (*_PLATFORM_PACKAGES, *_USUAL_PACKAGES)
@@ -213,7 +213,7 @@ def _has_package(package: str, types: Mapping[str, Collection[str]] | None) -> b
 
 
 def _has_type(package: str, name: str, types: Mapping[str, Collection[str]] | None) -> bool:
-    """Whether `package` offers a type of this simple name to who imports it whole."""
+    """Return True if `import package.*` offers a type of this simple name."""
     if types is not None and package in types:
         return name in types[package]
     return name in (_LANG if package == "java.lang" else _USUAL_TYPES.get(package, ()))

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript, on Node.js and in the browser."""
+"""JavaScript and TypeScript, on Node.js and in browsers."""
 
 from __future__ import annotations
 
@@ -179,11 +179,11 @@ _WRAPPER = """\
 {tool}() {{ case "${{1-{default}}}" in install|i|ci) echo "{tool} ${{1-}}: skipped, the image holds the \
 dependencies"; return 0;; esac; command {tool} "$@"; }}; export -f {tool}
 """
-_TOOLS = (("npm", ""), ("pnpm", ""), ("yarn", "install"))  # yarn without a word installs
+_TOOLS = (("npm", ""), ("pnpm", ""), ("yarn", "install"))  # `yarn` without arguments installs
 
 
 def offline_environment(project: Project) -> dict[str, str]:
-    """The environment that keeps hooks of package.json from installing."""
+    """Return variables that keep the hooks of package.json from installing packages."""
     package = next((file.content for file in project.files if file.path == "package.json"), None)
     scripts = table((read_table(package) or {}).get("scripts"))
     installs = any(_INSTALLS.search(str(scripts.get(hook, ""))) for hook in _HOOKS)
@@ -191,7 +191,7 @@ def offline_environment(project: Project) -> dict[str, str]:
 
 
 def offline_command(command: str, project: Project) -> str:
-    """The test command, with installs skipped if it, or a shell script of the project, asks for one."""
+    """Return the test command; if it or a shell script of the project installs packages, skip that."""
     texts = [command, *_shell_scripts(project)]
     if not any(_INSTALLS.search(text) for text in texts):
         return command
@@ -277,7 +277,7 @@ JAVASCRIPT = Language(
         paths=re.compile(
             rf"[.](?:tests?|specs?|cy|e2e|e2e-spec){_SOURCE_EXT}$|\.snap$"
             r"|(?:^|/)(?:__tests__|__mocks__|__snapshots__|__fixtures__)/|^(?:e2e|cypress|playwright)/"
-            r"|(?:^|/)src/test\.[jt]s$"  # Angular's, which loads every spec file for karma
+            r"|(?:^|/)src/test\.[jt]s$"  # loads all spec files in Angular projects with karma
         ),
         likely=re.compile(
             rf"(?:^|[-_./])(?:[Tt]ests?|[Ss]pecs?)(?:[-_.][^/]*)?{_SOURCE_EXT}$|[a-z]Tests?{_SOURCE_EXT}$"

@@ -1,4 +1,4 @@
-"""Node.js projects: React, Angular, Vue, Express, TypeScript ...; npm, yarn or pnpm by the lock file."""
+"""Images of Node.js projects, with npm, yarn or pnpm depending on the lock file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from astra_async.languages.needs import Commands
 
 MODULES = "node_modules"
-# Fields of package.json that decide what is installed. Scripts are not among them: the project's own hooks
-# need its sources, and two problems that differ in them only can share an image.
+# Fields of package.json that affect the installation. Scripts are excluded: the project's own hooks need its
+# sources, and problems that differ only in scripts can share an image.
 _FIELDS = (
     *("dependencies", "devDependencies", "optionalDependencies", "peerDependencies"),
     *("peerDependenciesMeta", "bundleDependencies", "bundledDependencies", "overrides", "resolutions"),
@@ -42,7 +42,7 @@ _GIT = re.compile(rb"git\+(?:ssh|https?)|git://|\"(?:github|gitlab|bitbucket):|c
 _BROWSERS = ("karma-chrome-launcher", "puppeteer", "puppeteer-core", "testcafe", "selenium-webdriver")
 _JEST = ("jest", "react-scripts", "@vue/cli-plugin-unit-jest", "jest-preset-angular", "ts-jest", "jest-cli")
 _FRAMEWORKS = ("@angular/core", "next", "react-native", "react", "vue", "svelte", "express", "typescript")
-# What answers to --version when it can start at all.
+# Tools that print --version if they can start.
 _RUNNERS = ("jest", "mocha", "vitest", "karma", "jasmine", "ava", "tape", "@angular/cli")
 _CHROME = "/opt/browser/chrome"
 _NVM = re.compile(r"\bnvm\s+(?:install|use)\s+(?:--\S+\s+)*[\"']?(v?\d[\w.*]*|lts/\w+)")
@@ -50,7 +50,7 @@ MANAGERS = ("npm", "yarn", "pnpm", "bun")
 
 
 def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """The part of a folder with a package.json; None where there is none, or one that needs nothing."""
+    """Return the part of a folder with a package.json; None if there is none or it needs nothing."""
     prefix = f"{folder}/" if folder else ""
     package = read_table(files.get(f"{prefix}package.json"))
     if package is None:
@@ -82,7 +82,7 @@ def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
 
 
 def _manager(package: Mapping[str, Any], lock: str) -> tuple[str, str]:
-    """Package manager and version: by `packageManager` (`yarn@3.6.1+sha224...`), else by the lock file."""
+    """Return package manager and version: from `packageManager`, else the manager from the lock file."""
     named = re.fullmatch(
         r"(npm|yarn|pnpm)@(\d+\.\d+\.\d+(?:-[\w.]+)?)(?:\+.*)?", str(package.get("packageManager", ""))
     )
@@ -113,7 +113,7 @@ def _version(
 def _files(
     files: Mapping[str, bytes], prefix: str, package: Mapping[str, Any], lock: str
 ) -> dict[str, bytes]:
-    """The fields of package.json that decide, its lock file and settings, and the project's own packages."""
+    """Return the reduced package.json files, the lock file and the settings of package managers."""
     kept = {f"{prefix}package.json": _reduced(package)}
     for name in (lock, *_SETTINGS):
         if name and prefix + name in files:
@@ -143,7 +143,7 @@ def _toolchain(choice: NodeChoice, kept: Mapping[str, bytes], dependencies: Mapp
     environment = {}
     label = f"node{choice.major}"
     if _NATIVE.search(everything):
-        packages |= {"build-essential", "python3", "python-is-python3"}  # old node-gyp calls `python`
+        packages |= {"build-essential", "python3", "python-is-python3"}  # old node-gyp runs `python`
         label += "-native"
     if _GIT.search(everything):
         packages.add("git")
@@ -160,14 +160,14 @@ def _toolchain(choice: NodeChoice, kept: Mapping[str, bytes], dependencies: Mapp
     return Toolchain(
         label=label,
         packages=frozenset(packages),
-        first=("nodejs", "npm"),  # the layer of the bundled JavaScript sets
+        first=("nodejs", "npm"),  # same layer as the bundled JavaScript problems
         versions={"node": (choice.major, fetched if choice.major != DEBIAN else "")},
         environment=environment,
     )
 
 
 def installs(words: Sequence[str]) -> str:
-    """The command with npm, where one of npm or yarn adds packages by name; else nothing."""
+    """Return the npm command equivalent to an npm or yarn command that adds packages by name; else ''."""
     match list(words):
         case ["npm", "install" | "i" | "add", *rest] if packages := package_names(rest):
             where = "--global" if {"-g", "--global"} & set(rest) else "--no-save"
@@ -182,5 +182,5 @@ def _environment(choice: NodeChoice, dependencies: Mapping[str, Any]) -> dict[st
     if choice.legacy_openssl:
         environment["NODE_OPTIONS"] = "--openssl-legacy-provider"
     if any(name in dependencies for name in _JEST):
-        environment["TMPDIR"] = CACHE  # where Jest keeps transformed modules, unless told otherwise
+        environment["TMPDIR"] = CACHE  # Jest's default location for transformed modules
     return environment

@@ -1,8 +1,8 @@
-"""What a new file would be loaded in place of, by Node.js, jest, vite, webpack and TypeScript.
+"""Find the modules that a new file would shadow in Node.js, jest, vite, webpack and TypeScript.
 
-`./x` is the file of that very name, then `x` with one of the suffixes in an order that each tool has for
-itself, then the folder `x/`. A bare name is a package, unless a configuration makes folders of the project
-come first. jest puts `__mocks__/x` in place of the package `x`; vitest where a test asks for it.
+`./x` is the file `x`, else `x` with a suffix (the order depends on the tool), else the folder `x/`. A bare
+name is a package, unless the configuration puts folders of the project first. jest replaces the package `x`
+by `__mocks__/x`; vitest does so only if a test asks for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from astra_async.languages.project_files import Pristine
 
 SOURCES = frozenset({"js", "mjs", "cjs", "jsx", "ts", "tsx", "mts", "cts"})
-_AFTER_JSON = frozenset({"mjs", "cjs", "jsx", "vue", "node", "svelte"})  # some tool looks for .json first
+_AFTER_JSON = frozenset({"mjs", "cjs", "jsx", "vue", "node", "svelte"})  # some tools try .json first
 _PLATFORMS = frozenset({"web", "native", "ios", "android"})
 _STRING = re.compile(r"[\"'`]([^\"'`\n]{0,200})[\"'`]")
 _BASE_URL = re.compile(r'"baseUrl"\s*:\s*"([^"]*)"')
@@ -47,7 +47,7 @@ _CORE = frozenset({
 
 
 class NodeLookup:
-    """The lookups of one project; `roots` answer bare names before packages do."""
+    """Module resolution of one project; folders in `_roots` take precedence over packages."""
 
     def __init__(self, project: Pristine) -> None:
         self._project = project
@@ -55,7 +55,7 @@ class NodeLookup:
         self._uses_mocks = "jest" in project.tools or "vitest" in project.tools
 
     def refusal(self, path: str, _: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.refusal`; what is found does not depend on texts."""
+        """See `Lookup.refusal`; the result does not depend on the text."""
         if path in self._project.texts:
             return None
         folder, stem, suffix = split(path)
@@ -64,7 +64,7 @@ class NodeLookup:
         return self._beside(folder, stem, suffix) or self._bare(path, held) or self._mock(path, held)
 
     def _beside(self, folder: str, stem: str, suffix: str) -> str | None:
-        """`./x` of a protected file, found in a new file of the same folder."""
+        """Return a refusal if an import `./x` of a protected file would resolve to the new file."""
         known = self._project.suffixes
         rivals = known.get((folder, stem), frozenset())
         if suffix == "json":
@@ -81,7 +81,7 @@ class NodeLookup:
         return PROTECTED if rivals or whole else None
 
     def _bare(self, path: str, held: Collection[str] | None) -> str | None:
-        """A bare name that a configuration makes the project's folders answer."""
+        """Return a refusal if a bare name would resolve to the new file because of a configured root."""
         stem, _, suffix = path.rpartition(".") if "." in path.rpartition("/")[2] else (path, "", "")
         if suffix and suffix not in SOURCES | {"json", "node"}:
             return None
@@ -97,7 +97,7 @@ class NodeLookup:
         return None
 
     def _is_package(self, name: str, held: Collection[str] | None) -> bool:
-        """Whether a bare name is a package, or a part of one that a protected file asks for."""
+        """Return True if a bare name is a package, or a submodule that a protected file imports."""
         if _is_core(name) or not _is_held(name, held):
             return False
         is_part = name.count("/") > name.startswith("@")
@@ -120,12 +120,12 @@ class NodeLookup:
 
 
 def _is_core(name: str) -> bool:
-    """Whether a specifier names a module of Node.js itself, which comes before any file."""
+    """Return True for a core module of Node.js, which takes precedence over any file."""
     return name.removeprefix("node:").partition("/")[0] in _CORE
 
 
 def _is_held(name: str, held: Collection[str] | None) -> bool:
-    """Whether a bare specifier (`chai`, `@scope/name/sub`) finds a package or a core module."""
+    """Return True if a bare specifier (`chai`, `@scope/name/sub`) is a package or a core module."""
     first, _, rest = name.partition("/")
     package = f"{first}/{rest.partition('/')[0]}" if first.startswith("@") else first
     known = package in _USUAL or first in _USUAL_SCOPES if held is None else package in held
@@ -133,7 +133,7 @@ def _is_held(name: str, held: Collection[str] | None) -> bool:
 
 
 def _roots(project: Pristine) -> Iterator[str]:
-    """Folders that NODE_PATH, jest, TypeScript or a bundler look into for bare names."""
+    """Yield the folders that NODE_PATH, jest, TypeScript or a bundler search for bare names."""
     for found in re.findall(r"NODE_PATH=[\"']?([\w./:-]+)", project.tools.commands):
         yield from map(folder_named, found.split(":"))
     for path, text in project.texts.items():
@@ -145,7 +145,7 @@ def _roots(project: Pristine) -> Iterator[str]:
 
 
 def _named_roots(folder: str, settings: str) -> set[str]:
-    """`roots` says where jest looks for tests; that of babel's module-resolver is another."""
+    """Return module folders in settings; `roots` counts only for babel's module-resolver, not for jest."""
     return {
         folder_named(posixpath.join(folder, each.replace("<rootDir>", ".").lstrip("/")))
         for setting, value in _MODULE_FOLDERS.findall(settings)

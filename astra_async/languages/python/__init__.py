@@ -35,8 +35,8 @@ _PLACE = re.compile(
     r"(?:\bcd|(?<!\w)-s|(?<!\w)-t|--start-directory|--top-level-directory|PYTHONPATH|\bpython[\d.]*)[\s=]+[\"']?([\w./:-]+)"
 )
 _FROM_SRC = re.compile(r"^\s*(?:from|import) src\b", re.MULTILINE)
-# Of Python's own library what neither test runners nor frameworks load: a project may have a `profile` of its
-# own. Counted in runs of pytest, Django's and selenium's tests with `-X importtime`.
+# Standard library modules that neither test runners nor frameworks import, so a project may use their names
+# (`profile`). Determined from runs of pytest, Django and selenium tests with `-X importtime`.
 _NEVER_LOADED = frozenset({
     "aifc", "antigravity", "audioop", "cgitb", "chunk", "colorsys", "crypt", "curses", "dbm", "ensurepip",
     "filecmp", "ftplib", "getopt", "idlelib", "imaplib", "imghdr", "lib2to3", "mailbox", "mailcap",
@@ -45,7 +45,7 @@ _NEVER_LOADED = frozenset({
     "telnetlib", "test", "this", "timeit", "tkinter", "trace", "turtle", "turtledemo", "uu", "venv", "wave",
     "webbrowser", "winsound", "xdrlib", "zipapp",
 })  # fmt: skip
-# Names that careless distributions install beside their own, and that projects use for themselves.
+# Top-level names that careless distributions install by mistake and that projects often use.
 _NOBODYS = frozenset(
     {"tests", "docs", "doc", "examples", "example", "scripts", "benchmarks", "samples", "src"}
 )
@@ -68,14 +68,14 @@ _USUAL = (sys.stdlib_module_names - _NEVER_LOADED) | {
 
 
 class ImportLookup:
-    """The lookups of one project; `roots` are the folders of its path."""
+    """Import resolution of one project; `_roots` are the folders on its `sys.path`."""
 
     def __init__(self, project: Pristine) -> None:
         self._project = project
         self._roots = frozenset(_roots(project))
 
     def refusal(self, path: str, _: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.refusal`; what is found does not depend on texts."""
+        """See `Lookup.refusal`; the result does not depend on the text."""
         project = self._project
         folder, stem, suffix = split(path)
         if suffix != "py" or path in project.texts:
@@ -83,8 +83,8 @@ class ImportLookup:
         is_package = stem == "__init__"
         module = folder if is_package else posixpath.join(folder, stem)
         if is_package:
-            # A package comes before the module of its name, and changes from where tests import. Beside a
-            # protected module it does no more than those of the answer that lie there, too.
+            # A package takes precedence over a module of the same name, and changes the import root of
+            # tests in its folder. It is harmless if the answer may change other modules of the folder anyway.
             beside = {each for each in project.texts if split(each)[0] == folder and each.endswith(".py")}
             tests = {each for each in beside if each in project.tools.tests or split(each)[1] == "conftest"}
             locked = beside & project.protected
@@ -108,7 +108,7 @@ class ImportLookup:
             if _is_held(first, held):
                 return INSTALLED
             others = [posixpath.join(other, first) for other in self._roots if other != root]
-            # A module or package comes before plain folders of its name, wherever in the path those lie.
+            # A module or package takes precedence over namespace folders anywhere on the path.
             found = {name for each in others for name in (f"{each}.py", f"{each}/__init__.py")}
             is_taken = found & project.protected or project.protected_folders.intersection(others)
             if module == top and is_taken:
@@ -117,14 +117,14 @@ class ImportLookup:
 
 
 def _is_held(module: str, held: Collection[str] | None) -> bool:
-    """Whether a top-level module of this name can be imported without the project."""
+    """Return True if a top-level module of this name can be imported without the project."""
     if held is None:
         return module in _USUAL
     return module in held and module not in _NEVER_LOADED and module not in _NOBODYS
 
 
 def _roots(project: Pristine) -> Iterator[str]:
-    """The root, a src that is no package, folders of manage.py and loose tests, and what is named as one."""
+    """Yield the root, a non-package `src`, folders of manage.py and loose tests, and configured folders."""
     texts, folders = project.texts, {*project.folders, ""}
     yield ""
     is_package = "src/__init__.py" in texts or any(_FROM_SRC.search(text) for text in texts.values())
@@ -174,7 +174,7 @@ _TOOLS = Tools(
         Reads(RUNNER, "python", "any", r"sitecustomize\.py|usercustomize\.py|pyvenv\.cfg"),
         Reads(RUNNER, "nose", "place", r"nose\.cfg|setup\.cfg"),
         Reads(RUNNER, "unittest", "place", r"unittest\.cfg"),
-        # A file that comes before Django's own command.
+        # This file would replace Django's own `test` command.
         Reads(RUNNER, "unittest", "path", r"(?:.*/)?management/commands/test\.py"),
         Reads(RUNNER, "tox nox", "place", r"noxfile\.py|tox\.ini|pyproject\.toml|setup\.cfg"),
         Reads(BUILD, "pytest pip", "above", r"setup\.py"),

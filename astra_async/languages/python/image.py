@@ -1,4 +1,4 @@
-"""Python projects: Django, Flask, FastAPI, plain; from requirements files, Pipfile.lock or pyproject.toml."""
+"""Images of Python projects, from requirements files, Pipfile.lock or pyproject.toml."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _INCLUDE = re.compile(r"(?m)^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+
 _NAMED = re.compile(r"(?:-r|--requirement)[ =]?\s*[\"']?([\w./-]+\.(?:txt|in|pip))")
 _NAME = re.compile(r"(?m)^\s*([A-Za-z0-9][\w.-]*)")
 _MAX_FILES = 40
-# What a command or a source calls, and the package that has it; taken where no requirement names it.
+# (pattern in commands or sources, package to install if no requirement names it)
 _RUNNERS = (
     (re.compile(rb"\b(?:pytest|py\.test)\b"), "pytest"),
     (re.compile(rb"\bxmlrunner\b"), "unittest-xml-reporting"),
     (re.compile(rb"\bnosetests\b"), "pynose"),
 )
-# Packages and the modules that answer to --version when they can start at all.
+# Packages, and their modules that print --version if they can start.
 _STARTS = (
     ("pytest", "pytest"),
     ("django", "django"),
@@ -47,7 +47,7 @@ TOOLCHAIN = Toolchain(
 
 
 def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """The part of a folder with Python's dependencies; at the project's root also one without any."""
+    """Return the part of a folder with Python dependencies; at the root, dependencies are optional."""
     prefix = f"{folder}/" if folder else ""
     kept = _requirement_files(files, prefix, commands)
     top = [path for path in kept if not _is_included(path, kept)]
@@ -76,7 +76,7 @@ def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
 
 
 def installs(words: Sequence[str]) -> str:
-    """The command, where pip adds packages by name; else nothing."""
+    """Return the pip command for the image if the command adds packages by name; else ''."""
     match list(words):
         case ["pip" | "pip3", "install", *rest] if packages := package_names(rest, values=("-r", "-c", "-e")):
             return shlex.join(["pip", "install", *packages])
@@ -84,7 +84,7 @@ def installs(words: Sequence[str]) -> str:
 
 
 def _requirement_files(files: Mapping[str, bytes], prefix: str, commands: Commands) -> dict[str, bytes]:
-    """The folder's requirements files, those that the commands name, and what these include."""
+    """Return the folder's requirements files, those named in commands, and the files they include."""
     named = (prefix + path.removeprefix("./") for path in _NAMED.findall(commands.text))
     waiting = [path for path in named if path in files]
     waiting += [
@@ -106,7 +106,7 @@ def _requirement_files(files: Mapping[str, bytes], prefix: str, commands: Comman
 
 
 def _joined(folder: str, name: str) -> str:
-    return posixpath.normpath(f"/{folder}/{name}").lstrip("/")  # nothing lies above the project
+    return posixpath.normpath(f"/{folder}/{name}").lstrip("/")  # cannot leave the project
 
 
 def _is_included(path: str, kept: Mapping[str, bytes]) -> bool:
@@ -119,7 +119,7 @@ def _is_included(path: str, kept: Mapping[str, bytes]) -> bool:
 
 
 def _from_pipfile(lock: bytes | None) -> Iterator[str]:
-    """Pipfile.lock (JSON): `default` and `develop`, each `{name: {"version": "==1.2", "extras": [..]}}`."""
+    """Parse Pipfile.lock: `default` and `develop`, each `{name: {"version": "==1.2", "extras": [..]}}`."""
     for group in ("default", "develop"):
         for name, entry in table((read_table(lock) or {}).get(group)).items():
             extras = table(entry).get("extras")
@@ -128,7 +128,7 @@ def _from_pipfile(lock: bytes | None) -> Iterator[str]:
 
 
 def _from_pyproject(content: bytes | None) -> Iterator[str]:
-    """pyproject.toml: `project.dependencies`, all extras and groups (PEP 621, 735), or Poetry's tables."""
+    """Parse pyproject.toml: dependencies, extras and groups (PEP 621, PEP 735), or Poetry's tables."""
     try:
         root: Mapping[str, Any] = tomllib.loads((content or b"").decode(errors="replace"))
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -148,7 +148,7 @@ def _from_pyproject(content: bytes | None) -> Iterator[str]:
 
 
 def _poetry_range(text: object) -> str:
-    """Poetry's `^1.2` as pip writes it; anything else that is no plain comparison is left to the resolver."""
+    """Convert Poetry's `^1.2` to pip's notation; return '' for other ranges, so that pip may choose."""
     shown = str(text or "").strip()
     caret = re.fullmatch(r"\^(\d+)((?:\.\d+)*)", shown)
     if caret:

@@ -1,4 +1,4 @@
-"""Find what a mutation may change in Python tests: pytest and unittest, Django included."""
+"""Find the parts of Python tests that a mutation may change (pytest, unittest and Django)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ _RESPONSE_AND_TEXT = ("response", "text")
 
 
 def _rows(file: TestFile, test: Node, operand: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells of `parametrize`, or of a loop over a written table, that a name stands for."""
+    """Return the cells that a name refers to in `parametrize` or in a loop over a literal table."""
     above = operand.parent
     while above is not None and above.id != test.id:
         table = _table(file, above)
@@ -125,9 +125,9 @@ def _rows(file: TestFile, test: Node, operand: Node) -> list[tuple[TestFile, Nod
 
 
 def _always_runs(file: TestFile, node: Node) -> bool:
-    """Return True for a loop over a written table, and for a `with` that swallows no error.
+    """Return True for a loop over a literal table, and for a `with` that does not suppress errors.
 
-    A context manager of the answer's own may swallow what an assertion raises.
+    A context manager of the answer could suppress an AssertionError, so only known ones count.
     """
     if node.type == "with_statement":
         return all(_KNOWN_CONTEXT.match(text_of(each)) for each in walk(node) if each.type == "with_item")
@@ -135,7 +135,7 @@ def _always_runs(file: TestFile, node: Node) -> bool:
 
 
 def _table(file: TestFile, node: Node) -> Node | None:
-    """Return the table that a `for` statement loops over, if the test file writes it out."""
+    """Return the literal table that a `for` statement iterates, if it is in the test file."""
     over = part(node, "right") if node.type == "for_statement" else None
     if over is not None and over.type == "identifier":
         declared = file.declared(over.text or b"", file.root)

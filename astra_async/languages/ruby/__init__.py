@@ -49,7 +49,7 @@ _USUAL_FOLDERS = frozenset({
 
 
 class RequireLookup:
-    """The lookups of one project; `roots` are the folders of its load path."""
+    """Resolution of `require` in one project; `_roots` are the folders on its load path."""
 
     def __init__(self, project: Pristine) -> None:
         self._project = project
@@ -60,7 +60,7 @@ class RequireLookup:
         )
 
     def refusal(self, path: str, _: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.refusal`; what is found does not depend on texts."""
+        """See `Lookup.refusal`; the result does not depend on the text."""
         folder, stem, suffix = split(path)
         if suffix != "rb" or path in self._project.texts:
             return None
@@ -73,7 +73,7 @@ class RequireLookup:
         return self._rails(path, place, held) if self._is_rails else None
 
     def _rails(self, path: str, place: str, held: Collection[str] | None) -> str | None:
-        """Folders of the load path from Rails' start on, and roots of its autoloader."""
+        """Check the folders that Rails adds to the load path and to its autoloader."""
         for root in _rails_roots(path):
             feature = below(place, root) or ""
             if _is_plugin(feature) or (_TOOL_FEATURES.match(feature) and _is_held(feature, held)):
@@ -87,7 +87,7 @@ class RequireLookup:
 
 
 def _rails_roots(path: str) -> list[str]:
-    """Folders of the load path above a file of a Rails application: app/*, their concerns, vendor, lib."""
+    """Return the load path folders above a file of a Rails application: app/*, concerns, vendor, lib."""
     parts = path.split("/")
     roots = ["/".join(parts[:2])] if parts[0] == "app" and len(parts) > 2 else []  # noqa: PLR2004 - app/X/file
     roots += ["/".join(parts[:3])] if roots and parts[2] == "concerns" else []
@@ -95,19 +95,19 @@ def _rails_roots(path: str) -> list[str]:
 
 
 def _is_plugin(feature: str) -> bool:
-    """Files that minitest and RubyGems look for on the whole load path, and load unasked."""
+    """Return True for files that minitest and RubyGems load automatically from anywhere on the path."""
     return feature == "rubygems_plugin" or re.fullmatch(r"minitest/[^/]+_plugin", feature) is not None
 
 
 def _is_held(feature: str, held: Collection[str] | None) -> bool:
-    """Whether `require` of this feature finds a file of Ruby's library or of a gem."""
+    """Return True if `require` of this feature finds a file of Ruby's library or of a gem."""
     if held is None:
         return feature in _USUAL or feature.partition("/")[0] in _USUAL_FOLDERS
     return feature in held
 
 
 def _roots(project: Pristine) -> Iterator[str]:
-    """Folders on Ruby's load path from its start or that of the test runner on."""
+    """Yield the folders on the load path when Ruby or the test runner starts."""
     tools = project.tools
     yield from ("spec", "test")
     if "rspec" in tools or "rake" in tools:
@@ -122,8 +122,8 @@ def _roots(project: Pristine) -> Iterator[str]:
                     yield from named & {*project.folders, ""}
 
 
-# Bundler is pointed at this copy: it asks for no other Ruby than Debian's, and an answer's changed Gemfile
-# cannot break a run that has no network.
+# Bundler uses this copy of the Gemfile. The copy requires no other Ruby version than Debian's, and a Gemfile
+# changed by an answer cannot break a run without network.
 GEMFILE = "/projects/bundle/Gemfile"
 _GEM = re.compile(rb"(?m)^\s*gem\s*\(?\s*[\"']([\w.-]+)[\"']")
 _RUBY = re.compile(rb"(?m)^\s*ruby[\s(]+(.{1,60})$")
@@ -153,7 +153,7 @@ _PLAIN = Part(
 
 
 def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
-    """The part of a folder with a Gemfile; at the root also one of plain sources."""
+    """Return the part of a folder with a Gemfile, or of plain sources at the root."""
     prefix = f"{folder}/" if folder else ""
     gemfile = files.get(f"{prefix}Gemfile")
     if gemfile is None:
@@ -168,7 +168,7 @@ def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
     }
     gems = sorted({name.decode() for name in _GEM.findall(gemfile)})
     asked = _RUBY.search(gemfile)
-    note = f" (the Gemfile asks for {asked[1].decode(errors='replace').strip()})" if asked else ""
+    note = f" (the Gemfile requests {asked[1].decode(errors='replace').strip()})" if asked else ""
     return Part(
         language="ruby",
         label="rails" if "rails" in gems else "ruby",

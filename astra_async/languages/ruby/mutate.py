@@ -1,4 +1,4 @@
-"""Find what a mutation may change in Ruby tests: RSpec and minitest, Rails included."""
+"""Find the parts of Ruby tests that a mutation may change (RSpec, minitest and Rails)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _assertion(node: Node) -> Iterator[Assertion]:
         return
     if called in {"to", "not_to", "to_not"} and text_of(part(on, "method")) == "expect":
         if any(text_of(each) == "page" for each in arguments(on)):
-            return  # Capybara waits until an expectation holds
+            return  # Capybara retries until an expectation holds
         is_equality = called == "to" and text_of(part(given[0], "method")) in _MATCHERS
         yield Assertion(node, renamed(name, _OPPOSITES), arguments(given[0]) if is_equality else ())
     elif (on is None and called.startswith(("assert", "refute"))) or called.startswith(("must_", "wont_")):
@@ -98,7 +98,7 @@ def _assertion(node: Node) -> Iterator[Assertion]:
 
 
 def _table(file: TestFile, block: Node) -> Node | None:
-    """Return the array that a block of `each` goes over, if the test file writes it out."""
+    """Return the literal array that a block of `each` iterates, if it is in the test file."""
     call = block.parent if block.type in _BLOCKS else None
     over = part(call, "receiver") if text_of(part(call, "method")) == "each" else None
     if over is not None and over.type in _GRAMMAR.names:
@@ -108,7 +108,7 @@ def _table(file: TestFile, block: Node) -> Node | None:
 
 
 def _rows(file: TestFile, operand: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells of a written table that a name of a block stands for."""
+    """Return the cells of a literal table for a block parameter."""
     above = operand.parent
     while above is not None and above.id != file.root.id:
         table, names = _table(file, above), [text_of(each) for each in arguments(above, "parameters")]

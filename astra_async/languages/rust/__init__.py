@@ -1,8 +1,8 @@
 """Rust.
 
-A module is where its parent says, and a library comes from the manifest: no new file stands in front of
-another. Tests inside of sources are kept (`items`); macros that a source declares stand in front of Rust's
-own for them, which `lookup` refuses.
+A module's path is given by its parent, and libraries come from the manifest, so a new file cannot shadow
+another. Tests inside sources are kept (see `items`). Macros declared in a source could shadow Rust's own in
+the tests; `MacroLookup` refuses them.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _OWN = "assert|assert_eq|assert_ne|debug_assert|matches|panic|unreachable|todo|u
 _USED = re.compile(rf"\b({_OWN})\s*!")
 _DECLARED = re.compile(rf"\bmacro_rules\s*!\s*(?:r#)?({_OWN})\b|\b(no_implicit_prelude)\b")
 _USE = re.compile(r"\buse\b[^;]*;?")
-# The rest of Rust's own are modules' and functions' names, too.
+# Other macros of Rust share their names with modules and functions.
 _IMPORTED = re.compile(rf"(?:\bas\s+(?:r#)?({_OWN})|\b(assert(?:_eq|_ne)?))\s*[;,}}]")
 
 
 class MacroLookup:
-    """No file may declare macros of the names that the tests use, unless it does already.
+    """Refuses new macros with names that the tests use.
 
-    A file of any name may be a module (`#[path]`, `include!`). Tests inside of sources are not asked where
-    those of an answer's own are dropped.
+    A file of any name may be a module (`#[path]`, `include!`), so all files are checked. Tests inside sources
+    are ignored if they will be dropped.
     """
 
     def __init__(self, project: Pristine) -> None:
@@ -72,7 +72,7 @@ class MacroLookup:
         self._used |= {"no_implicit_prelude"} if self._used else set()
 
     def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
-        """As `Lookup.refusal`."""
+        """See `Lookup.refusal`."""
         pristine = self._texts.get(path, "")
         new = (_declared(path, pristine, text) if self._used else set()) - _declared(path, pristine, pristine)
         return INSTALLED if self._used & new else None
@@ -82,7 +82,7 @@ def _declared(path: str, pristine: str, text: str) -> set[str]:
     is_rust = path.lower().endswith(".rs")
     counts = counting(pristine, text) if path.endswith(".rs") else text
     code = masked(counts, SKIPPED, nested=True)
-    # Prose and other languages use things, too, though not by such paths.
+    # Prose and other languages have the word `use` too, but without Rust paths.
     uses = (found[0] for found in _USE.finditer(code) if is_rust or "::" in found[0])
     found = [*_DECLARED.findall(code), *(each for use in uses for each in _IMPORTED.findall(use))]
     return {name for names in found for name in names if name}
@@ -109,7 +109,7 @@ _GRAMMAR = Grammar(
 )  # fmt: skip
 _OPPOSITES = both_ways({"assert_eq": "assert_ne"})
 _TEST = re.compile(r"#\[(?:\w+::)*(?:test|rstest)\b|#\[test_case\b")
-# Words of an expected value that the test writes out: `Some(vec!["a".to_string()])`.
+# Identifiers allowed in a literal expected value: `Some(vec!["a".to_string()])`.
 _WRITTEN_OUT = re.compile(
     r"(?:Some|Ok|Err|None|vec|String|from|to_string|to_owned|into|to_vec|as_str|Vec|new|Box|Cow|HashMap|BTreeMap"
     r"|HashSet|BTreeSet|[iuf]\d+|usize|isize|_)"
@@ -174,7 +174,7 @@ def _split(tokens: Sequence[Node]) -> list[list[Node]]:
 
 
 def _expected(tokens: Sequence[Node]) -> Iterator[Node]:
-    """Yield the literals of an argument that the test writes out, or the one name that it is."""
+    """Yield the literals of a literal argument, or its single identifier."""
     if len(tokens) == 1 and tokens[0].type == "identifier":
         yield tokens[0]
         return
@@ -185,7 +185,7 @@ def _expected(tokens: Sequence[Node]) -> Iterator[Node]:
 
 
 def _always_runs(node: Node) -> bool:
-    """Return True for a loop over an array that the test writes out."""
+    """Return True for a loop over an array literal."""
     over = part(node, "value") if node.type == "for_expression" else None
     if over is not None and over.type == "reference_expression":
         over = part(over, "value")
@@ -198,7 +198,7 @@ _TOOLCHAIN = Toolchain(
     packages=frozenset({"cargo", "gcc", "libc6-dev"}),
     environment={"CARGO_HOME": _HOME, "CARGO_INCREMENTAL": "0", "CARGO_TERM_COLOR": "never"},
 )
-# Cargo reads a manifest only where the sources that it tells of are there.
+# Cargo accepts a manifest only if its source files exist.
 _INSTALL = """\
 cd {folder} || exit 1
 for folder in {members}; do
@@ -213,7 +213,7 @@ _NEEDS = re.compile(rb"^\s*\[(?:[^\]\n]*\.)?(?:dev-|build-)?dependencies[.\]]", 
 
 
 def find_rust(files: Mapping[str, bytes], folder: str, _: Commands) -> Part | None:
-    """The part of a folder with a Cargo.toml, the crates below it included."""
+    """Return the part of a folder with a Cargo.toml, including the crates below it."""
     prefix = f"{folder}/" if folder else ""
     if f"{prefix}Cargo.toml" not in files:
         return None
@@ -259,7 +259,7 @@ RUST = Language(
         dependency_folders=frozenset({".cargo"}),
     ),
     tests=TestFiles(
-        # Next to a manifest; and modules that hold a crate's tests.
+        # Integration tests next to a manifest, and modules with a crate's tests.
         paths=re.compile(r"(?:^|/)tests/.+\.rs$|(?:^|/)(?:tests?|[^/]*_tests?|test_[^/]*)\.rs$"),
         certain=re.compile(r"(?:^|/)tests/.+\.rs$|(?:^|/)(?:tests?|[^/]*_tests?)\.rs$"),
         content=(re.compile(r"^\s*#!\[cfg\(test\)\]", re.MULTILINE),),

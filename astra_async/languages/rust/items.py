@@ -1,8 +1,8 @@
-"""Tests inside of sources: the items of a Rust file that are compiled for tests alone.
+"""Test items inside Rust sources: items that are compiled only for tests.
 
-Of a file with such items an answer changes all but them: those of its own are dropped, and the pristine ones
-put back, in the places of its own where it has as many, else at the end. Where a project's file has tests in
-a module within the file, those of such modules are the answer's own matter.
+If a file has such items, an answer may change everything else in it. The answer's test items are dropped and
+the original ones restored: at the same positions if the counts are equal, else at the end. If the original
+file has tests in an inline module, the answer may change the tests in inline modules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SKIPPED = re.compile(
     r"//[^\n]*|/\*|\A#!(?!\s*\[)[^\n]*"
-    # A name at a literal's end is its suffix, one behind a single quote a lifetime: neither begins a text.
+    # A name after a literal is its suffix; a name after a single quote is a lifetime. Neither starts a
+    # string.
     r"""|(?:(?<![\w'])[bc]?r(?P<hashes>#{0,255})".*?(?:"(?P=hashes)|\Z)"""
     r'|b?"(?:[^"\\]|\\.)*(?:"|\Z)'
     r"|b?'(?:\\(?:u\{\w*\}|[^\n]{1,3}?)|[^\\'\n])')\w*",
@@ -30,7 +31,7 @@ SKIPPED = re.compile(
 _FOR_TESTS = re.compile(
     r"#\s*\[\s*(?:cfg\s*\(\s*(?:all\s*\([^()]*\b)?test\b|(?:\w+\s*::\s*)*(?:test|rstest|bench)\b)"
 )
-# `#[cfg(test)]` and `#[cfg(not(test))]` before items of one name: both are code, as one is in every build.
+# `#[cfg(test)]` and `#[cfg(not(test))]` before items of one name are both code, not tests.
 _ITEM = (
     r"\s*\][^;{]{0,300}?\b(fn|const|static|struct|enum|type|trait)"
     r"\s+(?!(?:unsafe|async|extern|fn|mut)\b)(\w+)"
@@ -48,10 +49,10 @@ _NEXT = re.compile(r"\S")
 
 
 def _for_tests(code: str, *, within: bool) -> Iterator[tuple[int, int]]:
-    """Where items for tests stand at the top of a file, from their attributes to their end.
+    """Yield (begin, end) of the test items at the top level of a file, including their attributes.
 
-    Attributes at the end of the file that no item follows are one, too: they would fall on what is put there.
-    `within`: and those in modules within the file.
+    Attributes at the end of the file without an item count as one, because they would apply to appended text.
+    With `within`, items in inline modules are included.
     """
     at, halves = 0, set(_OTHER_HALF.findall(code))
     while found := _TOKEN.search(code, at):
@@ -84,25 +85,25 @@ def _item_end(code: str, at: int) -> int:
 
 
 def _with_docs(text: str, begin: int) -> int:
-    """Where the comments begin that belong to the item which begins there."""
+    """Return the start of the doc comments before the item at `begin`."""
     while (line := text[text.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]).lstrip().startswith("///"):
         begin -= len(line)
     return begin
 
 
 def parted(text: str) -> tuple[str, str]:
-    """What of a source may change, and its tests."""
+    """Split a source into the changeable part and its tests."""
     rest, tests = _pieces(text)
     return "".join(rest), "\n".join(tests)
 
 
 def tests_in(text: str) -> str:
-    """The tests of a source, those in modules within it, too."""
+    """Return the tests of a source, including those in inline modules."""
     return "\n".join(_pieces(text, within=True)[1])
 
 
 def _pieces(text: str, *, within: bool = False) -> tuple[list[str], list[str]]:
-    """What may change before each item for tests and after the last, and these items with their comments."""
+    """Split a source into the text between its test items, and the items with their doc comments."""
     rest, tests, at = [], [], 0
     code = masked(text, SKIPPED, nested=True) if len(text) <= MOST_CHARACTERS else ""
     for attributes, end in _for_tests(code, within=within):
@@ -114,12 +115,12 @@ def _pieces(text: str, *, within: bool = False) -> tuple[list[str], list[str]]:
 
 
 def counting(pristine: str, answer: str) -> str:
-    """What of an answer's text for a pristine one may count: all but the tests that are dropped."""
+    """Return an answer's text without the tests that are dropped."""
     return "".join(_pieces(answer, within=_reaches_within(pristine))[0])
 
 
 def _reaches_within(pristine: str) -> bool:
-    """Whether an answer's tests in modules within the file are dropped, too."""
+    """Return True if an answer's tests in inline modules are dropped, too."""
     return _pieces(pristine)[1] == _pieces(pristine, within=True)[1]
 
 
@@ -133,7 +134,7 @@ def _merged(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dro
     else:
         blocks = ("".join(rest).rstrip("\n"), "\n".join(theirs).strip("\n"))
         text = "\n\n".join(filter(None, blocks)) + "\n"
-    # Invariant: the tests are found again as they are, and nothing of the answer's has become one of them.
+    # Invariant: the merged file has exactly the original tests, and no text of the answer became a test.
     if "".join(_pieces(text, within=within)[1]).strip("\n") != "".join(theirs).strip("\n"):
         return None, [Dropped(path=path, reason=reason)]
     dropped = []

@@ -1,8 +1,10 @@
-"""Project files from a folder, an archive, https or S3: fetched once, kept by content, trusted never.
+"""Fetch project files from a folder, an archive, https or S3; cache them by content; never trust them.
 
-Where bytes come from is `download` (https) and `objects` (S3), tried again by `retrying` and kept in `cache`;
-what they hold is `archives` and `reference`, what a project is made of is `tree`; `locations` and
-`hub` tell what an address means, and `store` joins them all behind the ProjectStore protocol.
+locations, hub        parse locations; Hugging Face Hub settings and API
+download, objects     one GET over http(s); one S3 object
+cache                 content-addressed cache, and retries
+archives, tree        read archives safely; build a Project from their entries
+store                 the ProjectStore that combines the above
 """
 
 from astra_async.problems.fetch.store import Store

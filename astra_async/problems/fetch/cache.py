@@ -1,12 +1,12 @@
-"""Fetched archives on disk: one file for each content, found again by location.
+"""Disk cache of fetched archives, addressed by content and indexed by location.
 
     CACHE/objects/ab/abcdef...   an archive, named by the sha256 of its bytes
-    CACHE/index/HASH.json        location (hashed: an address may hold a secret) -> sha256, ETag
-    CACHE/incoming/...           downloads under way
+    CACHE/index/HASH.json        hashed location (a URL may contain a secret) -> sha256, ETag
+    CACHE/incoming/...           unfinished downloads
 
-Every file appears by rename, so that several processes may share a cache and a killed one leaves no half
-object; contents are checked against their name before each use. A download is locked while it is under way:
-its age alone would tell nothing once somebody has set the machine's clock.
+Every file is renamed into place, so several processes may share a cache and a killed process leaves no
+partial object. Content is verified against its hash before each use. An unfinished download is locked,
+because its age is not reliable after a change of the machine's clock.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ WINDOW_S = 60.0
 LEAST_BYTES_PER_S = 1024
 
 
-class Passing(SourceError):  # noqa: N818 - a state of the source
-    """A fetch failed in a way that may pass; `hint_s` is the pause that the server asked for."""
+class TransientFetchError(SourceError):
+    """A transient fetch error; `hint_s` is the pause in seconds that the server requested."""
 
     def __init__(
         self, cause: str, *, where: str = "", problem_id: str = "", hint_s: float | None = None
@@ -53,23 +53,23 @@ class Passing(SourceError):  # noqa: N818 - a state of the source
 async def retried(
     attempt: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 ) -> T:
-    """The result of the first attempt that succeeds, with doubling, jittered pauses in between.
+    """Return the result of the first successful attempt; pauses double, with jitter.
 
     Raises:
-        Passing: the last attempt's trouble.
+        TransientFetchError: all attempts failed; this is the last error.
     """
     for number in range(ATTEMPTS - 1):
         try:
             return await attempt()
-        except Passing as trouble:
-            jitter = random.uniform(0.5, 1.5)  # noqa: S311 - spreads clients, guards nothing
+        except TransientFetchError as trouble:
+            jitter = random.uniform(0.5, 1.5)  # noqa: S311 - not security-relevant
             pause = trouble.hint_s or _FIRST_PAUSE_S * 2**number * jitter
         await sleep(min(pause, _LONGEST_PAUSE_S))
     return await attempt()
 
 
-class TrickleWatch:
-    """Watches the pieces of one body: a byte now and then keeps every idle timer quiet, for ever.
+class SlowTransferGuard:
+    """Detects very slow transfers of one body, which an idle timeout would not detect.
 
     Args:
         shown: the body's location, for the message.
@@ -82,27 +82,27 @@ class TrickleWatch:
         self._window_began = clock()
         self._bytes = 0
 
-    def came(self, size_bytes: int) -> None:
-        """A piece has come. Raises Passing after WINDOW_S seconds with less than LEAST_BYTES_PER_S."""
+    def received(self, size_bytes: int) -> None:
+        """Count a chunk. Raises TransientFetchError after WINDOW_S seconds below LEAST_BYTES_PER_S."""
         self._bytes += size_bytes
         elapsed_s = self._clock() - self._window_began
         if elapsed_s < WINDOW_S:
             return
         if self._bytes < LEAST_BYTES_PER_S * elapsed_s:
-            raise Passing(
-                f"{self._shown}: only {self._bytes:,} bytes came in {elapsed_s:.0f} s;"
-                " check the connection, or copy the archives here and name them by --projects"
+            raise TransientFetchError(
+                f"{self._shown}: only {self._bytes:,} bytes received in {elapsed_s:.0f} s;"
+                " check the connection, or copy the archives to this machine and use --projects"
             )
         self._window_began, self._bytes = self._clock(), 0
 
 
-_ABANDONED_S = 24 * 3600.0  # older downloads belong to a killed process
+_ABANDONED_S = 24 * 3600.0  # older unfinished downloads are from a killed process
 CHUNK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedLocation:
-    """What is known of a location: the content last seen there, and how to ask whether it changed."""
+    """The last known content of a location, and the validators for a conditional request."""
 
     sha256: str
     etag: str = ""
@@ -110,7 +110,7 @@ class CachedLocation:
 
 
 def has_sha256(path: Path, sha256: str) -> bool:
-    """Whether a file is there, can be read, and its bytes have this hash; blocking."""
+    """Return True if the file can be read and its content has this hash; blocking."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
@@ -119,7 +119,7 @@ def has_sha256(path: Path, sha256: str) -> bool:
 
 
 class Cache:
-    """The cache in one folder; made when the first object comes."""
+    """A cache in one folder, which is created with the first object."""
 
     def __init__(self, root: Path) -> None:
         self._objects = root / "objects"
@@ -127,7 +127,7 @@ class Cache:
         self._incoming = root / "incoming"
 
     def known(self, key: str) -> CachedLocation | None:
-        """What was remembered of a location, if its object is still there."""
+        """Return the remembered content of a location if its object still exists."""
         try:
             known = CachedLocation(**json.loads(self._entry(key).read_bytes()))
         except (OSError, ValueError, TypeError):
@@ -135,7 +135,7 @@ class Cache:
         return known if self.path(known.sha256).is_file() else None
 
     def remember(self, key: str, known: CachedLocation) -> None:
-        """Binds a location to an object. Raises SourceError when the cache cannot be written."""
+        """Store the content of a location. Raises SourceError if the cache cannot be written."""
         with self._writing():
             temporary = self._fresh()
             temporary.write_text(json.dumps(asdict(known)), encoding="utf-8")
@@ -143,11 +143,11 @@ class Cache:
             temporary.replace(self._entry(key))
 
     def path(self, sha256: str) -> Path:
-        """Where the object with this content is, or would be."""
+        """Return the path of the object with this hash; the object need not exist."""
         return self._objects / sha256[:2] / sha256
 
     def is_intact(self, sha256: str) -> bool:
-        """Whether the object's bytes have their hash; a damaged one is removed. Blocking."""
+        """Return True if the object matches its hash; delete a damaged object. Blocking."""
         if has_sha256(self.path(sha256), sha256):
             return True
         with suppress(OSError):
@@ -155,11 +155,12 @@ class Cache:
         return False
 
     async def keep(self, body: AsyncIterable[bytes], announced_bytes: int | None, shown: str) -> str:
-        """Takes a body in, piece by piece, and returns its sha256; `shown` is where it comes from.
+        """Store a body chunk by chunk and return its sha256; `shown` is its location, for messages.
 
-        Raises ArchiveError if it is too large, Passing if it trickles, SourceError as `remember` does.
+        Raises ArchiveError if the body is too large, TransientFetchError if it is too slow, and SourceError
+        like `remember`.
         """
-        watch, digest, size = TrickleWatch(shown), hashlib.sha256(), 0
+        watch, digest, size = SlowTransferGuard(shown), hashlib.sha256(), 0
         _refuse_large(announced_bytes or 0)
         with self.incoming() as file:
             async for chunk in body:
@@ -168,19 +169,19 @@ class Cache:
                 digest.update(chunk)
                 with self._writing():
                     file.write(chunk)
-                watch.came(len(chunk))
+                watch.received(len(chunk))
             self._move(file, self.path(digest.hexdigest()))
         return digest.hexdigest()
 
     @contextmanager
     def incoming(self) -> Iterator[IO[bytes]]:
-        """A file to download into, locked meanwhile; nothing of it remains unless it is moved away."""
+        """Open a locked file to download into; delete it at the end unless it was moved."""
         with self._writing():
             self._sweep()
             path = self._fresh()
             file = path.open("xb")
         try:
-            with suppress(OSError):  # a file system without locks: age is all there is
+            with suppress(OSError):  # on a file system without locks, only the file's age protects it
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
         finally:
@@ -193,12 +194,12 @@ class Cache:
             yield
         except OSError as error:
             raise SourceError(
-                f"the cache {self._objects.parent} cannot be written ({error.strerror}); free or move it"
+                f"the cache {self._objects.parent} cannot be written ({error.strerror}); free disk space"
             ) from error
 
     def _move(self, file: IO[bytes], target: Path) -> None:
         with self._writing():
-            file.flush()  # the disk may turn out full only here
+            file.flush()  # a full disk may be detected only here
             target.parent.mkdir(parents=True, exist_ok=True)
             Path(file.name).replace(target)
 
@@ -210,15 +211,15 @@ class Cache:
         return self._incoming / f"{os.getpid()}-{uuid4().hex}"
 
     def _sweep(self) -> None:
-        """Removes what processes that were killed have left."""
+        """Delete the unfinished downloads of killed processes."""
         for path in self._incoming.glob("*"):
-            with suppress(OSError):  # another process may have been faster
+            with suppress(OSError):  # another process may have deleted the file
                 if time.time() - path.stat().st_mtime > _ABANDONED_S:
                     with path.open("rb") as file:
-                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being filled
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails during a download
                         path.unlink()
 
 
 def _refuse_large(size_bytes: int) -> None:
     if size_bytes > MAX_ARCHIVE_BYTES:
-        raise ArchiveError(f"the archive has {size_bytes:,} bytes; at most {MAX_ARCHIVE_BYTES:,} are read")
+        raise ArchiveError(f"the archive has {size_bytes:,} bytes; the limit is {MAX_ARCHIVE_BYTES:,}")

@@ -1,8 +1,8 @@
-"""The Hugging Face hub: its own variables, its token and to whom that is sent, what it says of a data set.
+"""Hugging Face Hub: settings from the environment, authentication, and data set descriptions.
 
-`HF_ENDPOINT` is its address (or a mirror's), `HF_TOKEN` a token, else the file that `hf auth login` writes;
-`HF_HUB_OFFLINE` keeps us from asking it. Its client library brings 30 packages for what are two GET requests
-here, and would load files past the bounds, the cache and the retries of this package.
+`HF_ENDPOINT` is the Hub's URL, or that of a mirror. `HF_TOKEN` is the token; the default is the file that
+`hf auth login` writes. `HF_HUB_OFFLINE` disables requests. The `huggingface_hub` library is not used: it
+brings 30 packages for two GET requests, and bypasses this package's limits, cache and retries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from astra_async.errors import ConfigError, SourceError
-from astra_async.redaction import keep_secret
+from astra_async.redaction import register_secret
 from astra_async.types.declarations import is_http_url
 
 if TYPE_CHECKING:
@@ -32,21 +32,21 @@ _MOST_CODE_POINTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hub:
-    """Which hub is asked, and with what token (never shown); with `offline` it is not asked at all."""
+    """Connection settings of the Hub; the token is never shown, `offline` disables requests."""
 
     endpoint: str = _PUBLIC
     token: str = field(default="", repr=False)
     offline: bool = False
 
     def is_at(self, url: str) -> bool:
-        """Whether an address is the hub's own: scheme, host and port are equal."""
+        """Return True if a URL has the Hub's scheme, host and port."""
         return _origin(url) == _origin(self.endpoint)
 
     def middleware(self) -> ClientMiddlewareType:
-        """Adds the token to requests to the hub itself, looked at one by one.
+        """Return middleware that adds the token to requests to the Hub.
 
-        Invariant: what a redirect leads to is a request of its own, so that no other host gets the token;
-        neither does the hub itself over a plain connection to another machine.
+        Invariant: each redirect is checked as a separate request, so no other host receives the token.
+        The Hub receives it only over https or on the local machine.
         """
 
         async def with_token(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
@@ -59,7 +59,7 @@ class Hub:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubInfo:
-    """What the hub says of a data set: `licence` is '' where its publisher states none."""
+    """The Hub's description of a data set; `licence` is '' if the publisher states none."""
 
     revision: str
     licence: str
@@ -69,28 +69,28 @@ class HubInfo:
 
 
 def hub_of(environ: Mapping[str, str]) -> Hub:
-    """The hub as its own variables describe it. Raises ConfigError for an HF_ENDPOINT that is no address."""
+    """Read the Hub's settings from the environment. Raises ConfigError for an invalid HF_ENDPOINT."""
     endpoint = (environ.get("HF_ENDPOINT") or _PUBLIC).rstrip("/")
     if not is_http_url(endpoint):
-        raise ConfigError("HF_ENDPOINT: an http:// or https:// URL without user and password is expected")
+        raise ConfigError("HF_ENDPOINT is invalid; use an http:// or https:// URL without user and password")
     token = "".join((environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or "").split())
     token = token or _stored_token(environ)
-    keep_secret(token)
+    register_secret(token)
     offline = environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
     return Hub(endpoint=endpoint, token=token, offline=offline)
 
 
 def info_url(endpoint: str, hub_set: HubSet) -> str:
-    """Where the hub tells of a data set, at a revision if one is named."""
+    """Return the API URL that describes a data set, at its revision if one is given."""
     at = f"/revision/{quote(hub_set.revision, safe='')}" if hub_set.revision else ""
     return f"{endpoint}/api/datasets/{hub_set.name}{at}"
 
 
 def read_info(value: Any, where: str) -> HubInfo:
-    """The hub's description of a data set. Raises SourceError for what is none."""
+    """Parse the Hub's description of a data set. Raises SourceError if it is malformed."""
     revision = value.get("sha") if isinstance(value, dict) else None
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
-        raise SourceError("the answer is no description of a data set; check HF_ENDPOINT", where=where)
+        raise SourceError("the response does not describe a data set; check HF_ENDPOINT", where=where)
     siblings = value.get("siblings") or []
     names = [each.get("rfilename") for each in siblings if isinstance(each, dict)]
     return HubInfo(
@@ -103,7 +103,7 @@ def read_info(value: Any, where: str) -> HubInfo:
 
 
 def choose_csv(hub_set: HubSet, info: HubInfo) -> str:
-    """The file of the set that holds its problems. Raises SourceError naming what there is."""
+    """Return the data set's problems CSV. Raises SourceError listing the candidates if it is ambiguous."""
     if hub_set.file:
         return hub_set.file
     found = [name for name in info.files if name.lower().endswith((".csv", ".tsv"))]
@@ -111,33 +111,33 @@ def choose_csv(hub_set: HubSet, info: HubInfo) -> str:
     if len(found) == 1 or usual:
         return (usual or found)[0]
     if not found:
-        raise SourceError("it holds no CSV of problems; name another data set", where=f"hf:{hub_set.name}")
+        raise SourceError("no CSV in this data set; name another data set", where=f"hf:{hub_set.name}")
     names = ", ".join(name[:60] for name in found[:10]) + (" ..." if len(found) > 10 else "")  # noqa: PLR2004
     raise SourceError(
-        f"it holds {len(found)} CSV files ({names}); name one: hf:{hub_set.name}/{found[0]}",
+        f"the data set has {len(found)} CSV files ({names}); name one: hf:{hub_set.name}/{found[0]}",
         where=f"hf:{hub_set.name}",
     )
 
 
 def refusal(status: int, headers: Mapping[str, str]) -> str:
-    """What the hub means by refusing, by the codes that it sends; '' when the answer is not the hub's."""
+    """Return the reason and remedy for the Hub's error code; '' if the response is not from the Hub."""
     code = headers.get("X-Error-Code", "")
     if "Invalid credentials" in headers.get("X-Error-Message", ""):
-        return "the token is not accepted; renew HF_TOKEN (or `hf auth login`), or unset it for a public set"
+        return "the token is invalid; renew HF_TOKEN (or `hf auth login`), or unset it for a public set"
     if "disabled" in headers.get("X-Error-Message", ""):
         return "the hub has disabled this data set"
     return {
-        "GatedRepo": "the data set is gated: accept its terms on its page, logged in, and set HF_TOKEN to a"
+        "GatedRepo": "the data set is gated; log in, accept its terms on its page, and set HF_TOKEN to a"
         " token of that account",
-        "RepoNotFound": "there is no such data set, or it is private: check the name, or set HF_TOKEN to a"
+        "RepoNotFound": "the data set does not exist or is private; check the name, or set HF_TOKEN to a"
         " token of an account that may read it",
-        "RevisionNotFound": "there is no such revision; leave @REVISION out for the newest",
-        "EntryNotFound": "there is no such file in the data set at this revision; check its name",
-    }.get(code, "") or (f"the hub says {code[:60]}" if code and status >= 400 else "")  # noqa: PLR2004 - HTTP
+        "RevisionNotFound": "the revision does not exist; omit @REVISION for the newest",
+        "EntryNotFound": "the data set has no such file at this revision; check its name",
+    }.get(code, "") or (f"the Hub responded {code[:60]}" if code and status >= 400 else "")  # noqa: PLR2004 - HTTP
 
 
 def _stored_token(environ: Mapping[str, str]) -> str:
-    """The token that the hub's own login has stored, where its own client looks for it."""
+    """Return the token stored by `hf auth login`; search the paths that huggingface_hub uses."""
     cache = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or "~") / ".cache")
     home = environ.get("HF_HOME") or str(Path(cache) / "huggingface")
     path = Path(environ.get("HF_TOKEN_PATH") or Path(home) / "token").expanduser()
@@ -163,6 +163,6 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _is_private(url: str) -> bool:
-    """Whether nobody on the way can read along."""
+    """Return True if the URL uses https or is on the local machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or parts.hostname in {"localhost", "127.0.0.1", "::1"}

@@ -1,12 +1,12 @@
-"""What a location means: a path of this machine, a web address, or an object in S3.
+"""Parse a location: a local path, a URL, or an S3 object.
 
-The rule for https addresses of S3 (`BUCKET.s3.amazonaws.com/KEY`, `BUCKET.s3.REGION.amazonaws.com/KEY`,
+Rules for the https URLs of S3 (`BUCKET.s3.amazonaws.com/KEY`, `BUCKET.s3.REGION.amazonaws.com/KEY`,
 `s3.REGION.amazonaws.com/BUCKET/KEY`):
 
-1. A presigned one (its query carries a signature) is a web address and nothing else.
-2. With an own endpoint (`[s3] endpoint_url`) it is an object there.
-3. Otherwise it is fetched as a web address, which serves public objects without credentials; when S3
-   answers 401 or 403, it is asked for once more as an object, with credentials, unless `[s3] anonymous`.
+1. A presigned URL (its query has a signature) is fetched as a plain URL only.
+2. If `[s3] endpoint_url` is set, the object is fetched from that endpoint.
+3. Otherwise the URL is fetched without credentials, which works for public objects. If S3 responds 401 or
+   403, the object is fetched again with credentials, unless `[s3] anonymous` is set.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _S3_HOST = re.compile(
     r"\.amazonaws\.com(?:\.cn)?"
 )
 _PIN = re.compile(r"#sha256=([0-9a-f]{64})$")
-# Queries that carry a signature, of version 4 and of version 2; never shown, never part of a cache key.
+# Query parameters of signatures, versions 2 and 4; they are never shown and not part of a cache key.
 _SIGNATURES = ("x-amz-", "signature", "awsaccesskeyid", "expires", "key-pair-id", "policy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Object:
-    """One object; `version` and `region` where the location names them."""
+    """An S3 object; `version` and `region` are None unless the location has them."""
 
     bucket: str
     key: str
@@ -43,20 +43,20 @@ class S3Object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebAddress:
-    """An http or https address; `behind` is the S3 object it stands for, where it is not presigned."""
+    """An http or https URL; `behind` is the S3 object at the URL, or None (also for presigned URLs)."""
 
     url: str
     behind: S3Object | None = None
 
 
-Location = Path | WebAddress | S3Object  # a path: a folder or a file of this machine
+Location = Path | WebAddress | S3Object  # a Path is a local folder or file
 
 
 def parse_location(text: str) -> Location:
-    """The meaning of an absolute location.
+    """Parse an absolute location.
 
     Raises:
-        SourceError: an address without a host, or an s3:// location without bucket and key.
+        SourceError: a URL without a host, or an s3:// location without bucket or key.
     """
     if text.startswith("s3://"):
         return _from_s3(text)
@@ -66,23 +66,23 @@ def parse_location(text: str) -> Location:
 
 
 def split_pin(location: str) -> tuple[str, str]:
-    """A location and the sha256 that its content has to have, or '': `LOCATION#sha256=HEX`."""
+    """Split `LOCATION#sha256=HEX` into the location and the required hash ('' if not pinned)."""
     found = _PIN.search(location)
     return (location[: found.start()], found[1]) if found else (location, "")
 
 
 def pinned_to(location: str, sha256: str) -> str:
-    """The location with the sha256 that its content has to have."""
+    """Return the location with the sha256 that its content must have."""
     return f"{location}#sha256={sha256}"
 
 
 def shown(location: str) -> str:
-    """The location as errors may print it: without query, user and password."""
+    """Return the location without query, user and password, for messages."""
     return public_url(location).partition("?")[0] if "://" in location else location
 
 
 def cache_key(url: str) -> str:
-    """The address without its signature: signed anew, it is still the same object."""
+    """Return the URL without its signature, because a new signature does not change the object."""
     parts = urlsplit(url)
     query = [(key, value) for key, value in parse_qsl(parts.query) if not _is_signature(key)]
     return parts._replace(query=urlencode(query), fragment="").geturl()
@@ -96,7 +96,7 @@ def _from_s3(text: str) -> S3Object:
     bucket, _, key = text.removeprefix("s3://").partition("/")
     key, _, version = key.partition("?versionId=")
     if not bucket or not key:
-        raise SourceError("an S3 location is s3://BUCKET/KEY", where=shown(text))
+        raise SourceError("incomplete S3 location; write s3://BUCKET/KEY", where=shown(text))
     return S3Object(bucket=bucket, key=key, version=version or None)
 
 
@@ -106,9 +106,9 @@ def _from_web(text: str) -> WebAddress:
         host = (parts.hostname or "").lower()
         _ = parts.port
     except ValueError as error:
-        raise SourceError("not an address", where=shown(text)) from error
+        raise SourceError("invalid address", where=shown(text)) from error
     if not host:
-        raise SourceError("the address names no host", where=shown(text))
+        raise SourceError("the address has no host", where=shown(text))
     return WebAddress(url=text, behind=_behind(host, parts.path, parts.query))
 
 

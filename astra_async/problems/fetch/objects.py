@@ -1,8 +1,9 @@
-"""One GET of an object from S3 or a server that speaks its protocol, streamed to the cache.
+"""One GET of an S3 object (or of a compatible server), streamed to the cache.
 
-The library finds credentials and endpoints, signs, and reads answers; the connection itself is ours, with the
-proxies and certificates of every other. A redirect is not followed: it would carry credentials elsewhere; but
-where a header names the bucket's region, the library signs anew for that region.
+The library finds credentials and endpoints, signs requests and parses responses. The connection is an
+aiohttp session of this package, so the usual proxies and certificates apply. Redirects are not followed,
+because they could send credentials to another host. If a header names the bucket's region, the library signs
+again for that region.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, Passing
+from astra_async.problems.fetch.cache import CHUNK_BYTES, CachedLocation, TransientFetchError
 from astra_async.transport import proxy_for, trusted
 
 if TYPE_CHECKING:
@@ -32,22 +33,22 @@ _REFUSED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
 _MESSAGES = (
     (
         {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound"},
-        "there is no such object ({code}); check bucket and key",
+        "object not found ({code}); check bucket and key",
     ),
     (
         {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"},
         "the credentials have expired ({code}); renew AWS_* (`aws sso login`), then run the command again",
     ),
-    ({"RequestTimeTooSkewed"}, "this machine's clock is wrong ({code}); set it"),
+    ({"RequestTimeTooSkewed"}, "this machine's clock is wrong ({code}); correct the clock"),
     (
         {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AuthorizationHeaderMalformed"},
-        "the credentials are not accepted ({code}); check AWS_* and the region",
+        "the credentials are invalid ({code}); check AWS_* and the region",
     ),
 )
 
 
 class ObjectStore:
-    """Clients for S3, one for each region, opened when first used and closed together."""
+    """S3 clients, one per region, created on first use and closed together."""
 
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
@@ -57,12 +58,12 @@ class ObjectStore:
         self._opening = asyncio.Lock()
 
     async def fetch(self, where: S3Object, cache: Cache, known: CachedLocation | None) -> CachedLocation:
-        """Fetches the object, or learns by its ETag that the known one is still current.
+        """Fetch an object, or confirm by its ETag that the known one is current.
 
         Raises:
-            Passing: connection, time-out, a cut body, throttling or 5xx.
-            SourceError: missing, refused, or without usable credentials.
-            ArchiveError: too large.
+            TransientFetchError: connection error, timeout, truncated body, throttling or 5xx.
+            SourceError: the object is missing, access is denied, or credentials are missing or invalid.
+            ArchiveError: the object is too large.
         """
         from botocore.exceptions import ClientError
 
@@ -77,13 +78,13 @@ class ObjectStore:
             return await _kept(answer, cache, str(where))
 
     async def send(self, where: S3Object, path: Path) -> None:
-        """Puts a file there. Raises as `fetch`."""
+        """Upload a file to an object. Raises like `fetch`."""
         with _translated(where, anonymous=self._settings.anonymous), path.open("rb") as stream:
             client = await self._client(where.region)
             await client.put_object(Bucket=where.bucket, Key=where.key, Body=stream)
 
     async def save(self, where: S3Object, path: Path) -> None:
-        """Appends the object to a file. Raises as `fetch`."""
+        """Append an object's content to a file. Raises like `fetch`."""
         with _translated(where, anonymous=self._settings.anonymous), path.open("ab") as stream:
             client = await self._client(where.region)
             body = (await client.get_object(Bucket=where.bucket, Key=where.key))["Body"]
@@ -94,7 +95,7 @@ class ObjectStore:
                 body.close()
 
     async def close(self) -> None:
-        """Closes all clients."""
+        """Close all clients."""
         await self._stack.aclose()
         self._clients.clear()
         self._session = None
@@ -107,7 +108,7 @@ class ObjectStore:
         return self._clients[region]
 
     async def _open(self, region: str | None) -> Any:
-        # The library and its service model take half a second to load: not on the event loop.
+        # Importing the library and its service model takes half a second, so do it in a thread.
         aioboto3, config = await asyncio.to_thread(_library, self._settings)
         opening = aioboto3.Session().client(
             "s3", endpoint_url=self._settings.endpoint_url, region_name=region, config=config
@@ -121,7 +122,7 @@ class ObjectStore:
         return client
 
     async def _send(self, request: Any, **_: Any) -> Any:
-        """Sends in the library's place what it has signed; what this returns is what it reads."""
+        """Send the library's signed request over this package's session and return the response."""
         from aiobotocore.awsrequest import AioAWSResponse
 
         from astra_async.problems.fetch.download import REDIRECTS
@@ -142,7 +143,7 @@ class ObjectStore:
         if response.status in REDIRECTS and "x-amz-bucket-region" not in headers:
             response.close()
             raise SourceError(
-                f"the service answers {response.status}, a redirect, and none is followed with credentials;"
+                f"the service responded {response.status}, a redirect; credentials are not sent there;"
                 " check endpoint_url and region under [s3]",
                 where=str(url.with_query(None)),
             )
@@ -172,16 +173,16 @@ def _library(settings: S3Settings) -> tuple[Any, Any]:
 
     config = AioConfig(
         signature_version=UNSIGNED if settings.anonymous else None,
-        retries={"total_max_attempts": 1},  # attempts are counted in one place, for every source alike
+        retries={"total_max_attempts": 1},  # `retried` handles retries for all sources
         s3={"addressing_style": "path" if settings.endpoint_url else "auto"},
-        request_checksum_calculation="when_required",  # else a file is sent in pieces of their own form
+        request_checksum_calculation="when_required",  # otherwise uploads use aws-chunked encoding
     )
     return aioboto3, config
 
 
 @contextmanager
 def _translated(where: S3Object, *, anonymous: bool) -> Iterator[None]:
-    """What the library and the connection raise, in our words."""
+    """Convert exceptions of the library and of the connection to SourceError."""
     import aiohttp
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -211,7 +212,7 @@ async def _kept(answer: dict[str, Any], cache: Cache, shown: str) -> CachedLocat
     try:
         sha256 = await cache.keep(body.iter_chunks(CHUNK_BYTES), answer.get("ContentLength"), shown)
     finally:
-        body.close()  # at its end this returns the connection, before it drops it
+        body.close()  # after a complete read this returns the connection to the pool; otherwise it drops it
     return CachedLocation(sha256=sha256, etag=answer.get("ETag", ""))
 
 
@@ -220,31 +221,33 @@ def _status(error: Any) -> int:
 
 
 def _from_answer(where: S3Object, error: Any, *, anonymous: bool) -> SourceError:
-    """The service's refusal in our words; its own text may name an access key."""
+    """Convert an S3 error response; its own text is omitted because it may contain an access key."""
     code = str(error.response.get("Error", {}).get("Code", ""))
     for codes, message in _MESSAGES:
         if code in codes:
             return SourceError(message.format(code=code), where=str(where))
     if code in _REFUSED:
         how = (
-            "it is not public; leave out `anonymous` under [s3]"
+            "the object is not public; remove `anonymous` under [s3]"
             if anonymous
             else "check the permissions of AWS_*"
         )
-        return SourceError(f"access is refused; {how}", where=str(where))
+        return SourceError(f"access denied; {how}", where=str(where))
     if _status(error) >= 500 or _status(error) == 429 or code in ("SlowDown", "RequestTimeout"):  # noqa: PLR2004 - HTTP
-        return Passing(f"the service answers {_status(error)} ({code})", where=str(where))
-    return SourceError(f"the service answers {_status(error)} ({code})", where=str(where))
+        return TransientFetchError(f"the service responded {_status(error)} ({code})", where=str(where))
+    return SourceError(f"the service responded {_status(error)} ({code})", where=str(where))
 
 
 def _from_library(where: S3Object, error: Exception) -> SourceError:
     name = type(error).__name__
     if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
         return SourceError(
-            "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            "no credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
             "or `anonymous = true` under [s3] for a public bucket",
             where=str(where),
         )
     if name in ("ParamValidationError", "ProfileNotFound", "InvalidConfigError", "NoRegionError"):
         return SourceError(" ".join(str(error).split())[:200], where=str(where))
-    return Passing(f"the service cannot be reached or the answer was cut ({name})", where=str(where))
+    return TransientFetchError(
+        f"the service is unreachable or the response was truncated ({name})", where=str(where)
+    )

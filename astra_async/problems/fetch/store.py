@@ -1,4 +1,4 @@
-"""The ProjectStore: any location to a Project, each archive fetched once and checked for changes after."""
+"""Load the Project or reference Solution at any location, through the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ArchiveError, ProjectError, SourceError
 from astra_async.problems.fetch.archives import read_entries
-from astra_async.problems.fetch.cache import Cache, CachedLocation, Passing, has_sha256, retried
+from astra_async.problems.fetch.cache import Cache, CachedLocation, TransientFetchError, has_sha256, retried
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
@@ -26,7 +26,7 @@ from astra_async.problems.fetch.objects import ObjectStore
 from astra_async.problems.fetch.tree import MAX_FILE_BYTES, build_project, is_left_out, safe_path
 from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.problems.sources import source_text
-from astra_async.tasks import cancel, seen
+from astra_async.tasks import cancel, mark_retrieved
 from astra_async.transport import trusted
 from astra_async.types import S3Settings, Solution
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 def solution_of(entries: Iterable[ArchiveEntry]) -> Solution:
-    """The text files of a folder or an archive; paths as in the project.
+    """Return the text files of a folder or an archive as a Solution.
 
-    A folder round everything is taken off only when a manifest marks the root: a reference often has
-    nothing but files below `src`. Left out: `.git`, `node_modules`, links, and files that are not text
-    (repair `binary_left_out`).
+    A single wrapper folder is removed only if it holds the manifest, because a reference often has only
+    files below `src`. `.git`, `node_modules`, links and binary files are omitted; for binary files, the
+    repair `binary_left_out` is recorded.
     """
     contents = {safe_path(entry.path): entry.content for entry in entries if entry.kind == "file"}
     root = _root(contents)
@@ -61,15 +61,15 @@ def solution_of(entries: Iterable[ArchiveEntry]) -> Solution:
         else:
             binary = True
     if not files:
-        raise ArchiveError("the reference holds no text files")
+        raise ArchiveError("the reference has no text files")
     return Solution(files=files, repairs=("binary_left_out",) if binary else ())
 
 
 def solution_in_json(path: Path) -> Solution | None:
-    """The solution in a JSON file, `{path: content}` or `{"files": [{"path", "content"}]}`; None for others.
+    """Parse a JSON solution, `{path: content}` or `{"files": [{"path", "content"}]}`; None if it is not JSON.
 
     Raises:
-        ArchiveError: JSON of another form.
+        ArchiveError: the JSON is invalid, too large, or has another structure.
     """
     import orjson
 
@@ -82,9 +82,9 @@ def solution_in_json(path: Path) -> Solution | None:
     try:
         files = _files(orjson.loads(data.removeprefix(b"\xef\xbb\xbf")))
     except orjson.JSONDecodeError as error:
-        raise ArchiveError(f"the reference is broken JSON: {error}") from error
+        raise ArchiveError(f"the reference is invalid JSON: {error}") from error
     if not files:
-        raise ArchiveError('the reference is not {path: content} and not {"files": [{"path", "content"}]}')
+        raise ArchiveError('the reference must be {path: content} or {"files": [{"path", "content"}]}')
     return Solution(files=files)
 
 
@@ -103,7 +103,7 @@ def _files(value: object) -> Mapping[str, str] | None:
 
 
 def _root(paths: Iterable[str]) -> str:
-    """The folder of the shallowest manifest, with its slash; '' without one, or when files lie above it."""
+    """Return the folder (with slash) of the topmost manifest; '' without one, or if files are outside it."""
     paths = list(paths)
     manifests = [path for path in paths if posixpath.basename(path).lower() in MANIFEST_NAMES]
     top = posixpath.dirname(min(manifests, key=lambda path: (path.count("/"), path), default=""))
@@ -118,8 +118,8 @@ def _is_left_out(path: str) -> bool:
 class Store:
     """Fetches projects and references; implements ProjectStore.
 
-    Several loads of one location at the same time are one. A caller that is cancelled leaves the common
-    load to the others; `close` ends what is left.
+    Concurrent loads of one location share one task. Cancelling a caller does not cancel the shared task;
+    `close` cancels the remaining tasks.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Store:
         session: aiohttp.ClientSession | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`session` stays the caller's; without it one is made that trusts as `transport.trusted` says."""
+        """A given `session` is not closed; the default session uses `transport.trusted` certificates."""
         self._cache = Cache(cache)
         self._settings = s3 or S3Settings()
         self.hub = hub or Hub()
@@ -142,32 +142,32 @@ class Store:
         self._running: dict[tuple[str, str], asyncio.Task[Any]] = {}
 
     async def load(self, location: str) -> Project:
-        """The project at a folder, .zip, .tar.gz, https or s3 location.
+        """Load the project at a folder, .zip, .tar.gz, https or s3 location.
 
         Raises:
-            SourceError: it cannot be fetched.
-            ArchiveError: it is broken, hostile or too large.
+            SourceError: the project cannot be fetched.
+            ArchiveError: the project is broken, malicious or too large.
         """
         return await self._once("project", location, self._project)
 
     async def load_reference(self, location: str) -> Solution:
-        """The reference solution at a location: a folder, an archive or a JSON file `{path: content}`.
+        """Load the reference solution at a folder, an archive or a JSON file `{path: content}`.
 
         Raises:
-            SourceError: it cannot be fetched.
-            ArchiveError: it is broken, hostile, too large or of another form.
+            SourceError: the reference cannot be fetched.
+            ArchiveError: the reference is broken, malicious, too large or has another structure.
         """
         return await self._once("reference", location, self._reference)
 
     async def fetch(self, location: str) -> tuple[Path, tuple[str, ...]]:
-        """The file at a web or S3 location as it is, in the cache, and warnings; it is not looked into.
+        """Fetch a URL or S3 object; return its path in the cache and warnings. The content is not parsed.
 
-        Raises SourceError, or ArchiveError when it is too large.
+        Raises SourceError, or ArchiveError if the file is too large.
         """
         return await self._once("file", location, self._local)
 
     async def close(self) -> None:
-        """Ends what is still loading and closes all connections of its own."""
+        """Cancel running loads and close all connections that this store opened."""
         await cancel(*self._running.values())
         await self._objects.close()
         if self._session is not None and self._is_own:
@@ -180,13 +180,13 @@ class Store:
             task = asyncio.create_task(load(location), name=f"load {kind} {shown(location)}")
             self._running[key] = task
             task.add_done_callback(lambda _: self._running.pop(key, None))
-            task.add_done_callback(seen)
+            task.add_done_callback(mark_retrieved)
         try:
             result: T = await asyncio.shield(task)
         except asyncio.CancelledError as error:
             caller = asyncio.current_task()
             if task.cancelled() and (caller is None or not caller.cancelling()):
-                # Not this caller was cancelled: a task that ends so would vanish from its group unseen.
+                # The shared task was cancelled, not this caller; a task group would ignore a CancelledError.
                 raise SourceError("the store was closed during the load", where=shown(location)) from error
             raise
         return result
@@ -206,13 +206,13 @@ class Store:
         return await _in_thread(location, read)
 
     async def _local(self, location: str) -> tuple[Path, tuple[str, ...]]:
-        """Where the folder or the archive lies on this machine, fetched if it lay elsewhere."""
+        """Return the local path of a folder or archive, fetching it if remote, and warnings."""
         location, pinned = split_pin(location)
         path, warnings = await self._unpinned(location)
         if pinned and not await asyncio.to_thread(has_sha256, path, pinned):
             raise ArchiveError(
-                f"it is gone, or its content is not the one that was pinned (sha256 {pinned[:12]}...):"
-                " `astra fetch` again tells whether it was damaged here or changed there",
+                f"the file is missing or differs from its pinned hash (sha256 {pinned[:12]}...);"
+                " run `astra fetch` again to restore the file or see that the source changed",
                 where=shown(location),
             )
         return path, warnings
@@ -229,16 +229,16 @@ class Store:
         if self.hub.offline and isinstance(where, WebAddress) and self.hub.is_at(where.url):
             if known is None:
                 raise SourceError(
-                    "HF_HUB_OFFLINE is set and no copy is here; unset it", where=shown(location)
+                    "the cache has no copy; unset HF_HUB_OFFLINE to fetch it", where=shown(location)
                 )
             return self._cache.path(known.sha256), ()
         try:
             found = await retried(lambda: fetch(known), sleep=self._sleep)
             self._cache.remember(key, found)
-        except Passing as trouble:
+        except TransientFetchError as trouble:
             if known is None:
                 raise
-            warnings = (f"{trouble}: the copy of an earlier load was used",)
+            warnings = (f"{trouble}: using the cached copy",)
             found = known
         except ArchiveError as error:
             raise ArchiveError(error.cause, where=shown(location)) from error
@@ -247,7 +247,7 @@ class Store:
     def _way(
         self, where: WebAddress | S3Object
     ) -> tuple[str, Callable[[CachedLocation | None], Awaitable[CachedLocation]]]:
-        """The key in the cache and the way to fetch (see `locations` for the rule)."""
+        """Return the cache key and the fetch function of a location (rules: see `locations`)."""
         if isinstance(where, WebAddress):
             behind = where.behind
             if behind is None or not self._settings.endpoint_url:
@@ -267,7 +267,7 @@ class Store:
                 raise
             try:
                 return await self._objects.fetch(where.behind, self._cache, known)
-            except Passing:
+            except TransientFetchError:
                 raise
             except SourceError as error:
                 raise SourceError(
@@ -285,12 +285,12 @@ class Store:
 
 
 async def _in_thread(location: str, work: Callable[[], T]) -> T:
-    """Runs blocking work off the loop; what goes wrong there names the location."""
+    """Run blocking work in a thread; exceptions name the location."""
     try:
         return await asyncio.to_thread(work)
     except FileNotFoundError as error:
         raise SourceError(
-            "no such folder or file; check the CSV and --projects", where=shown(location)
+            "folder or file not found; check the CSV and --projects", where=shown(location)
         ) from error
     except OSError as error:
         raise SourceError(f"cannot be read ({error.strerror or error})", where=shown(location)) from error

@@ -1,4 +1,4 @@
-"""Entries of any source to one Project: safe paths, no junk, no wrapper folder, one canonical hash."""
+"""Build a Project from the entries of any source: safe paths, no junk files, no wrapper folder, one hash."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-# What one project may hold: counted while it is read, whatever its headers say.
+# Limits of one project, counted while reading because headers may lie.
 MAX_ARCHIVE_BYTES = 512 * 1024**2
 MAX_ENTRIES = 50_000
 MAX_FILE_BYTES = 64 * 1024**2
 MAX_TOTAL_BYTES = 512 * 1024**2
 
-_JUNK_FOLDERS = {"__MACOSX", "__pycache__"}  # pip compiles even the bundled projects
-# What file managers leave: `._x` is what macOS keeps of a file where a file system or a tar cannot.
+_JUNK_FOLDERS = {"__MACOSX", "__pycache__"}  # pip compiles the .py files of bundled projects
+# Files of file managers. macOS stores metadata in `._x` if the file system or tar format cannot.
 _JUNK_FILE = re.compile(
     r"\.DS_Store|\._.*|Icon\r|(?:eh)?thumbs\.db|desktop\.ini|.*:Zone\.Identifier", re.IGNORECASE | re.DOTALL
 )
 _HISTORY = ".git"
-RUN_FILES = ("run.json", "completions.jsonl")  # of a run directory
-# A lone folder of such a name is a part of a project and no wrapper round one.
+RUN_FILES = ("run.json", "completions.jsonl")  # mark a run directory
+# A single top folder with one of these names is part of the project, not a wrapper.
 _PARTS = {
     *("src", "app", "lib", "public", "test", "tests", "spec", "config", "output", "data"),
     *("server", "client", "backend", "frontend", "api", "web", "packages", "services"),
@@ -44,7 +44,7 @@ _UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveEntry:
-    """One thing in a source, its path as the source spells it; `target` is a symbolic link's."""
+    """One entry of a source; `path` is unchecked, `target` is that of a symbolic link."""
 
     path: str
     kind: Literal["file", "folder", "link"]
@@ -54,42 +54,39 @@ class ArchiveEntry:
 
 
 class Allowance:
-    """What may still come while one project is read; every overrun is an ArchiveError."""
+    """Limits on entries and bytes of one project; raises ArchiveError when one is exceeded."""
 
     def __init__(self) -> None:
         self._entries = 0
         self._bytes = 0
 
-    def entry(self) -> None:
-        """One more file, folder or link."""
+    def count_entry(self) -> None:
+        """Count one file, folder or link."""
         self._entries += 1
         if self._entries > MAX_ENTRIES:
-            raise ArchiveError(
-                f"it holds more than {MAX_ENTRIES:,} entries; remove node_modules and the like"
-            )
+            raise ArchiveError(f"more than {MAX_ENTRIES:,} entries; remove node_modules and the like")
 
-    def room(self) -> int:
-        """How many bytes to ask for at most: one more than the next file may have."""
+    def read_size(self) -> int:
+        """Return the number of bytes to read: one more than the next file may have."""
         return min(MAX_FILE_BYTES, MAX_TOTAL_BYTES - self._bytes) + 1
 
-    def took(self, path: str, size: int) -> None:
-        """So many bytes were read of a file."""
+    def count_bytes(self, path: str, size: int) -> None:
+        """Count the bytes read from a file."""
         self._bytes += size
         if size > MAX_FILE_BYTES:
             raise ArchiveError(f"{path[:200]!r} is larger than {MAX_FILE_BYTES // 1024**2} MiB")
         if self._bytes > MAX_TOTAL_BYTES:
-            raise ArchiveError(f"it holds more than {MAX_TOTAL_BYTES // 1024**2} MiB")
+            raise ArchiveError(f"the project is larger than {MAX_TOTAL_BYTES // 1024**2} MiB")
 
 
 def build_project(entries: Iterable[ArchiveEntry]) -> Project:
-    """The project that the entries make.
+    """Build the project from entries.
 
-    Left out: `.git`, and what operating systems leave behind. A single top folder that wraps all is
-    taken off when the manifest lies in it, or when nothing tells the root and its name is not one that
-    projects give to their parts.
+    `.git` and files of operating systems are omitted. A single top folder is removed if the manifest is
+    inside it. Without a manifest, it is removed unless its name is typical of a project part (`src`).
 
     Raises:
-        ArchiveError: a path or a link that leads out of the project, or contradicting entries.
+        ArchiveError: a path or link leads out of the project, or entries contradict each other.
     """
     warnings: list[str] = []
     entries = _without_runs(list(entries), warnings)
@@ -98,13 +95,13 @@ def build_project(entries: Iterable[ArchiveEntry]) -> Project:
     files = []
     for path, entry in sorted(kept.items()):
         if entry.kind == "link" and not _stays_inside(path, entry.target, links):
-            raise ArchiveError(f"the link {path!r} leads out of the project, or nowhere")
+            raise ArchiveError(f"the link {path!r} leads out of the project or is broken")
         if entry.kind == "link":
             files.append(ProjectFile(path=path, link=entry.target))
         elif entry.kind == "file":
             files.append(ProjectFile(path=path, content=entry.content, executable=entry.executable))
     if not files:
-        raise ArchiveError("it holds no files")
+        raise ArchiveError("the project has no files")
     parents = _parents(kept)
     folders = (path for path, entry in kept.items() if entry.kind == "folder")
     empty = tuple(sorted(path for path in folders if path not in parents))
@@ -114,33 +111,33 @@ def build_project(entries: Iterable[ArchiveEntry]) -> Project:
 
 
 def is_run_directory(folder: Path) -> bool:
-    """True for a folder that a run has written."""
+    """Return True if the folder is a run directory."""
     return all((folder / name).is_file() for name in RUN_FILES)
 
 
 def without_folder(project: Project, folder: str) -> Project:
-    """The project without the files of one of its folders."""
+    """Return the project without the files of one folder."""
     files = [file for file in project.files if not file.path.startswith(f"{folder}/")]
     empty = tuple(path for path in project.empty_folders if not f"{path}/".startswith(f"{folder}/"))
     return replace(project, files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty))
 
 
 def _without_runs(entries: Sequence[ArchiveEntry], warnings: list[str]) -> Sequence[ArchiveEntry]:
-    """Leave out run directories: they hold answers, and grow."""
+    """Omit run directories, because they contain answers and grow."""
     paths = {entry.path for entry in entries}
     ends = tuple(f"/{name}" for name in RUN_FILES)
     runs = [path.removesuffix(ends[0]) for path in paths if path.endswith(ends[0])]
     found = sorted(run for run in runs if all(run + end in paths for end in ends))
-    warnings += [f"the run directory {run} in it was left out" for run in found]
+    warnings += [f"the run directory {run} in the project was omitted" for run in found]
     inside = tuple(f"{run}/" for run in found)
     return [entry for entry in entries if not (inside and f"{entry.path}/".startswith(inside))]
 
 
 def safe_path(text: str) -> str:
-    """A path inside the project, with `/`, without `.` and empty parts; '' for the root itself.
+    """Normalize a path in the project: `/`, no `.` and no empty parts; '' for the root.
 
     Raises:
-        ArchiveError: absolute, with a drive, with `..`, with control characters, or too long.
+        ArchiveError: the path is absolute, too long, or has a drive, `..` or control characters.
     """
     path = text.replace("\\", "/")
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -148,15 +145,15 @@ def safe_path(text: str) -> str:
         raise ArchiveError(f"{text[:200]!r} is an absolute path")
     if ".." in parts:
         raise ArchiveError(f"{text[:200]!r} leads out of the project")
-    if _UNUSABLE.search(f"/{path}".removesuffix("/Icon\r")):  # a picture of macOS's, left out by its name
-        raise ArchiveError(f"{text[:200]!r} is no usable file name")
+    if _UNUSABLE.search(f"/{path}".removesuffix("/Icon\r")):  # macOS folder icon, omitted later
+        raise ArchiveError(f"{text[:200]!r} is an invalid file name")
     if len(path) > _MAX_PATH or len(parts) > _MAX_DEPTH or any(len(part.encode()) > 255 for part in parts):  # noqa: PLR2004 - ext4's limit
-        raise ArchiveError(f"{text[:100]!r}... is too long a path")
+        raise ArchiveError(f"the path {text[:100]!r}... is too long")
     return "/".join(parts)
 
 
 def is_left_out(path: str) -> bool:
-    """True for version control and for what operating systems leave behind."""
+    """Return True for `.git`, files of operating systems and Python's bytecode cache."""
     parts = path.split("/")
     is_junk = _JUNK_FILE.fullmatch(parts[-1]) is not None or not _JUNK_FOLDERS.isdisjoint(parts)
     return is_junk or _HISTORY in parts
@@ -170,7 +167,7 @@ def _safe(entries: Iterable[ArchiveEntry], warnings: list[str]) -> Iterable[Arch
         if path and not is_left_out(path):
             yield replace(entry, path=path)
     if history:
-        warnings.append("its .git was left out")
+        warnings.append("the project's .git was omitted")
 
 
 def _distinct(entries: Iterable[ArchiveEntry], warnings: list[str]) -> dict[str, ArchiveEntry]:
@@ -179,11 +176,11 @@ def _distinct(entries: Iterable[ArchiveEntry], warnings: list[str]) -> dict[str,
     for entry in entries:
         before = kept.get(entry.path)
         if before is not None and (before.kind, entry.kind) != ("folder", "folder"):
-            warnings.append(f"{entry.path} is there more than once: the last was taken")
+            warnings.append(f"{entry.path} appears more than once; the last was used")
         other = folded.setdefault(composed(entry.path).casefold(), entry.path)
         if other != entry.path:
             what = "case" if composed(other) != composed(entry.path) else "the form of their accents"
-            warnings.append(f"{other} and {entry.path} differ in {what} only: both were kept")
+            warnings.append(f"{other} and {entry.path} differ in {what} only; both were kept")
         kept[entry.path] = entry
     return kept
 
@@ -204,13 +201,13 @@ def _wrapper(kept: Mapping[str, ArchiveEntry]) -> str | None:
         return None
     manifests = [path for path in kept if posixpath.basename(path).lower() in MANIFEST_NAMES]
     if manifests:
-        # The manifest marks the root: it lies deeper, so this folder is only wrapped round it.
+        # The manifest marks the root, and it is deeper, so this folder is a wrapper.
         return top
     return None if top.lower() in _PARTS else top
 
 
 def _stays_inside(path: str, target: str, links: Mapping[str, str]) -> bool:
-    """Follows a link as a kernel does, other links on its way one by one, without leaving the project."""
+    """Resolve a link like a kernel, including intermediate links; return False if it leaves the project."""
     at = path.split("/")[:-1]
     waiting = _steps(target)
     followed = steps = 0
@@ -235,7 +232,7 @@ def _stays_inside(path: str, target: str, links: Mapping[str, str]) -> bool:
 
 
 def _steps(target: str) -> list[str] | None:
-    """A link's target as parts, the last first; None when it cannot stay inside."""
+    """Return the parts of a link's target, last first; None if the target cannot be inside the project."""
     if not target or target.startswith("/") or "\\" in target or _UNUSABLE.search(target):
         return None
     parts = [part for part in target.split("/") if part not in ("", ".")]
@@ -243,7 +240,7 @@ def _steps(target: str) -> list[str] | None:
 
 
 def _parents(kept: Mapping[str, ArchiveEntry]) -> set[str]:
-    """All folders that something lies in; a file or a link among them is a contradiction."""
+    """Return all parent folders. Raises ArchiveError if a parent is a file or a link."""
     parents: set[str] = set()
     for path in kept:
         parent = posixpath.dirname(path)
@@ -251,13 +248,13 @@ def _parents(kept: Mapping[str, ArchiveEntry]) -> set[str]:
             parents.add(parent)
             above = kept.get(parent)
             if above is not None and above.kind != "folder":
-                raise ArchiveError(f"{path!r} lies below {parent!r}, which is no folder")
+                raise ArchiveError(f"{path!r} is below {parent!r}, which is not a folder")
             parent = posixpath.dirname(parent)
     return parents
 
 
 def _sha256(files: Iterable[ProjectFile], empty_folders: Iterable[str]) -> str:
-    """The hash of types.Project; every part is preceded by its length, so no two projects read alike."""
+    """Return the hash of types.Project; length prefixes make the encoding unambiguous."""
     digest = hashlib.sha256(b"astra project 1\n")
 
     def add(kind: bytes, path: str, content: bytes) -> None:

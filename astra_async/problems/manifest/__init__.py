@@ -1,11 +1,8 @@
-"""hackerrank.yml as project questions really carry it: misplaced, misspelt and broken forms included.
+"""Parse hackerrank.yml, including misplaced, misspelt and malformed settings.
 
 The documented form is `configuration.{readonly_paths, scoring.{command, files, testcase_weights,
-hidden_files_paths}}`. Whatever else is found is read where its meaning is plain, with a warning that
-says what was odd; nothing here raises, since a problem may still take all it needs from the CSV.
-
-    document      the file's text as plain values
-    scoring       where among them the settings stand, and what they say
+hidden_files_paths}}`. Other forms are accepted if their meaning is clear, with a warning. Nothing here
+raises, because the problem may have all it needs in the CSV.
 """
 
 from __future__ import annotations
@@ -29,13 +26,13 @@ _MAX_VALUES = 20_000
 
 
 class Found(NamedTuple):
-    """A value and the keys that lead to it."""
+    """A value and the path of folded keys to it."""
 
     place: tuple[str, ...]
     value: Node
 
 
-# Where the settings belong that are read wherever they stand.
+# The documented parents of settings that are accepted anywhere.
 _PLACES = {
     "readonlypaths": ("configuration",),
     "hiddenfilespaths": ("configuration", "scoring"),
@@ -44,7 +41,7 @@ _PLACES = {
 
 
 def walk(root: Node) -> Iterator[Found]:
-    """Every keyed value with its folded place, breadth first, within a budget of values."""
+    """Yield every keyed value with its folded path, breadth first, up to _MAX_VALUES values."""
     waiting = [Found((), root)]
     for seen, (place, value) in enumerate(waiting):
         if seen > _MAX_VALUES:
@@ -74,11 +71,11 @@ _SPELLINGS = {
 
 
 def _values(known: list[Found], key: str, called: str, warn: Callable[[str], None]) -> Iterator[Node]:
-    """All values of a key, with a warning for each that stands elsewhere."""
+    """Yield all values of a key; warn about each that has another parent than documented."""
     for place, value in known:
         if place[-1] == key:
             if place[:-1] != _PLACES[key]:
-                warn(f"`{called}` stands under `{_dotted(place)}`: read all the same")
+                warn(f"`{called}` is in an unusual place, under `{_dotted(place)}`; used anyway")
             yield value
 
 
@@ -87,17 +84,17 @@ def _dotted(place: tuple[str, ...]) -> str:
 
 
 def scoring(known: list[Found], warn: Callable[[str], None]) -> dict[str, Node]:
-    """What stands under `scoring`, its keys folded; a plain text is read as the command."""
+    """Return the settings under `scoring`, with folded keys; plain text is taken as the command."""
     found = [each for each in known if each.place[-1] == "scoring"]
     found.sort(key=lambda each: each.place != ("configuration", "scoring"))
     if not found:
-        warn("no `scoring`: the test command is unknown")
+        warn("no `scoring` found, so the test command is unknown")
         return {}
     place, value = found[0]
     if place != ("configuration", "scoring"):
-        warn(f"`scoring` stands under `{_dotted(place)}`, not under `configuration`")
+        warn(f"`scoring` is under `{_dotted(place)}`, not under `configuration`; used anyway")
     if isinstance(value, str) and value.strip():
-        warn("`scoring` is plain text: read as the command")
+        warn("`scoring` is plain text; used as the test command")
         return {"command": value}
     if isinstance(value, list):
         value = {str(key): child for part in value if isinstance(part, dict) for key, child in part.items()}
@@ -105,20 +102,20 @@ def scoring(known: list[Found], warn: Callable[[str], None]) -> dict[str, Node]:
 
 
 def command(scoring: dict[str, Node], warn: Callable[[str], None]) -> str:
-    """The test command; empty where there is none, or only template text."""
+    """Return the test command; '' if it is missing or template text."""
     if not scoring:
         return ""
     value = scoring.get("command", "")
     if isinstance(value, list):
         parts = list(texts(value))
-        warn("`scoring.command` is a list: joined to one command")
-        # A list of bare words is one command line; otherwise each entry is a command of its own.
+        warn("`scoring.command` is a list; joined to one command")
+        # A list of single words is one command line; otherwise each entry is a command.
         value = (" && " if any(" " in part for part in parts) else " ").join(parts)
     command = value.strip() if isinstance(value, str) else ""
     if not command:
-        warn("`scoring` names no command: the test command is unknown")
+        warn("`scoring` has no command, so the test command is unknown")
     elif _is_template(command):
-        warn(f"`scoring.command` is template text ({command[:60]}): the test command is unknown")
+        warn(f"`scoring.command` is template text ({command[:60]}), so the test command is unknown")
         return ""
     return command
 
@@ -127,26 +124,26 @@ _TEMPLATE = re.compile(r"<[^<>]*>|\{\{.*\}\}|\(string\)|\.\.\.|\[.*\]|TODO\b.*",
 
 
 def _is_template(text: str) -> bool:
-    """Text such as `<your command>` or `{{command}}` that somebody forgot to replace."""
+    """Return True for a placeholder such as `<your command>` or `{{command}}`."""
     return _TEMPLATE.fullmatch(text) is not None
 
 
 def result_files(scoring: dict[str, Node], warn: Callable[[str], None]) -> tuple[str, ...]:
-    """Paths of result files within the project."""
+    """Return the paths of result files, relative to the project."""
     if "files" not in scoring and "file" in scoring:
-        warn("`scoring.file` read as `scoring.files`")
+        warn("`scoring.file` used as `scoring.files`")
     value = scoring.get("files", scoring.get("file", []))
     kept = []
     for path in _path_list(value, "scoring.files", warn):
         if path.startswith("/") or ".." in path.split("/"):
-            warn(f"`scoring.files`: {path} lies outside the project and is left out")
+            warn(f"`scoring.files`: {path} is outside the project and ignored")
         else:
             kept.append(path)
     return tuple(dict.fromkeys(kept))
 
 
 def paths(known: list[Found], key: str, warn: Callable[[str], None]) -> tuple[str, ...]:
-    """The paths that a key (folded) lists, wherever it stands."""
+    """Return the paths listed under a (folded) key, anywhere in the manifest."""
     paths: list[str] = []
     for value in _values(known, key, key, warn):
         paths.extend(_path_list(value, key, warn))
@@ -158,24 +155,24 @@ def paths(known: list[Found], key: str, warn: Callable[[str], None]) -> tuple[st
 
 def _path_list(value: Node, key: str, warn: Callable[[str], None]) -> list[str]:
     if isinstance(value, dict):
-        warn(f"`{key}` is a mapping, not a list of paths: left out")
+        warn(f"`{key}` is a mapping instead of a list of paths; ignored")
         return []
     if isinstance(value, str) and value.strip():
-        warn(f"`{key}` is one text, not a list: its entries are separated by lines, `;` or `,`")
+        warn(f"`{key}` is text instead of a list; split at lines, `;` or `,`")
         value = list(listed_paths(value))
     elif isinstance(value, list) and any(not isinstance(entry, str) for entry in value):
-        warn(f"`{key}` holds nested lists: flattened")
+        warn(f"`{key}` has nested lists; flattened")
     paths = []
     for text in texts(value):
         if _is_template(text) and not text.startswith("["):
-            warn(f"`{key}`: {text[:60]} is template text and is left out")
+            warn(f"`{key}`: {text[:60]} is template text and ignored")
         else:
             paths.append(text.removeprefix("/projects/challenge/").removeprefix("./"))
     return [path for path in paths if path]
 
 
 def texts(value: Node, depth: int = 0) -> Iterator[str]:
-    """The texts of a list, nested lists flattened, empty entries dropped."""
+    """Yield the strings of a list; nested lists are flattened, empty entries dropped."""
     if isinstance(value, str):
         if value.strip():
             yield value.strip()
@@ -185,18 +182,18 @@ def texts(value: Node, depth: int = 0) -> Iterator[str]:
 
 
 def weights(known: list[Found], warn: Callable[[str], None]) -> dict[str, float]:
-    """Weight by test name, none below 0."""
+    """Return the weight (0 or more) by test name."""
     found: dict[str, float] = {}
     values = _values(known, "testcaseweights", "testcase_weights", warn)
     parts = (part for value in values for part in (value if isinstance(value, list) else [value]))
     for name, text in (pair for part in parts if isinstance(part, dict) for pair in part.items()):
         weight = number(text)
         if weight is None or weight < 0:
-            warn(f"`testcase_weights`: {name[:80]} has no usable weight")
+            warn(f"`testcase_weights`: the weight of {name[:80]} is not a number >= 0; ignored")
         else:
             found[name] = weight
-    if found and abs(sum(found.values()) - 1) > 0.01:  # noqa: PLR2004 - rounded thirds are honest
-        warn(f"`testcase_weights` sum to {sum(found.values()):g}, not to 1")
+    if found and abs(sum(found.values()) - 1) > 0.01:  # noqa: PLR2004 - tolerates rounding
+        warn(f"the sum of `testcase_weights` is {sum(found.values()):g} instead of 1")
     return found
 
 
@@ -214,13 +211,13 @@ MANIFEST_NAMES = ("hackerrank.yml", "hackerrank.yaml")
 
 
 def find_manifest(project: Project) -> ProjectFile | None:
-    """The project's manifest: hackerrank.yml or .yaml at its root, in any case; None when it has none."""
+    """Return hackerrank.yml or .yaml at the project's root, in any case; None if there is none."""
     found = [file for file in project.files if file.path.lower() in MANIFEST_NAMES and file.link is None]
     return min(found, key=lambda file: (file.path not in MANIFEST_NAMES, file.path.lower()), default=None)
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """Reads a manifest of any quality; every oddity is a line in `Manifest.warnings`. Never raises."""
+    """Parse a manifest; every oddity becomes a line in `Manifest.warnings`. Never raises."""
     warnings: list[str] = []
     known = list(walk(load(data, warnings.append)))
     found = scoring(known, warnings.append)
@@ -235,14 +232,14 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def read_install_command(data: bytes) -> str:
-    """The manifest's `project_menu.install`, one line for each command; empty when it names none."""
-    known = walk(load(data, warn=lambda _: None))  # `read_manifest` has given the warnings
+    """Return the commands of `project_menu.install`, one per line; '' if there are none."""
+    known = walk(load(data, warn=lambda _: None))  # `read_manifest` has already warned
     install = next((value for place, value in known if place[-2:] == ("projectmenu", "install")), "")
     return "\n".join(texts(install))
 
 
 def complete(problem: Problem, manifest: Manifest) -> Problem:
-    """The problem with its gaps filled: command, result files, weights; protected paths are united.
+    """Fill in the command, result files and weights that the CSV lacks; merge the protected paths.
 
     Result files come from the CSV's column, else the manifest, else the `file` of the CSV's tests.
     """
@@ -258,10 +255,10 @@ def complete(problem: Problem, manifest: Manifest) -> Problem:
 
 
 def weighted(tests: Sequence[ExpectedTest], weights: Mapping[str, float]) -> tuple[ExpectedTest, ...]:
-    """The tests with the manifest's weights where they have none of their own.
+    """Return the tests with the manifest's weights added to those without a weight.
 
-    A weight's key is a test's `name`, `classname name` or `classname.name`; a qualified key is matched by
-    its end only when no other key ends alike.
+    The key of a weight is a test's `name`, `classname name` or `classname.name`. A key that matches only
+    without the class name is used only if it is the only such key.
     """
     by_name = {_plain(key): weight for key, weight in weights.items()}
     return tuple(
@@ -273,7 +270,7 @@ def weighted(tests: Sequence[ExpectedTest], weights: Mapping[str, float]) -> tup
 def _weight_of(name: str, weights: Mapping[str, float]) -> float | None:
     if name in weights:
         return weights[name]
-    # Either side may carry the class: the key `a.B.works` for the test `works`, or the other way round.
+    # Only one side may have the class name: the key `a.B.works` matches the test `works`, and vice versa.
     fits = [
         key
         for key in weights

@@ -1,4 +1,4 @@
-"""The text of a manifest, well-formed or not, as plain values: texts, lists, mappings."""
+"""Parse a manifest's YAML, repairing malformed text, into strings, lists and mappings."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_MANIFEST_BYTES = 128 * 1024  # real ones are under 5 KB; PyYAML needs about a second for a megabyte
+MAX_MANIFEST_BYTES = 128 * 1024  # real manifests are under 5 KB; PyYAML needs about 1 s per megabyte
 MAX_DEPTH = 40
 
-_MAX_ALIASES = 16  # an honest manifest has none; with so few no expansion can explode
+_MAX_ALIASES = 16  # real manifests have none; the limit prevents an exponential expansion
 
-Node = str | list["Node"] | dict[str, "Node"]  # BaseLoader keeps every scalar as its text
+Node = str | list["Node"] | dict[str, "Node"]  # BaseLoader leaves every scalar a string
 
 
 def load(data: bytes, warn: Callable[[str], None]) -> Node:
-    """The first document of the file; `warn` is told what was odd. Never raises."""
+    """Parse the first YAML document; call `warn` for every oddity. Never raises."""
     if len(data) > MAX_MANIFEST_BYTES:
-        warn(f"not read: {len(data):,} bytes, and a manifest has at most {MAX_MANIFEST_BYTES:,}")
+        warn(f"ignored: {len(data):,} bytes, more than the limit of {MAX_MANIFEST_BYTES:,}")
         return {}
     text = _decode(data, warn)
     root, trouble = _parse(text)
     if trouble:
         repaired, still = _parse(_repair(text))
         if still:
-            warn(f"not valid YAML: {trouble}")
+            warn(f"invalid YAML: {trouble}")
             return {}
-        warn(f"not valid YAML, read after quoting its plain text: {trouble}")
+        warn(f"invalid YAML, parsed after quoting its plain text: {trouble}")
         root = repaired
     if not root:
         warn("the file is empty")
     elif not isinstance(root, dict):
-        warn("no settings: the top of the file is not a mapping")
+        warn("no settings found: the top level of the file is not a mapping")
         return {}
     return root
 
 
 def number(value: Node) -> float | None:
-    """The finite number that a text spells, else None."""
+    """Parse a finite number; return None for anything else."""
     try:
         found = float(value) if isinstance(value, str) else math.nan
     except ValueError:
@@ -54,14 +54,14 @@ def _decode(data: bytes, warn: Callable[[str], None]) -> str:
             return data.decode("utf-16")
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        warn("not UTF-8: read as Latin-1")
+        warn("not UTF-8; decoded as Latin-1")
         return data.decode("latin-1")
 
 
 def _parse(text: str) -> tuple[Node, str]:
-    """The first document, every scalar as text, and what is wrong with it ('' when nothing is).
+    """Return the first document with all scalars as strings, and the error ('' if there is none).
 
-    BaseLoader builds text, lists and mappings only, and it does not expand merge keys.
+    BaseLoader builds only strings, lists and mappings, and does not expand merge keys.
     """
     import yaml
 
@@ -76,7 +76,7 @@ def _parse(text: str) -> tuple[Node, str]:
 
 
 def _suspicious(text: str) -> str:
-    """Names nesting or aliases that no manifest needs; scanning stops there."""
+    """Return a message if the YAML is nested too deeply or has too many aliases; '' otherwise."""
     import yaml
 
     depth = aliases = 0
@@ -106,10 +106,10 @@ _PLAIN_VALUE = re.compile(r"^(?:[|>][-+0-9]*|&\S+|\[[^\[\]{}*&]*\]|\{\}|#.*)$")
 
 
 def _repair(text: str) -> str:
-    """Quotes what YAML would misread: globs that begin with `*`, `{name}: 0.5`, `npm test: all`, tabs."""
+    """Quote text that is not valid YAML: globs starting with `*`, `{name}: 0.5`, `npm test: all`, tabs."""
     printable = re.sub(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
     lines = []
-    block: int | None = None  # the indentation of a key whose block scalar is running
+    block: int | None = None  # indentation of the key whose block scalar is being read
     for raw in printable.splitlines():
         line = raw.expandtabs(2).rstrip()
         indent = len(line) - len(line.lstrip(" "))
@@ -117,20 +117,20 @@ def _repair(text: str) -> str:
             lines.append(line)
             continue
         block = indent if _BLOCK_SCALAR.search(line[-4:]) else None
-        lines.append(_mend_line(line))
+        lines.append(_repair_line(line))
     return "\n".join(lines)
 
 
 _BLOCK_SCALAR = re.compile(r" [|>][-+]?$")
 
 
-def _mend_line(line: str) -> str:
+def _repair_line(line: str) -> str:
     if line.lstrip().startswith("#") or _KEY_ONLY.match(line):
         return line
     item = _LIST_ITEM.match(line)
     if item:
         return item[1] + _quoted(item[2])
-    # Test names may hold `: `, and so may commands: where a number ends the line, the last colon divides.
+    # Test names and commands may contain `: `. If the line ends with a number, split at the last colon.
     head, colon, tail = line.rpartition(": ")
     if not colon or number(tail) is None:
         head, colon, tail = line.partition(": ")

@@ -1,7 +1,7 @@
-"""Figures: one visual language, safe for the colour-blind, each with a text that says what it shows.
+"""Figures of a report as SVG, with colors safe for color-blind readers and with text alternatives.
 
-They are drawn as SVG by `chart`. `inline` turns a figure's colours into the page's own, so that one drawing
-serves light, dark and print; `png` makes a picture of one, for those who want it.
+`chart` draws the SVG. `inline` replaces the colors by the page's CSS variables for light and dark mode. `png`
+renders a figure as PNG.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from astra_async.report.table import visible
 if TYPE_CHECKING:
     from astra_async.report.tables import Report
 
-_PNG_ZOOM = 3  # of a point: 216 dots an inch
+_PNG_ZOOM = 3  # pixels per point: 216 dots per inch
 _HEAD = re.compile(r'<svg [^>]*?viewBox="([0-9. ]+)"([^>]*)>')
 
 
 def draw_all(report: Report) -> list[Plot]:
-    """Every figure that the report's data allows, in the order of its sections."""
+    """Return every figure for which the report has data, in the order of its sections."""
     return [
         Plot(name=chart.name, title=visible(chart.title), alt=visible(chart.alt), svg=chart.svg())
         for part in (standing, groups, scatter)
@@ -33,7 +33,7 @@ def draw_all(report: Report) -> list[Plot]:
 
 
 def inline(plot: Plot) -> str:
-    """The figure as an SVG element for the page: colours are CSS variables, the size adapts."""
+    """Return the figure as an SVG element for the page, with CSS variables as colors and a flexible size."""
     svg = plot.svg
     for colour, variable in COLOURS.items():
         svg = svg.replace(colour, f"var(--{variable})")
@@ -42,7 +42,7 @@ def inline(plot: Plot) -> str:
 
 
 def png(plot: Plot) -> bytes:
-    """The figure as a picture. Raises UsageError where the library for it is missing, or any font."""
+    """Return the figure as PNG. Raises UsageError if resvg-py or a font is not installed."""
     try:
         import resvg_py
     except ImportError as error:
@@ -50,5 +50,5 @@ def png(plot: Plot) -> bytes:
     picture = bytes(resvg_py.svg_to_bytes(svg_string=plot.svg, zoom=_PNG_ZOOM))
     wordless = re.sub(r"<text .*?</text>", "", plot.svg)
     if picture == bytes(resvg_py.svg_to_bytes(svg_string=wordless, zoom=_PNG_ZOOM)):
-        raise UsageError("no font is installed, and a picture would have no words: try fonts-dejavu-core")
+        raise UsageError("no font is installed for the text in PNG files: apt-get install fonts-dejavu-core")
     return picture

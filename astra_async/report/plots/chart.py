@@ -1,6 +1,6 @@
-"""A figure as data, and its SVG: what is marked where, on two axes, with a legend below.
+"""Data types of a figure (axes, marks, legend) and its rendering as SVG.
 
-Drawn here and not by a plotting library: an import of one costs more than all the report's figures.
+No plotting library is used, because importing one takes longer than drawing all figures of a report.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Shape = Literal["circle", "square", "diamond", "up", "down", "cross", "tick"]
 SHAPES: tuple[Shape, ...] = ("circle", "square", "diamond", "up", "down", "cross")
 
-WIDTH = 548.0  # points: a page's width in most papers
-_FONT, _SMALL = 9.0, 8.0
-_LINE = 12.0  # from one line of text to the next
+WIDTH = 548.0  # points; the text width of most papers
+_FONT, _SMALL = 9.0, 8.0  # font sizes in points
+_LINE = 12.0  # distance of text lines in points
 _PAD = 6.0
 _ROW = 23.0
 _LEGEND_KEY = 22.0
@@ -41,14 +41,14 @@ _OUTLINES: dict[str, tuple[tuple[float, float], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """A shape at each point; `size` is its radius in points."""
+    """Shapes at points; `size` is the radius in points, `sizes` the radius of each point."""
 
     xs: Sequence[float]
     ys: Sequence[float]
     colour: str = SERIES[0]
     shape: Shape = "circle"
     size: float = 3.0
-    sizes: Sequence[float] = ()  # of each point, where they differ
+    sizes: Sequence[float] = ()
     hollow: bool = False
     opacity: float = 1.0
     label: str = ""
@@ -56,7 +56,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLine:
-    """A line through the points, in their order."""
+    """Line through points, in their order."""
 
     xs: Sequence[float]
     ys: Sequence[float]
@@ -68,7 +68,7 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A lying bar from `start` to `end`, `thick` rows high round row `y`."""
+    """Horizontal bar from `start` to `end`, centered at row `y` and `thick` rows high."""
 
     start: float = 0.0
     end: float
@@ -81,7 +81,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """All places from `start` to `end` of the lower axis, shaded; a line where they are one."""
+    """Shaded vertical band from `start` to `end` on the x axis; a line if both are equal."""
 
     start: float
     end: float
@@ -90,7 +90,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """A text beside a point; it has no place in a legend."""
+    """Text next to a point; never in the legend."""
 
     x: float
     y: float
@@ -104,7 +104,7 @@ Mark = Dots | ChartLine | Bar | Band | Words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """One figure; `alt` says it in words. It has a `y` axis, or `rows` by name, the first on top."""
+    """One figure, with a `y` axis or with named `rows` from top to bottom; `alt` is its text alternative."""
 
     name: str
     title: str
@@ -112,20 +112,20 @@ class Chart:
     x: Axis
     y: Axis | None = None
     rows: Sequence[str] = ()
-    row_height: float = 1.0  # in usual rows
-    height: float = 250.0  # of the marks, in points, where there are no rows
+    row_height: float = 1.0  # multiple of the normal row height
+    height: float = 250.0  # height of the plot area in points; not used with rows
     heading: str = ""
     marks: Sequence[Mark] = ()
     legend_columns: int = 2
-    others: Sequence[Mark] = ()  # in the legend only
+    others: Sequence[Mark] = ()  # marks shown only in the legend
 
     def svg(self) -> str:
-        """The drawing, with the colours of print."""
+        """Return the figure as SVG, with the colors for print."""
         return _Drawing(self).svg()
 
 
 class _Drawing:
-    """Places in points, from the upper left corner."""
+    """Layout and SVG of a chart; coordinates are in points from the upper left corner."""
 
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
@@ -230,7 +230,7 @@ class _Drawing:
 
 
 def width_of(text: str, size: float = _FONT) -> float:
-    """About how many points a text takes: no font is at hand that could tell."""
+    """Return the approximate width of a text in points; no font metrics are available."""
     return size * sum(map(_em, text))
 
 
@@ -245,7 +245,7 @@ def _em(character: str) -> float:
 
 
 def _legend_rows(chart: Chart) -> list[list[Mark]]:
-    """As many columns as fit."""
+    """Return the legend's rows, with as many columns as fit into the figure's width."""
     rows: list[list[Mark]] = []
     named = [mark for mark in (*chart.marks, *chart.others) if mark.label]
     for columns in range(min(chart.legend_columns, len(named)), 0, -1):
@@ -260,7 +260,7 @@ def _legend_widths(rows: Sequence[Sequence[Mark]]) -> list[float]:
 
 
 def _key(mark: Mark, x: float, y: float) -> Iterator[str]:
-    """What stands before a text of the legend."""
+    """Yield the SVG of the key before a legend text."""
     middle = x + _LEGEND_KEY / 2
     match mark:
         case ChartLine():
@@ -300,7 +300,7 @@ def _line(points: Sequence[tuple[float, float]], colour: str, width: float, *, d
     return f'<polyline points="{places}" stroke="{colour}" stroke-width="{width:g}"{dash}/>'
 
 
-def _text(  # noqa: PLR0913 - how a text can stand
+def _text(  # noqa: PLR0913 - attributes of a text
     x: float, y: float, text: str, *, colour: str = INK, size: float = _FONT, anchor: str = "", more: str = ""
 ) -> str:
     style = (f' text-anchor="{anchor}"' if anchor else "") + (

@@ -1,4 +1,4 @@
-"""Skills, how often each occurs and who is best at it; entries within groups: formats, kinds of failure."""
+"""Figures on skills, answer formats and outcomes."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ _OUTCOME_COLOURS = (SERIES[0], SERIES[5], SERIES[4], SERIES[1], MUTED)
 
 
 def charts(report: Report) -> Iterator[Chart]:
-    """The figures of the sections Skills (where there are any), Answer formats and Failures."""
-    everybody = with_results(report)
+    """Yield the figures of the sections Skills, Answer formats and Failures."""
+    entries = with_results(report)
     for kind in KINDS:
         if found := report.table(f"{kind}_skill_frequency").by_name():
             yield _frequency(found, kind)
         if won := report.table(f"{kind}_skill_winners").by_name():
             yield _winners(won, kind)
     for kind in KINDS:
-        yield from _skills_of(report.skills[kind], everybody, kind)
-    if pairs := sorted(both_formats(everybody), key=lambda pair: pair.b.rank):
+        yield from _skills_of(report.skills[kind], entries, kind)
+    if pairs := sorted(both_formats(entries), key=lambda pair: pair.b.rank):
         yield _formats([(pair.a, pair.b) for pair in pairs])
     if begun := [entry for entry in report.entries if entry.summary.valid]:
         yield _failures(begun)
 
 
-def _skills_of(skills: Sequence[Skill], everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Chart]:
-    best = everybody[:_MOST_ENTRIES]
+def _skills_of(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> Iterator[Chart]:
+    best = entries[:_MOST_ENTRIES]
     names = {entry.name for entry in best}
     theirs = (tuple(score for score in skill.scores if score.entry.name in names) for skill in skills)
     found = [replace(skill, scores=kept) for skill, kept in zip(skills, theirs, strict=True) if kept]
     left_out = [
-        f"the best {len(best)} of {len(everybody)} models" if len(everybody) > len(best) else "",
+        f"the best {len(best)} of {len(entries)} models" if len(entries) > len(best) else "",
         f"the {_MOST_SKILLS} most frequent of {len(found)} skills" if len(found) > _MOST_SKILLS else "",
     ]
     if found:
@@ -70,7 +70,7 @@ def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, 
             for score in (each for each in skill.scores if each.entry is entry):
                 at, thick = place + shift, step * 0.86
                 marks.append(Bar(end=score.mean, y=at, thick=thick, colour=SERIES[number], label=name))
-                name = ""  # once in the legend
+                name = ""  # only the first bar of an entry is in the legend
                 if score.interval:
                     marks.append(ChartLine(xs=score.interval, ys=(at, at), colour=INK, width=0.8))
     best = "; ".join(f"{skill.name}: {skill.scores[0].entry.label}" for skill in skills)
@@ -121,7 +121,7 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
         name=f"{kind}_skill_winners",
         title=f"Winning models by {KINDS[kind]}{cut}",
         alt=f"A bar for the best model of each {KINDS[kind]}{cut}. {text}.",
-        x=percent("mean score % of the best (filled: separable from all others; hollow: not)"),
+        x=percent("mean score % of the best model (filled: separable from all other models; hollow: not)"),
         rows=[shortened(name) for name in names],
         marks=marks,
     )
@@ -170,7 +170,7 @@ def _failures(entries: Sequence[Entry]) -> Chart:
     text = "; ".join(f"{name} {100 * parts[0]:.0f} %" for name, parts in zip(names, shares, strict=True))
     return Chart(
         name="failures",
-        title="What became of the samples",
+        title="Outcomes of samples",
         alt=f"Stacked bars of outcomes. Samples that passed all tests: {text}.",
         x=percent("% of valid samples"),
         rows=[shortened(name) for name in names],
@@ -187,7 +187,7 @@ def _outcome_shares(entry: Entry) -> list[float]:
     valid, failures = entry.summary.valid, entry.summary.failures
     perfect = int(entry.perfect.sum())
     failed = failures.get("tests_failed", 0)
-    some = entry.per_problem(lambda rows: (rows["passed"] > 0) & (rows["passed"] < rows["total"]))
+    some = entry.per_problem(lambda rows: (rows["score"] > 0) & (rows["score"] < 1))
     partial = int(some.sum())
     unusable = entry.summary.no_solution
     other = valid - perfect - partial - max(0, failed - partial) - unusable

@@ -1,4 +1,4 @@
-"""Two quantities against each other: length and score, cost and score."""
+"""Scatter plots: length and score, cost and score."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from astra_async.report.tables import Report
 
 _FEWEST = 3
-_LOG_FROM = 8  # a wider range of costs is shown on a logarithmic axis
-_LEAST_AREA, _MORE_AREA = 5.7, 35.0  # of a dot, in units of its circle's
+_LOG_FROM = 8  # ratio of the highest to the lowest cost above which the axis is logarithmic
+_LEAST_AREA, _MORE_AREA = 5.7, 35.0  # squared radius of the smallest dot, and its range
 
 
 def charts(report: Report) -> Iterator[Chart]:
-    """The figures of the sections Length and Cost."""
+    """Yield the figures of the sections Length and Cost."""
     begun = [entry for entry in report.entries if entry.summary.valid]
     if begun and len((lengths := lengths_of(begun)[0]).score) >= _FEWEST:
         yield _lengths(lengths)
@@ -52,7 +52,7 @@ def _lengths(lengths: Lengths) -> Chart:
             margin=0.08,
         ),
         y=wide_enough("mean score %", score, margin=0.08, scale=100),
-        heading=f"one dot: one problem; area: prompt of {small} to {large} characters",
+        heading=f"Each dot is a problem. Its area is the prompt length, {small} to {large} characters.",
         marks=[Dots(xs=output, ys=score, sizes=np.sqrt(areas).tolist(), opacity=0.6)],
     )
 
@@ -67,7 +67,7 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
         alt=f"Scatter plot of cost against mean score: {text}.",
         x=_cost_axis(costs),
         y=wide_enough("mean score %", scores, margin=0.1, scale=100),
-        heading="the line: no model is better for less",
+        heading="The line connects the models for which no cheaper model has a higher score.",
         marks=[
             _frontier(costs, scores),
             *(
@@ -86,7 +86,7 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
 
 
 def _frontier(costs: Sequence[float], scores: Sequence[float]) -> ChartLine:
-    """The Pareto frontier as steps: for each cost the best score that can be had for it."""
+    """Return the Pareto frontier as a step line: the highest score of a model up to each cost."""
     xs: list[float] = []
     ys: list[float] = []
     for cost, score in sorted(zip(costs, scores, strict=True), key=lambda each: (each[0], -each[1])):

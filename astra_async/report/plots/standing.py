@@ -1,4 +1,4 @@
-"""Where each entry stands: scores with intervals, SDs, differences of pairs, and what feedback is worth."""
+"""Figures on scores with intervals, SDs, pass@m, differences of pairs, and follow-up turns."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from astra_async.report.tables import Report
 
 _MOST_PAIRS = 28
-_MARGIN = 0.02  # within which two mean scores are equivalent
+_MARGIN = 0.02  # equivalence margin of the mean score
 
 
 def charts(report: Report) -> Iterator[Chart]:
-    """The figures of the sections Leaderboard, Pairs, and After feedback, where there is one."""
+    """Yield the figures of the sections Leaderboard, Pairs and After feedback."""
     begun = with_results(report)
     if begun:
         yield _leaderboard(report.leaderboard, begun)
@@ -40,12 +40,12 @@ def charts(report: Report) -> Iterator[Chart]:
 
 
 def with_results(report: Report) -> list[Entry]:
-    """Entries with results, in the order of the leaderboard."""
+    """Return the entries with results, in leaderboard order."""
     return [entry for entry in ranked(report.entries) if entry.summary.valid]
 
 
 def names_of(entries: Sequence[Entry]) -> list[str]:
-    """What to call entries beside an axis: with the format only where there are several, ~ if provisional."""
+    """Return the entries' names for an axis: with the format if there are several, with ~ if provisional."""
     several = len({entry.format for entry in entries}) > 1
     names = (entry.name if several else entry.label for entry in entries)
     return [name if entry.complete else f"~{name}" for name, entry in zip(names, entries, strict=True)]
@@ -87,7 +87,7 @@ def _leaderboard(table: Table, entries: Sequence[Entry]) -> Chart:
 
 def _sds(entries: Sequence[Entry]) -> Chart:
     names = names_of(entries)
-    rng = np.random.default_rng(0)  # the jitter only separates dots that would cover each other
+    rng = np.random.default_rng(0)  # vertical jitter, so that dots do not cover each other
     known = [entry.sds[~np.isnan(entry.sds)] for entry in entries]
     medians = [float(np.median(sds)) for sds in known]
     dots = [
@@ -105,7 +105,7 @@ def _sds(entries: Sequence[Entry]) -> Chart:
         name="sd",
         title="Distribution of SD over problems",
         alt=f"One dot for each problem's SD, the median as a line. Medians: {text}.",
-        x=Axis(  # no SD of values between 0 and 1 is above 0.5
+        x=Axis(  # the SD of values between 0 and 1 is at most 0.5
             label=f"SD of a problem's scores over k = {entries[0].summary.k} samples (0 to 1, ddof = 0)",
             low=-0.01,
             high=0.51,
@@ -120,7 +120,7 @@ def _sds(entries: Sequence[Entry]) -> Chart:
 
 
 def _curves(table: Table, entries: Sequence[Entry]) -> Chart:
-    """Pass@m rises and pass^m falls with m; the two meet at m = 1."""
+    """Return the curves of pass@m (increasing) and pass^m (decreasing), which are equal at m = 1."""
     best = entries[: len(SERIES)]
     marks: list[Mark] = []
     for colour, entry, name in zip(SERIES, best, names_of(best), strict=False):
@@ -140,7 +140,7 @@ def _curves(table: Table, entries: Sequence[Entry]) -> Chart:
 
 
 def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Chart:
-    """What feedback is worth: solved by turn beside what as many blind samples would have solved."""
+    """Return the shares solved by turn, with feedback and with the same number of blind samples."""
     entries = [entry for entry in begun if _rows_of(entry, solved)]
     best = entries[: len(SERIES)]
     ends: list[str] = []
@@ -194,14 +194,14 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Chart:
         row_height=1.4,
         marks=marks,
         others=[
-            Dots(xs=(), ys=(), colour=SERIES[1], label="a real difference (Holm)"),
+            Dots(xs=(), ys=(), colour=SERIES[1], label="significant difference (Holm)"),
             Dots(xs=(), ys=(), hollow=True, label="not shown to differ"),
         ],
     )
 
 
 def _over_steps(*, name: str, title: str, alt: str, x: str, y: str, marks: Sequence[Mark]) -> Chart:
-    """Shares over whole numbers."""
+    """Return a chart of shares over whole numbers."""
     steps = wide_enough(
         x, [at for mark in marks if isinstance(mark, ChartLine) for at in mark.xs], whole=True
     )
@@ -210,7 +210,7 @@ def _over_steps(*, name: str, title: str, alt: str, x: str, y: str, marks: Seque
 
 
 def numbers(rows: Sequence[Mapping[str, Cell]], name: str) -> list[float]:
-    """One column's numbers; NaN for nothing."""
+    """Return one column's numbers; NaN for cells without a number."""
     return [float(cell) if isinstance(cell := row[name], int | float) else math.nan for row in rows]
 
 

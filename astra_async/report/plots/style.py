@@ -1,4 +1,4 @@
-"""What all figures share: colours, axes, names of rows, and what a title says of what is left out."""
+"""Colors, axes, shortened names and titles, shared by all figures."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 INK, MUTED, GRID, PAPER = "#20242a", "#68707b", "#d9dde3", "#ffffff"
-# Okabe and Ito (2008): distinguishable with any kind of colour vision; yellow is left out (too pale)
+# Okabe and Ito (2008): distinguishable with any color vision; without yellow, which is too pale.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 COLOURS = {INK: "ink", MUTED: "muted", GRID: "grid", PAPER: "paper"} | {
     colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)
 }
-_MOST_DIGITS = 9  # of a tick's label
+_MOST_DIGITS = 9  # maximum decimals of a tick's label
 _FEWEST_TICKS = 4
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A drawn figure; `alt` says in words what it shows."""
+    """A drawn figure as SVG; `alt` is its text alternative."""
 
     name: str
     title: str
@@ -33,7 +33,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """From `low` to `high`; a tick's label is its place times `scale`, with all the digits that it has."""
+    """Axis from `low` to `high`; a tick's label is its value times `scale`, without rounding."""
 
     label: str
     low: float
@@ -44,21 +44,21 @@ class Axis:
     logarithmic: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies: 0 at `low`, 1 at `high`."""
+        """Return the position of a value on the axis: 0 at `low`, 1 at `high`."""
         low, high, at = self.low, self.high, value
         if self.logarithmic:
             low, high, at = math.log(low), math.log(high), math.log(value)
         return (at - low) / (high - low)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places of ticks, and their labels: 2.5 is never called 3, nor 0.0159 0.016."""
+        """Return (value, label) of each tick; labels have enough decimals to be exact (2.5 is never 3)."""
         found = _decades(self.low, self.high) if self.logarithmic else self._steps()
         shown = [place * self.scale for place in found]
         digits = [
             next((d for d in range(_MOST_DIGITS) if abs(round(each, d) - each) < _ROUNDING), _MOST_DIGITS)
             for each in shown
         ]
-        if not self.logarithmic:  # the same number of digits for all
+        if not self.logarithmic:  # all labels have the same number of decimals
             digits = [max(digits, default=0)] * len(digits)
         return [
             (place, f"{value:{'+' if self.signed and round(value, d) else ''},.{d}f}")
@@ -75,14 +75,14 @@ class Axis:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each power of ten that lies between the two."""
+    """Return 1, 2 and 5 times each power of ten, between `low` and `high`."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     places = (factor * 10.0**power for power in powers for factor in (1, 2, 5))
     return [place for place in places if low <= place <= high]
 
 
 def percent(label: str) -> Axis:
-    """An axis from 0 to 100 %."""
+    """Return an axis from 0 to 100 %."""
     return Axis(label=label, low=0.0, high=1.0, scale=100)
 
 
@@ -95,7 +95,7 @@ def wide_enough(
     whole: bool = False,
     signed: bool = False,
 ) -> Axis:
-    """An axis that holds all finite values, with a margin as a share of their range."""
+    """Return an axis for all finite values, with a margin as a share of their range."""
     known = [value for value in values if math.isfinite(value)] or [0.0]
     low, high = min(known), max(known)
     room = (high - low) * margin or (abs(high) * 0.1 or 1.0)
@@ -103,13 +103,13 @@ def wide_enough(
 
 
 def cut_note(shown: Sequence[object], of: Sequence[object], what: str) -> str:
-    """What a title says where not all are shown: `what` says which, such as "first skills"."""
+    """Return a note for a title if items are left out; `what` names the items, such as "first skills"."""
     kind, _, things = what.partition(" ")
     return f" (the {kind} {len(shown)} of {len(of)} {things})" if len(of) > len(shown) else ""
 
 
 def shortened(name: str, characters: int = 42) -> str:
-    """A name that fits beside an axis, its middle left out; each of its lines for itself."""
+    """Return a name for an axis, with the middle of each line replaced by an ellipsis if it is too long."""
     return "\n".join(_shortened_line(line, characters) for line in name.split("\n"))
 
 

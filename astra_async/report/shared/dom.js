@@ -1,4 +1,4 @@
-// --- nodes: every text becomes a text node, never markup ------------------------------------------
+// --- DOM nodes: text is inserted as text nodes, never as markup -----------------------------------
 
 export const element = (tag, text, className) => {
   const made = document.createElement(tag);
@@ -7,7 +7,7 @@ export const element = (tag, text, className) => {
   return made;
 };
 
-/** An element with children: nodes, or texts that become text nodes. */
+/** Returns an element with children; strings become text nodes. */
 export const holding = (tag, className, ...children) => {
   const made = element(tag, null, className);
   made.append(...children.flat().filter((child) => child !== null && child !== undefined));

@@ -1,9 +1,9 @@
-// --- one sample's record: what was counted, what the tests said, what was not applied -------------------
+// --- one sample's record: counts, tests, changes, audit --------------------------------------------------
 
 import { element, holding } from "./dom.js";
 import { escaped, plain } from "./terminal.js";
 
-/** One letter for why a sample has no tests to count. */
+/** One letter for each reason why a sample has no test results. */
 export const LETTERS = {
   no_report: "N", build_failure: "B", timeout: "T", out_of_memory: "M", tampered: "X", refusal: "R",
   truncated: "C", context_exceeded: "L", format_error: "F", path_violation: "P",
@@ -15,11 +15,16 @@ const absent = (value) => value === null || value === undefined || value === "";
 const seconds = (value) => (absent(value) ? null : `${value.toFixed(1)} s`);
 const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(4)}${estimated ? ", partly estimated" : ""}`);
 
-/** What is known of a sample besides its texts, as names and values. */
+/** A sample's score in words: its tests, or a task's rewards. */
+export const scored = ({ rewards, score, passed, total }) => (rewards
+  ? `score ${score} (${Object.entries(rewards).map(([name, value]) => `${plain(name)} ${value}`).join(", ")})`
+  : `${passed} of ${total} tests passed`);
+
+/** Returns a sample's fields except its texts, as a list of names and values. */
 export function facts(record) {
   const usage = record.usage ?? {};
   const pairs = [
-    ["Result", `${record.passed} of ${record.total} tests passed${record.failure ? ` (${record.failure})` : ""}`],
+    ["Result", `${scored(record)}${record.failure ? ` (${record.failure})` : ""}`],
     ["Why", plain(record.note ?? "")], ["Finished by", record.finish_reason], ["Answered as", plain(record.returned_model ?? "")],
     ["Tokens in", usage.input_tokens], ["of them cached", usage.cached_tokens],
     ["Tokens out", usage.output_tokens], ["of them reasoning", usage.reasoning_tokens],
@@ -39,7 +44,7 @@ function test({ name, outcome, message }) {
   return item;
 }
 
-/** Tests with their outcomes and messages, failed ones first; many that passed are folded. */
+/** Returns tests with outcomes and messages, failed tests first; many passed tests are collapsed. */
 export function outcomes(tests) {
   const passed = tests.filter(({ outcome }) => outcome === "passed");
   const list = holding("ul", "outcomes", tests.filter(({ outcome }) => outcome !== "passed").map(test));
@@ -51,11 +56,11 @@ export function outcomes(tests) {
   return holding("div", null, list, folded);
 }
 
-/** The changes of an answer that were not applied, each with its reason. */
+/** Returns the changes of an answer that were not applied, each with its reason. */
 export const dropped = (changes) => holding("ul", "dropped", changes.map(({ path, reason }) =>
   holding("li", null, element("bdi", escaped(path), "path"), `: ${plain(reason)}`)));
 
-/** The audit of a solution: tests that pass both as they are and with the mutated line. */
+/** Returns the audit of a solution: tests that pass both in the original and in the mutated form. */
 export function audit(line) {
   if (line.outcome !== "flagged") return element("p", `${line.outcome.replace("_", " ")}${line.reason ? `: ${line.reason}` : ""}`);
   return holding("ul", "audit", line.flagged.map((each) => {
@@ -65,6 +70,6 @@ export function audit(line) {
   }));
 }
 
-/** The files that were applied and differ from the untouched project, each with its lines. */
+/** Returns the applied files that differ from the untouched project, with numbers of changed lines. */
 export const changed = (changes) => holding("ul", "changed", changes.map(({ path, kind, added, removed }) =>
   holding("li", null, element("bdi", escaped(path), "path"), ` (${plain(kind)}): ${added} lines added, ${removed} removed`)));

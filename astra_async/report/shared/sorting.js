@@ -1,8 +1,8 @@
-// --- tables that sort by a click on a header; a cell's raw value stands in data-v -------------------
+// --- sorting of tables by a click on a header; data-v of a cell is its raw value --------------------
 
 const order = (a, b) => {
   if (a === b) return 0;
-  if (a === "") return 1; // nothing stays at the end
+  if (a === "") return 1; // empty cells are last in both directions
   if (b === "") return -1;
   const [x, y] = [Number(a), Number(b)];
   if (Number.isNaN(x) || Number.isNaN(y)) return a.localeCompare(b, "en", { numeric: true });
@@ -21,7 +21,7 @@ function sortBy(header, down) {
   body.append(...rows.map(([, row]) => row));
 }
 
-/** Rows of a table that was filled again, in the order that was chosen before. */
+/** Sorts a refilled table again by the column chosen before. */
 export function sortAgain(table) {
   const header = table.querySelector("th[aria-sort]");
   if (header) sortBy(header, header.getAttribute("aria-sort") === "descending");

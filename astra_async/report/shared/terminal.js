@@ -1,4 +1,4 @@
-// --- text of programs: terminal colours are drawn, everything else a terminal would obey is dropped -------
+// --- output of programs: terminal colors are shown, other control sequences are removed -------------------
 
 import { element } from "./dom.js";
 
@@ -19,13 +19,13 @@ const lines = (text) => String(text).replaceAll("\r\n", "\n").replaceAll("\r", "
 const named = (control) => `<U+${control.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
 const visible = (control) => (control.charCodeAt(0) > 0x9f ? named(control) : "");
 
-/** What a program or a model wrote, on a page: nothing turns the direction round, no sequence is left. */
+/** Returns text without control sequences; bidirectional control characters become code points. */
 export const plain = (text) => lines(text).replace(CONTROL, visible);
 
-/** What a model wrote, as source code: whatever a reader could not see stands there by its number. */
+/** Returns source code with invisible characters replaced by their code points. */
 export const escaped = (text) => lines(text).replace(HIDDEN, named);
 
-/** A colour of the 256 of a terminal: a class for the first 16, else a CSS colour. */
+/** Returns one of a terminal's 256 colors: a class for the first 16, otherwise a CSS color. */
 function indexed(number) {
   if (number < 16) return { name: number };
   if (number > 231) return { css: `rgb(${[0, 0, 0].fill(8 + 10 * (Math.min(number, 255) - 232)).join(" ")})` };
@@ -34,7 +34,7 @@ function indexed(number) {
   return { css: `rgb(${[Math.floor(rest / 36), Math.floor(rest / 6) % 6, rest % 6].map(level).join(" ")})` };
 }
 
-/** The colour that follows 38 or 48, taken off the list of codes. */
+/** Removes and returns the color after code 38 or 48 from the list of codes. */
 function extended(codes) {
   const kind = codes.shift();
   if (kind === 5) return indexed(codes.shift() ?? 0);
@@ -45,7 +45,7 @@ function extended(codes) {
 const WEIGHTS = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "struck" };
 const ENDS = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"], 29: ["struck"] };
 
-/** The state after one sequence of codes: a new one, `state` stays as it is. */
+/** Returns the state after one sequence of codes; `state` is not modified. */
 function after(state, text) {
   const codes = text.split(/[;:]/).map(Number);
   let next = { ...state, weights: new Set(state.weights) };
@@ -76,7 +76,7 @@ function span(text, { weights, ink, paper }) {
   return made;
 }
 
-/** A block of a program's output, in its colours: text nodes and spans, never markup. */
+/** Returns a block with a program's output in its colors, as text nodes and spans. */
 export function terminal(text, className = "terminal") {
   const block = element("pre", null, className);
   const source = lines(text);

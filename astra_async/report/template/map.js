@@ -33,7 +33,7 @@ function drawMap(entry) {
     passed[problem].forEach((_, sample) => row.insertCell().append(cell(entry, problem, sample)));
   });
   document.getElementById("map").replaceChildren(element("caption", model), head.parentElement, body);
-  document.getElementById("map-cut").textContent = leftOut > 0 ? `${leftOut} more samples are not drawn.` : "";
+  document.getElementById("map-cut").textContent = leftOut > 0 ? `${leftOut} more samples are not shown.` : "";
 }
 
 const select = document.getElementById("map-entry");
@@ -54,7 +54,7 @@ function share(mean) {
   return mean === 1 ? "h5" : `h${1 + Math.min(3, Math.floor(4 * mean))}`;
 }
 
-/** One row for each problem: its name, and the mean score of each entry (null where there is none). */
+/** One row for each problem: its name, and the mean score of each entry (null without a result). */
 function matrixRows() {
   const places = data.entries.map(({ problems }) => new Map(problems.map((name, number) => [name, number])));
   return Object.keys(data.problems).map((name, number) => {
@@ -108,7 +108,7 @@ function drawMatrix() {
   }
   document.getElementById("matrix").replaceChildren(head.parentElement, body);
   const left = rows.length - MOST_PROBLEMS;
-  document.getElementById("matrix-cut").textContent = left > 0 ? `${left} more problems are not drawn; problems.csv has all.` : "";
+  document.getElementById("matrix-cut").textContent = left > 0 ? `${left} more problems are not shown; problems.csv has all problems.` : "";
 }
 
 matrixOrder.addEventListener("change", () => { drawMatrix(); filterRows(); });

@@ -1,7 +1,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const place = (entry, problem, sample) => `#sample/${entry}/${problem}/${sample}`;
 
-// --- search: rows of every table and map, and on demand the texts of the samples ------------------
+// --- search: rows of every table and map, and on request the texts of the samples -----------------
 
 const search = document.getElementById("search");
 const outcome = document.getElementById("search-outcome");

@@ -21,10 +21,10 @@ const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 
 function* parts(record) {
   yield facts(record);
-  if (record.tests?.length) yield* [element("h3", "Tests that count"), outcomes(record.tests)];
+  if (record.tests?.length) yield* [element("h3", "Expected tests"), outcomes(record.tests)];
   if (record.changes?.length) yield* [element("h3", "Changed files"), changed(record.changes)];
   if (record.dropped?.length) yield* [element("h3", "Changes that were not applied"), dropped(record.dropped)];
-  if (record.extra_tests?.length) yield* [element("h3", "Other tests, not counted"), outcomes(record.extra_tests)];
+  if (record.extra_tests?.length) yield* [element("h3", record.rewards ? "Tests of the verifier" : "Other tests, not counted"), outcomes(record.extra_tests)];
   if (record.output_tail) yield* [element("h3", "End of the output"), terminal(record.output_tail)];
   yield element("h3", "Answer");
   yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : element("pre", escaped(record.answer), "answer");
@@ -36,7 +36,7 @@ async function content(entry, problem, sample) {
   if (passed[problem][sample] < 0) return [element("p", "This sample has no result yet; see the table of missing samples.")];
   if (number === undefined) {
     const command = ["astra show", ...[directory, model, problems[problem], sample].map(quoted)].join(" ");
-    return [element("p", `This sample (${format}) is not in the page. This command opens it:`), element("pre", command)];
+    return [element("p", `This sample (${format}) is not in this page. To see it, run:`), element("pre", command)];
   }
   return [...parts((await unpack(number))[sample])];
 }
@@ -68,7 +68,7 @@ async function open() {
   try {
     shown = await content(entry, problem, sample);
   } catch (error) {
-    shown = [element("p", `This browser cannot unpack the sample (${error.message}); astra show opens it.`)];
+    shown = [element("p", `This browser cannot unpack the sample (${error.message}); use astra show instead.`)];
   }
   if (location.hash !== found[0]) return; // another sample was asked for meanwhile
   document.getElementById("sample-body").replaceChildren(...shown);

@@ -1,1 +1,1 @@
-"""The batch interfaces of the simulated server: what was uploaded, what was created, and how it goes on."""
+"""Batch interfaces of the simulated server: files, batches and their states."""

@@ -1,4 +1,4 @@
-"""Anthropic's Message Batches: counts stand under `processing` until the batch has ended."""
+"""Anthropic's Message Batches: all requests count as `processing` until the batch has ended."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DAY_S = 86_400
 
 
 class AnthropicBatchRoutes(BatchRoutes):
-    """The handlers."""
+    """Handlers of Anthropic's interface."""
 
     family, prefix, follows, shows_cancelled = "anthropic", "msgbatch_", "after_id", True
     missing: ClassVar = {"type": "error", "error": {"type": "not_found_error", "message": "Not found"}}
 
     def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
-        """Serve them below a prefix."""
+        """Add the routes below a prefix."""
         base = f"{prefix}/v1/messages/batches"
         router.add_post(base, self._create)
         router.add_get(base, self.page)
@@ -60,7 +60,7 @@ class AnthropicBatchRoutes(BatchRoutes):
         return web.Response(body=content, content_type="application/x-jsonl")
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
-        """Where its results are is told once it has ended."""
+        """Return a batch; `results_url` is set after its end."""
         results = request.url.with_path(f"/v1/messages/batches/{batch.id}/results").with_query(None)
         ended = batch.has_ended
         counts = {name: sum(line.fate == fate for line in batch.lines) for name, fate in _FATES.items()}

@@ -1,4 +1,4 @@
-"""What the handlers of all batch interfaces share: a batch is created, listed, looked at and cancelled."""
+"""Base class of all batch interfaces: create, list, show and cancel batches."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _FOR_EVER_S = 86_400.0
 
 
 class BatchRoutes:
-    """The handlers of one interface.
+    """Handlers of one interface.
 
     Attributes:
-        family: tells its batches from those of others.
-        prefix: what the ids of its batches begin with.
-        follows: what a list's query calls the batch after which a page begins.
-        shows_cancelled: who cancels a batch is shown it.
-        file_type: the content type of its files.
-        missing: the body of the answer where there is no such batch or file; also `missing_headers`.
+        family: identifies the interface's batches in the store.
+        prefix: start of batch ids.
+        follows: name of the query parameter with the batch before a page.
+        shows_cancelled: True if the cancel request returns the batch.
+        file_type: content type of files.
+        missing: body of a 404 response; see also `missing_headers`.
     """
 
     family: str
@@ -46,13 +46,13 @@ class BatchRoutes:
         self.service = service
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
-        """A batch as its interface shows it."""
+        """Return a batch in the interface's JSON form."""
         raise NotImplementedError
 
     async def created(
         self, request: web.Request, lines: list[BatchLine], about: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The batch of a create as it is shown, where the next fault lets its client know of it."""
+        """Create a batch and return its JSON form, unless the next fault prevents the response."""
         fault: BatchFault = next(self.store.faults, "none")
         if fault == "lost_before":
             reset(request)
@@ -65,7 +65,7 @@ class BatchRoutes:
         return await self.shown(batch, request)
 
     async def look(self, request: web.Request) -> web.Response:
-        """One batch."""
+        """Return one batch."""
         batch = self.found(request)
         batch.looks += 1
         batch.looks_at_end += batch.has_ended
@@ -73,12 +73,12 @@ class BatchRoutes:
         return web.json_response(await self.shown(batch, request))
 
     async def cancel(self, request: web.Request) -> web.Response:
-        """Cancel it."""
+        """Cancel a batch."""
         self.store.cancel(self.found(request))
         return await self.look(request) if self.shows_cancelled else web.json_response({})
 
     async def page(self, request: web.Request) -> web.Response:
-        """As many batches as are asked for, the newest first."""
+        """Return a page of batches, newest first."""
         batches = self.store.of(self.family)
         after, limit = request.query.get(self.follows), int(request.query.get("limit", "20"))
         begin = next((number for number, each in enumerate(batches, 1) if each.id == after), 0)
@@ -88,14 +88,14 @@ class BatchRoutes:
         return web.json_response({"object": "list", "data": page, "has_more": has_more, **ends})
 
     def found(self, request: web.Request) -> Batch:
-        """The batch that the path names, as it stands. Raises HTTPNotFound."""
+        """Return the batch in the path, updated to the current time. Raises HTTPNotFound."""
         batch = self.store.batches.get(request.match_info["id"].rpartition("/")[2])
         if batch is None:
             raise self.not_found()
         return self.store.refreshed(batch)
 
     async def file(self, request: web.Request) -> web.Response:
-        """A file's content."""
+        """Return a file's content."""
         name = request.match_info["name"]
         if name not in self.store.files:
             raise self.not_found()
@@ -104,7 +104,7 @@ class BatchRoutes:
         return web.Response(body=content, content_type=self.file_type)
 
     def fetched(self, batch: Batch | None, content: bytes) -> bytes:
-        """The content of a batch's file as one GET brings it."""
+        """Return a batch file's content for one GET, truncated if the batch has that fault."""
         if batch is None:
             return content
         batch.fetches += 1
@@ -113,13 +113,13 @@ class BatchRoutes:
         return content[: len(content) * 2 // 3] if is_cut else content
 
     def _fail(self, batch: Batch, times: int) -> None:
-        """Some first times, where the batch has such a fault. Raises HTTPException."""
+        """Raise an HTTPException for the first requests if the batch has such a fault."""
         if times <= SOME and batch.fault == "unknown":
             raise self.not_found()
         if times <= SOME and batch.fault == "failing":
             raise web.HTTPServiceUnavailable(text="upstream connect error")
 
     def not_found(self) -> web.HTTPNotFound:
-        """There is no such batch or file."""
+        """Return a 404 response for a batch or file."""
         text = orjson.dumps(self.missing).decode()
         return web.HTTPNotFound(text=text, content_type="application/json", headers=self.missing_headers)

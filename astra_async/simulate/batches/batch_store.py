@@ -1,7 +1,7 @@
-"""Files and batches of a simulated provider, whatever its interface: they wait, are processed, and end.
+"""Files and batches of a simulated provider, independent of the interface.
 
-A batch is processed at its end, all at once, and that is when its requests are paid for. What goes wrong with
-a batch is the next of the settings' `batch_faults`: the first create meets the first of them.
+A batch is processed at once, at its end; its requests are billed then. The faults of successive batches are
+those listed in the setting `batch_faults`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Phase = Literal["validating", "in_progress", "canceling", "completed", "failed",
 Fate = Literal["answered", "errored", "expired", "cancelled"]
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _BROKEN = b'{"error":{"message":"The server had an error.","type":"server_error","code":null,"param":null}}'
-_VALIDATED = 0.2  # of the delay
-SOME = 2  # looks and fetches that a fault lasts
+_VALIDATED = 0.2  # share of the delay
+SOME = 2  # number of requests for which a fault lasts
 
 
 @dataclass(slots=True)
 class BatchLine:
-    """One request of a batch; `answer` processes it: the status and the body that a call would have had."""
+    """One request of a batch; `answer` returns the status and body that a normal request would get."""
 
     custom_id: str
     tokens: int
@@ -41,7 +41,7 @@ class BatchLine:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch; `about` is what its interface was told and tells again, `results` names its files."""
+    """One batch; `about` has fields of the create request to return, `results` names its files."""
 
     id: str
     family: str
@@ -60,21 +60,21 @@ class Batch:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it changes any more."""
+        """True if the batch can no longer change."""
         return self.phase in _ENDED
 
     @property
     def names_files(self) -> bool:
-        """Whether an answer says where its results are."""
+        """True if the JSON form names the result files."""
         has_looked_often = self.looks_at_end > SOME or self.fault != "late"
         return self.has_ended and self.fault != "never" and has_looked_often
 
     def at(self, later_s: float = 0.0) -> str:
-        """When it was created, or so much later, in ISO 8601."""
+        """Return the creation time plus `later_s`, in ISO 8601."""
         return datetime.fromtimestamp(self.created_unix + later_s, UTC).isoformat()
 
     def having(self, *fates: Fate) -> list[BatchLine]:
-        """The lines that have become so, in an order that they were not sent in."""
+        """Return the lines with one of these fates, in an order different from the request's."""
         lines = [line for line in self.lines if line.fate in fates]
         random.Random(self.id).shuffle(lines)  # noqa: S311 - an order
         if self.fault == "missing":
@@ -82,7 +82,7 @@ class Batch:
         return lines * 2 if self.fault == "duplicates" else lines
 
     def written(self, *fates: Fate) -> list[BatchLine]:
-        """As `having`, as it stands in files."""
+        """Like `having`, but as written in result files, including faults."""
         lines = self.having(*fates)
         if self.fault == "short":
             lines = lines[: -max(1, len(lines) // 5)]
@@ -93,9 +93,9 @@ class Batch:
 
 
 class BatchStore:
-    """All files, uploaded or results, and batches, in the order of their creation.
+    """All files and batches, in order of creation.
 
-    `processed` counts requests that were paid for; `faults` is what goes wrong with the next creates.
+    `processed` counts billed requests; `faults` yields the faults of the next batches.
     """
 
     def __init__(self, settings: SimulationSettings, clocks: Clocks) -> None:
@@ -108,17 +108,17 @@ class BatchStore:
         self._numbers = count(1)
 
     def name(self, prefix: str) -> str:
-        """A name that nothing else has, not even on a server that is started later."""
+        """Return a unique name, also across restarts of the server."""
         return f"{prefix}{digest(f'{self._clocks.unix()}/{next(self._numbers)}')[:20]}"
 
     def keep(self, prefix: str, content: bytes) -> str:
-        """Keep a file; its name."""
+        """Store a file and return its name."""
         name = self.name(prefix)
         self.files[name] = content
         return name
 
     def keep_results(self, batch: Batch, prefix: str, contents: Mapping[str, bytes]) -> None:
-        """Keep what a batch has brought in files, by what its interface calls each; or lose it."""
+        """Store a batch's result files by the interface's names; delete them if the fault is "vanish"."""
         batch.results = {what: self.keep(prefix, content) for what, content in contents.items()}
         if batch.fault == "vanish":
             for name in batch.results.values():
@@ -127,7 +127,7 @@ class BatchStore:
     def create(
         self, family: str, prefix: str, lines: list[BatchLine], fault: BatchFault, about: Mapping[str, Any]
     ) -> Batch:
-        """A batch that begins now."""
+        """Create a batch that starts now."""
         batch = Batch(
             id=self.name(prefix),
             family=family,
@@ -141,17 +141,17 @@ class BatchStore:
         return batch
 
     def of(self, family: str) -> list[Batch]:
-        """The batches of an interface as they stand, the newest first."""
+        """Return the current batches of an interface, newest first."""
         found = [batch for batch in self.batches.values() if batch.family == family]
         return [self.refreshed(batch) for batch in reversed(found)]
 
     def cancel(self, batch: Batch) -> None:
-        """It ends soon, and keeps the half that is finished."""
+        """Cancel a batch; it ends soon and keeps the half that is finished."""
         if not self.refreshed(batch).has_ended and batch.canceled_s is None:
             batch.canceled_s, batch.phase = self._clocks.monotonic(), "canceling"
 
     def refreshed(self, batch: Batch) -> Batch:
-        """The batch as it stands now."""
+        """Update a batch to the current time and return it."""
         if batch.has_ended:
             return batch
         now, delay_s = self._clocks.monotonic(), self._settings.batch_delay_s
@@ -175,7 +175,7 @@ class BatchStore:
         return batch
 
     def is_over(self, batch: Batch) -> bool:
-        """Whether the batches before it leave no room for it."""
+        """Return True if earlier batches leave too few enqueued tokens for this batch."""
         most = self._settings.batch_enqueued_tokens
         others = (each for each in self.batches.values() if each is not batch and not each.has_ended)
         tokens = sum(line.tokens for each in others if each.phase != "validating" for line in each.lines)

@@ -1,6 +1,6 @@
-"""Bedrock's batch inference: jobs whose requests and results lie in S3, in the models' own forms.
+"""Bedrock's batch inference: jobs with requests and results in S3, in the format of each model.
 
-A model is called `anthropic.NAME`, `amazon.nova-NAME` or `openai.NAME`, which says the form of its bodies.
+A model is named `anthropic.NAME`, `amazon.nova-NAME` or `openai.NAME`; the prefix determines its format.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ARN = "arn:aws:bedrock:us-east-1:123456789012:model-invocation-job/"
 
 
 class BedrockBatchRoutes(BatchRoutes):
-    """The handlers."""
+    """Handlers of Bedrock's interface."""
 
     family = "bedrock"
     missing: ClassVar = {"message": "Could not find the job."}
     missing_headers: ClassVar = {"x-amzn-errortype": "ResourceNotFoundException"}
 
     def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
-        """Serve them below a prefix."""
+        """Add the routes below a prefix."""
         router.add_post(f"{prefix}/model-invocation-job", self._create)
         router.add_get(f"{prefix}/model-invocation-jobs", self._list)
         router.add_get(f"{prefix}/model-invocation-job/{{id:.+}}", self.look)
@@ -83,7 +83,7 @@ class BedrockBatchRoutes(BatchRoutes):
         )
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
-        """A job; its results are in S3 once it has ended."""
+        """Return a job; after its end, write its results to S3."""
         del request
         if batch.has_ended and batch.phase != "failed" and not batch.results:
             out = str(batch.about["outputDataConfig"]["s3OutputDataConfig"]["s3Uri"]).rstrip("/")
@@ -100,7 +100,7 @@ class BedrockBatchRoutes(BatchRoutes):
         }
 
     async def _write(self, batch: Batch) -> None:
-        """The results, and the manifest beside them."""
+        """Write the results and the manifest to S3."""
         source = str(batch.about["inputDataConfig"]["s3InputDataConfig"]["s3Uri"])
         counts = {"totalRecordCount": len(batch.lines), "processedRecordCount": len(batch.having("answered"))}
         contents = {

@@ -1,4 +1,4 @@
-"""Gemini's files and batches: uploads in two steps, a long-running operation, results in a file."""
+"""Gemini's files and batches: two-step uploads, long-running operations, results in a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VERSION = "{version:v1|v1beta}"
 
 
 class GeminiBatchRoutes(BatchRoutes):
-    """The handlers."""
+    """Handlers of Gemini's interface."""
 
     family, file_type = "google", "application/jsonl"
     missing: ClassVar = {
@@ -38,14 +38,14 @@ class GeminiBatchRoutes(BatchRoutes):
     }
 
     def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
-        """Serve them below a prefix."""
+        """Add the routes below a prefix."""
         router.add_post(f"{prefix}/upload/{_VERSION}/files", self._start)
         router.add_post(f"{prefix}/upload-to/{{name}}", self._upload)
         router.add_post(f"{prefix}/{_VERSION}/models/{{model:[^/:]+}}:batchGenerateContent", self._create)
         router.add_get(f"{prefix}/{_VERSION}/batches", self._list)
         router.add_get(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}", self.look)
         router.add_post(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}:cancel", self.cancel)
-        for place in ("", "/download"):  # the documentation's address, and the SDK's
+        for place in ("", "/download"):  # the documented path, and that of the SDK
             router.add_get(f"{prefix}{place}/{_VERSION}/files/{{name:[^/:]+}}:download", self.file)
 
     async def _start(self, request: web.Request) -> web.Response:
@@ -95,7 +95,7 @@ class GeminiBatchRoutes(BatchRoutes):
         return web.json_response({"operations": page, **following})
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
-        """An operation; an expired one has nothing to retrieve."""
+        """Return an operation; an expired one has no results."""
         del request
         stats = {
             "requestCount": str(len(batch.lines)),

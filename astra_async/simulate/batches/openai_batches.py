@@ -1,4 +1,4 @@
-"""OpenAI's files and batches, and Azure's below /openai/v1."""
+"""Batch interfaces of OpenAI, and of Azure below /openai/v1."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from aiohttp import web
 
 from astra_async.simulate.batches.batch_routes import BatchRoutes
 from astra_async.simulate.batches.batch_store import BatchLine
-from astra_async.simulate.wires.asked import BadAsk
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions, Responses
+from astra_async.simulate.wires.request_parsing import InvalidRequest
 from astra_async.simulate.wires.wire import Detail
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _OVER = (
 
 
 class OpenAIBatchRoutes(BatchRoutes):
-    """OpenAI's handlers."""
+    """Handlers of OpenAI's interface."""
 
     family, prefix, follows, shows_cancelled = "openai", "batch_", "after", True
     file_type = "application/octet-stream"
@@ -40,7 +40,7 @@ class OpenAIBatchRoutes(BatchRoutes):
     wires: ClassVar[Mapping[str, Wire]] = {"/v1/chat/completions": _CHAT, "/v1/responses": Responses()}
 
     def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
-        """Serve them below a prefix."""
+        """Add the routes below a prefix."""
         router.add_post(f"{prefix}/files", self._upload)
         router.add_get(f"{prefix}/files/{{name}}/content", self.file)
         router.add_post(f"{prefix}/batches", self._create)
@@ -69,7 +69,7 @@ class OpenAIBatchRoutes(BatchRoutes):
             return _bad("input_file_id, endpoint and completion_window '24h' are required")
         try:
             lines = [self._line(line, fields["endpoint"]) for line in content.splitlines() if line.strip()]
-        except (BadAsk, ValueError, LookupError, TypeError) as error:
+        except (InvalidRequest, ValueError, LookupError, TypeError) as error:
             return _bad(f"the file cannot be read: {error!r}")
         about = {name: fields.get(name) for name in ("input_file_id", "endpoint", "metadata")}
         return web.json_response(await self.created(request, lines, about))
@@ -77,12 +77,12 @@ class OpenAIBatchRoutes(BatchRoutes):
     def _line(self, line: bytes, endpoint: str) -> BatchLine:
         fields = orjson.loads(line)
         if fields["method"] != "POST" or fields["url"] != endpoint or "stream" in fields["body"]:
-            raise BadAsk("method, url or body")
+            raise InvalidRequest("method, url or body")
         answer = partial(self.service.processed, self.wires[endpoint], fields["body"], fields.get("sample"))
         return BatchLine(str(fields["custom_id"]), len(line) // 4, answer)
 
     async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
-        """Counts of what is finished come at its end."""
+        """Return a batch; counts of finished requests are zero until its end."""
         del request
         files = self._files(batch)
         done = batch.having("answered") if batch.has_ended else []
@@ -113,7 +113,7 @@ class OpenAIBatchRoutes(BatchRoutes):
         return {"object": "list", "data": [error]}
 
     def _files(self, batch: Batch) -> dict[str, str | None]:
-        """Answers, whatever their status, and the rest in a file of its own; made once."""
+        """Return the ids of output and error file; created once."""
         if not batch.names_files or batch.phase == "failed":
             return {"output_file_id": None, "error_file_id": None}
         if not batch.results:
@@ -125,7 +125,7 @@ class OpenAIBatchRoutes(BatchRoutes):
 
 
 class AzureBatchRoutes(OpenAIBatchRoutes):
-    """Azure's."""
+    """Handlers of Azure's interface."""
 
     family = "azure"
     wires: ClassVar = {"/chat/completions": AzureChatCompletions(), "/v1/chat/completions": _CHAT}

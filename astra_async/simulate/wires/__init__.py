@@ -1,5 +1,5 @@
-"""The providers' wire formats, seen from the server: one file for each, written from their documents.
+"""The providers' wire formats on the server side, one file per provider, written from their documentation.
 
-What answers look like is `astra_async.served`'s. This package imports nothing of
-`astra_async.asking.providers`: the two sides of the wire check each other.
+Response formats are in `astra_async.response_formats`. Nothing of `astra_async.asking.providers` is imported,
+so that client and server check each other.
 """

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, as OpenAI, Azure and compatible servers speak it; errors of both of its APIs."""
+"""OpenAI's Chat Completions (also Azure and compatible servers), Responses, and errors of both APIs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from astra_async.served import Cut, Json, ServedChat, ServedResponses
-from astra_async.simulate.wires.asked import Ask, BadAsk, object_in
+from astra_async.response_formats import ChatCompletionFormat, Cut, Json, ResponsesFormat
+from astra_async.simulate.wires.request_parsing import InvalidRequest, ParsedRequest, object_in
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ _ERRORS: dict[Trouble, Error] = {
 
 
 class OpenAI(Wire):
-    """Errors are `{"error": {message, type, param, code}}`; max_tokens is charged ahead."""
+    """Errors are `{"error": {message, type, param, code}}`; max_tokens is charged on admission."""
 
     charges_max_tokens = True
     errors = _ERRORS
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
-        """The error object, in an object."""
+        """Return the error body."""
         reply, kind = self.errors[trouble], self.errors[trouble].kind
         if trouble == "rate_limit" and detail.rejected:
             kind = detail.rejected.dimension
@@ -54,23 +54,23 @@ class OpenAI(Wire):
         return {"error": {"message": message, "type": kind, "param": None, "code": reply.code}}
 
     def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
-        """Only a rate limit tells how long to wait."""
+        """Return the pause for a rate limit; other errors have no headers."""
         if trouble != "rate_limit":
             return {}
-        # Rounded up: a client that waits as told must not come too early.
+        # Rounded up, so that a client that waits for this time is not too early.
         return {
             "retry-after": str(math.ceil(detail.wait_s)),
             "retry-after-ms": str(math.ceil(detail.wait_s * 1000)),
         }
 
     def message(self, trouble: Trouble, detail: Detail) -> str:
-        """The words of an error; those of a limit depend on which one it is."""
+        """Return the error message; for a rate limit, it depends on the dimension."""
         if trouble in ("rate_limit", "too_large"):
             return _limit_message(detail)
         return super().message(trouble, detail)
 
     def limit_headers(self, windows: Iterable[LimitWindow]) -> dict[str, str]:
-        """`x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, the reset as a Go duration."""
+        """Return `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`; reset is a Go duration."""
         headers = {}
         for window in windows:
             headers[f"x-ratelimit-limit-{window.dimension}"] = f"{window.limit:.0f}"
@@ -79,11 +79,11 @@ class OpenAI(Wire):
         return headers
 
     def duration(self, seconds: float) -> str:
-        """How long until a limit is whole again."""
+        """Return the time until a limit is completely reset."""
         return go_duration(seconds)
 
 
-class ChatCompletions(ServedChat, OpenAI):
+class ChatCompletions(ChatCompletionFormat, OpenAI):
     """POST /v1/chat/completions."""
 
     tool = "function"
@@ -93,31 +93,31 @@ class ChatCompletions(ServedChat, OpenAI):
     seeds = ("seed", "random_seed")
     least_seed = -(2**63)
 
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Understand a request, in which usage has to be asked for."""
+    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> ParsedRequest:
+        """Parse a request; usage is included only if requested."""
         wanted = object_in(body, "stream_options").get("include_usage")
         return replace(super().read(body, path), with_usage=bool(wanted))
 
 
 class AzureChatCompletions(ChatCompletions):
-    """POST /openai/deployments/{deployment}/chat/completions: the deployment is the model."""
+    """POST /openai/deployments/{deployment}/chat/completions; the deployment is the model."""
 
     opening = 2
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """Azure sends the verdict of its prompt filter first, in a chunk without choices."""
+        """Yield Azure's prompt filter result first, in a chunk without choices."""
         verdict = {"prompt_index": 0, "content_filter_results": {}}
         head = {**whole, "object": "chat.completion.chunk", "usage": None}
         yield {**head, "choices": [], "prompt_filter_results": [verdict]}
         yield from super().events(whole, cut)
 
     def duration(self, seconds: float) -> str:
-        """Whole seconds."""
+        """Return whole seconds."""
         return str(math.ceil(seconds))
 
 
 def go_duration(seconds: float) -> str:
-    """Seconds as Go's time.Duration prints them: `20ms`, `1.5s`, `6m0s`, `1h2m3s`."""
+    """Format seconds like Go's time.Duration: `20ms`, `1.5s`, `6m0s`, `1h2m3s`."""
     seconds = math.ceil(seconds * 1000) / 1000
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"
@@ -141,8 +141,8 @@ def _limit_message(detail: Detail) -> str:
     return f"Rate limit reached for {figures} {again}"
 
 
-class Responses(ServedResponses, OpenAI):
-    """The stream ends with response.completed or response.incomplete; there is no `[DONE]`, and no seed."""
+class Responses(ResponsesFormat, OpenAI):
+    """OpenAI's Responses; streams end with response.completed or response.incomplete, without `[DONE]`."""
 
     messages, system, call = "input", "instructions", "function_call"
     most_tokens = ("max_output_tokens",)
@@ -150,22 +150,22 @@ class Responses(ServedResponses, OpenAI):
     opening = 4
 
     def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The input may be a message's text alone."""
+        """Return the messages; the input may also be a string."""
         question = body.get("input")
         return [{"content": question}] if isinstance(question, str) else super().messages_of(body)
 
     def system_of(self, body: Mapping[str, Any]) -> str:
-        """Instructions are text."""
+        """Return the instructions. Raises InvalidRequest."""
         if not isinstance(body.get("instructions") or "", str):
-            raise BadAsk("instructions must be a string")
+            raise InvalidRequest("instructions must be a string")
         return super().system_of(body)
 
     def is_own(self, message: Mapping[str, Any]) -> bool:
-        """Calls and reasoning are items of their own."""
+        """Return True for messages of the model, including items for tool calls and reasoning."""
         return super().is_own(message) or message.get("type") in {"function_call", "reasoning"}
 
     def stream_error(self, detail: Detail) -> bytes:
-        """The `error` event, whose fields stand beside its type."""
+        """Return an `error` event, which has its fields at the top level."""
         error = self.error("stream_error", detail)["error"]
         fields = {name: error[name] for name in ("code", "message", "param")}
         return self.encoded({"type": "error", "sequence_number": 0, **fields})

@@ -1,7 +1,8 @@
-"""Bedrock Converse: POST /model/{model}/converse-stream and /model/{model}/converse.
+"""Anthropic's Messages, and Bedrock Converse: POST /model/{model}/converse-stream and /converse.
 
-A stream is application/vnd.amazon.eventstream: each message has a prelude (total length, length of the
-headers, both big-endian, and their CRC 32), headers, a JSON payload, and a CRC 32 of everything before.
+A Converse stream is application/vnd.amazon.eventstream. Each message has a prelude (total length and length
+of the headers, both big-endian, and their CRC 32), headers, a JSON payload, and a CRC 32 of everything
+before.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.served import Cut, Json, ServedMessages
-from astra_async.simulate.wires.asked import entries_of, object_in, offered
+from astra_async.response_formats import Cut, Json, MessagesFormat
+from astra_async.simulate.wires.request_parsing import entries_of, object_in, offered
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ _CLAUDE_ERRORS: dict[Trouble, Error] = {
 }
 
 
-class Messages(ServedMessages, Wire):
-    """`input_tokens` is the uncached rest; a prompt is cached only where `cache_control` asks for it."""
+class Messages(MessagesFormat, Wire):
+    """Anthropic's Messages; `input_tokens` excludes cached tokens, and caching requires `cache_control`."""
 
     schema, call = "input_schema", "tool_use"
     opening = 3
@@ -54,25 +55,25 @@ class Messages(ServedMessages, Wire):
     errors = _CLAUDE_ERRORS
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """A ping follows the begin of the first block."""
+        """Yield the events, with a ping after the start of the first block."""
         for number, event in enumerate(super().events(whole, cut), 1):
             yield event
             if number == self.opening - 1:
                 yield {"type": "ping"}
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
-        """`{"type": "error", "error": {type, message}}`."""
+        """Return `{"type": "error", "error": {type, message}}`."""
         error: dict[str, Any] = {"type": self.errors[trouble].kind, "message": self.message(trouble, detail)}
         if trouble == "quota":
             error["details"] = {"error_code": "enforced_spend_limit_reached"}
         return {"type": "error", "error": error}
 
     def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
-        """Only a rate limit has a retry-after."""
+        """Return retry-after for a rate limit; other errors have no headers."""
         return {"retry-after": str(math.ceil(detail.wait_s))} if trouble == "rate_limit" else {}
 
     def limit_headers(self, windows: Iterable[LimitWindow]) -> dict[str, str]:
-        """anthropic-ratelimit-* with RFC 3339 times."""
+        """Return anthropic-ratelimit-* headers with RFC 3339 times."""
         headers = {}
         for window in windows:
             reset = datetime.fromtimestamp(math.ceil(window.reset_at), UTC)
@@ -89,7 +90,7 @@ _STOP = {
     "refusal": "guardrail_intervened",
     "content_filter": "content_filtered",
 }
-_STRING = 7  # type of a header's value
+_STRING = 7  # type code of a string header
 
 _UNKNOWN = "Could not resolve the foundation model from the model identifier: {0.model}"
 _ERRORS: dict[Trouble, Error] = {
@@ -109,7 +110,7 @@ _ERRORS: dict[Trouble, Error] = {
 
 
 class Converse(Wire):
-    """Whether the answer is streamed stands in the URL; `inputTokens` is the uncached rest."""
+    """Bedrock Converse; the URL determines streaming, and `inputTokens` excludes cached tokens."""
 
     stream_type = "application/vnd.amazon.eventstream"
     charges_max_tokens = True
@@ -119,14 +120,14 @@ class Converse(Wire):
     errors = _ERRORS
 
     def tools_of(self, body: Mapping[str, Any]) -> Iterator[Tool]:
-        """Specifications of tools."""
+        """Yield the tools in toolConfig."""
         for entry in entries_of(object_in(body, "toolConfig")):
             tool = object_in(entry, "toolSpec")
             schema = object_in(object_in(tool, "inputSchema"), "json")
             yield offered(tool, schema)
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """A Converse response, which names no model."""
+        """Return a Converse response; the format has no model name."""
         del model, name, created
         content: list[Json] = [{"text": completion.text}]
         content += [
@@ -141,7 +142,7 @@ class Converse(Wire):
         }
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """The message, each block in pieces, the stop reason, and the usage last."""
+        """Yield message start, the pieces of each block, the stop reason and the usage."""
         yield {"messageStart": {"role": "assistant"}}
         for at, block in enumerate(whole["output"]["message"]["content"]):
             where = {"contentBlockIndex": at}
@@ -158,21 +159,21 @@ class Converse(Wire):
         yield {"metadata": {name: whole[name] for name in ("usage", "metrics")}}
 
     def encoded(self, event: Mapping[str, Any]) -> bytes:
-        """An event by its only name."""
+        """Encode an event; its only key is the event type."""
         ((kind, payload),) = event.items()
         return _message({":event-type": kind, ":message-type": "event"}, payload)
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
-        """The exception's message; there is no retry-after."""
+        """Return the exception's message."""
         return {"message": self.message(trouble, detail)}
 
     def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
-        """The exception's name."""
+        """Return the exception's name; Bedrock sends no retry-after."""
         del detail
         return {"x-amzn-errortype": _ERRORS[trouble].kind}
 
     def stream_error(self, detail: Detail) -> bytes:
-        """An exception in place of an event."""
+        """Return an exception message in place of an event."""
         del detail
         reply = _ERRORS["stream_error"]
         payload = {"message": reply.message, "originalStatusCode": 500, "originalMessage": reply.message}

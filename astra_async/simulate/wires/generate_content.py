@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.served import Cut, Json, ServedGemini
-from astra_async.simulate.wires.asked import entries_of, object_in, offered, text_of
+from astra_async.response_formats import Cut, GeminiFormat, Json
+from astra_async.simulate.wires.request_parsing import entries_of, object_in, offered, text_of
 from astra_async.simulate.wires.wire import Detail, Error, Trouble, Wire
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ _ERRORS: dict[Trouble, Error] = {
 }
 
 
-class GenerateContent(ServedGemini, Wire):
-    """Whether the answer is streamed stands in the URL; a refusal is a blocked prompt, without candidates.
+class GenerateContent(GeminiFormat, Wire):
+    """Gemini's format; the URL determines streaming, and a refusal is a blocked prompt without candidates.
 
-    Limits are announced in error bodies only, and lines end with CR LF.
+    Limits are announced only in error bodies. Lines end with CR LF.
     """
 
     messages, text, call = "contents", "parts", "functionCall"
@@ -52,19 +52,19 @@ class GenerateContent(ServedGemini, Wire):
     errors = _ERRORS
 
     def system_of(self, body: Mapping[str, Any]) -> str:
-        """The text of `systemInstruction`."""
+        """Return the text of `systemInstruction`."""
         system = body.get("systemInstruction")
         return text_of(system.get("parts"), "systemInstruction.parts") if isinstance(system, dict) else ""
 
     def tools_of(self, body: Mapping[str, Any]) -> Iterator[Tool]:
-        """Declarations of functions, with a schema of JSON or of Gemini's own spelling."""
+        """Yield function declarations, with a JSON schema or Gemini's schema."""
         for entry in entries_of(body):
             for tool in entries_of(entry, "functionDeclarations"):
                 schema = object_in(tool, "parametersJsonSchema") or object_in(tool, "parameters")
                 yield offered(tool, schema)
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """A GenerateContentResponse."""
+        """Return a GenerateContentResponse."""
         whole = super().whole(completion, model, name, created)
         if completion.finish_reason == "refusal":
             blocked = {"blockReason": "PROHIBITED_CONTENT"}
@@ -73,7 +73,7 @@ class GenerateContent(ServedGemini, Wire):
         return whole
 
     def events(self, whole: Json, cut: Cut) -> Iterator[Json]:
-        """A chunk for each piece; the last one has the calls, the finish reason and the usage."""
+        """Yield a chunk per piece; the last one has tool calls, finish reason and usage."""
         last, begun = whole, {**whole, "usageMetadata": _of_the_prompt(whole)}
         for candidate in whole.get("candidates", ()):
             texts = [part["text"] for part in candidate["content"]["parts"] if "text" in part]
@@ -84,7 +84,7 @@ class GenerateContent(ServedGemini, Wire):
         yield last
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
-        """`{"error": {code, message, status, details}}`; the delay stands in the details."""
+        """Return `{"error": {code, message, status, details}}`; the pause is in the details."""
         reply = _ERRORS[trouble]
         error: dict[str, Any] = {"code": reply.status, "message": self.message(trouble, detail)}
         error["status"] = reply.kind
@@ -93,7 +93,7 @@ class GenerateContent(ServedGemini, Wire):
         return {"error": error}
 
     def stream_error(self, detail: Detail) -> bytes:
-        """A bare JSON line, without `data:`."""
+        """Return a bare JSON line, without `data:`."""
         return orjson.dumps(self.error("stream_error", detail)) + b"\r\n"
 
 
@@ -102,7 +102,7 @@ def _content(*parts: Json) -> Json:
 
 
 def _of_the_prompt(whole: Json) -> Json:
-    """The usage before there is an answer."""
+    """Return the usage before the answer."""
     return dict.fromkeys(("promptTokenCount", "totalTokenCount"), whole["usageMetadata"]["promptTokenCount"])
 
 
@@ -121,7 +121,7 @@ def _details(trouble: Trouble, detail: Detail) -> list[dict[str, Any]]:
         {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]}
     ]
     if trouble == "rate_limit":
-        # Rounded up to a millisecond: a client that waits as told must not come too early.
+        # Rounded up to a millisecond, so that a client that waits for this time is not too early.
         delay = f"{math.ceil(detail.wait_s * 1000) / 1000}s"
         details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
     return details

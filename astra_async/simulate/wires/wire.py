@@ -1,4 +1,4 @@
-"""What a wire format answers with, in a stream, whole, or with an error; what it reads is `asked`."""
+"""Responses of a wire format: complete, streamed, or an error. Requests are parsed in `request_parsing`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import orjson
 from aiohttp import web
 
-from astra_async.served import Json, Served
-from astra_async.simulate.wires.asked import WireRequest
+from astra_async.response_formats import Json, ResponseFormat
+from astra_async.simulate.wires.request_parsing import WireRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ Trouble = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One answer, ready for any wire, in pieces of `size` characters; `created` is Unix time."""
+    """One answer for any wire format, in pieces of `size` characters; `created` is Unix time."""
 
     id: str
     created: int
@@ -43,18 +43,18 @@ class Reply:
     with_usage: bool = True
 
     def cut(self, text: str) -> list[str]:
-        """The pieces that a stream carries a text in."""
+        """Split a text into the pieces of a stream."""
         return [text[start : start + self.size] for start in range(0, len(text), self.size)]
 
     @property
     def pieces(self) -> list[str]:
-        """Those of the answer's text."""
+        """The pieces of the answer's text."""
         return self.cut(self.completion.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """What an error message is made of; each trouble uses the part that it needs."""
+    """Values for error messages; each error uses some of them."""
 
     model: str = ""
     message: str = ""
@@ -65,14 +65,14 @@ class Detail:
 
     @property
     def limit(self) -> str:
-        """Which limit the request would have broken, where one is known."""
+        """The exceeded limit as text, or '' if unknown."""
         known = self.rejected
         return f" of {known.limit:.0f} {known.dimension} per minute" if known else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """What a provider answers to a trouble; `message` is a template of a Detail's fields."""
+    """A provider's error response; `message` is a template for a Detail's fields."""
 
     status: int
     kind: str
@@ -80,21 +80,21 @@ class Error:
     code: str | None = None
 
 
-class Wire(Served, WireRequest):
-    """One wire format, as a server speaks it. `opening` events of a stream precede a text's first piece."""
+class Wire(ResponseFormat, WireRequest):
+    """One wire format on the server side. `opening` is the number of events before the first piece."""
 
     opening = 1
     stream_type = "text/event-stream; charset=utf-8"
-    charges_max_tokens = False  # max_tokens counts against the limit when the request is admitted
-    cached_is_exempt = False  # cached tokens do not count against the limit
+    charges_max_tokens = False  # True: max_tokens counts against the limit on admission
+    cached_is_exempt = False  # True: cached tokens do not count against the limit
     errors: ClassVar[Mapping[Trouble, Error]]
 
     def body(self, reply: Reply) -> Json:
-        """The answer to a request that does not want a stream."""
+        """Return the response to a request without streaming."""
         return self.whole(reply.completion, reply.completion.returned_model, reply.id, reply.created)
 
     def stream(self, reply: Reply) -> list[bytes]:
-        """A stream in parts: one for each piece of the text, at least one."""
+        """Return a stream in parts, one per piece of the text (at least one)."""
         body = self.body(reply)
         if not reply.with_usage:
             del body["usage"]
@@ -106,8 +106,8 @@ class Wire(Served, WireRequest):
         return parts
 
     def failure(self, trouble: Trouble, detail: Detail) -> web.Response:
-        """The error response for a trouble."""
-        if trouble == "unavailable":  # a proxy in front of the provider made it up
+        """Return the error response."""
+        if trouble == "unavailable":  # sent by a proxy in front of the provider
             page = b"<html><head><title>503 Service Temporarily Unavailable</title></head></html>"
             return web.Response(status=503, body=page, content_type="text/html")
         return web.Response(
@@ -118,23 +118,23 @@ class Wire(Served, WireRequest):
         )
 
     def error(self, trouble: Trouble, detail: Detail) -> Mapping[str, Any]:
-        """The body of the error response."""
+        """Return the body of an error response."""
         raise NotImplementedError
 
     def error_headers(self, trouble: Trouble, detail: Detail) -> Mapping[str, str]:
-        """Its headers, such as how long to wait."""
+        """Return the headers of an error response, such as retry-after."""
         del trouble, detail
         return {}
 
     def stream_error(self, detail: Detail) -> bytes:
-        """An error in the middle of a stream, after HTTP 200."""
+        """Return an error in the middle of a stream, after HTTP 200."""
         return self.encoded(self.error("stream_error", detail))
 
     def limit_headers(self, windows: Iterable[LimitWindow]) -> dict[str, str]:
-        """Headers that announce the limits; empty where the provider sends none."""
+        """Return headers that announce the limits; empty if the provider sends none."""
         del windows
         return {}
 
     def message(self, trouble: Trouble, detail: Detail) -> str:
-        """The words of an error."""
+        """Return an error message."""
         return self.errors[trouble].message.format(detail)

@@ -1,4 +1,4 @@
-"""What the tests reported: report files and output, read as cases."""
+"""Parse test reports and test output into test cases."""
 
 from astra_async.testing.reports.report_files import read_reports
 

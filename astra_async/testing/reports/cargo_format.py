@@ -1,9 +1,9 @@
-"""What `cargo test` prints: the text of Rust's own test harness, and which target it is of.
+"""Parse the output of `cargo test`: the text of Rust's test harness, with the target of each test.
 
-`Running tests/cart.rs (target/...)` stands on standard error: a report that holds both has the target as the
-cases' class. Tests that write past the harness's capture may do so before, within and behind its lines: a
-result that stands alone is that of the test before it. What is left is what the target's summary counts and
-lists, or else what ends the test's line.
+`Running tests/cart.rs (target/...)` is printed on standard error. If a report holds both streams, the target
+becomes the class of the cases. Tests that bypass the harness's output capture may print before, within and
+after its lines. A result on a line of its own belongs to the test before it. Results that are still unclear
+are taken from the target's summary and list of failures, or else from the end of the test's line.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": 
 
 
 def read_cargo(text: str) -> tuple[list[TestCase], list[str]]:
-    """The cases, and a line for each target of whose tests some were not reported.
+    """Return the cases, and a problem for each target that did not report all its tests.
 
     Raises:
-        UnreadableReport: more cases than any project has.
+        UnreadableReport: there are more than MAX_CASES cases.
     """
     harness = _Harness()
     for line in without_controls(text).splitlines():
@@ -46,15 +46,15 @@ def read_cargo(text: str) -> tuple[list[TestCase], list[str]]:
 
 
 class _Harness:
-    """Lines in, cases out."""
+    """Line-by-line parser of the harness's output."""
 
     def __init__(self) -> None:
         self._target = ""
-        self._found: list[tuple[str, str, Outcome, str]] = []  # target, name, outcome, remark
+        self._found: list[tuple[str, str, Outcome, str]] = []  # target, name, outcome, note
         self._details: dict[tuple[str, str], list[str]] = {}
-        self._current: list[str] | None = None  # where lines of a failure go
-        self._unclear: dict[str, str] = {}  # tests by name, with what stands where their result should
-        self._failures = False  # among the details of failed tests, not of others
+        self._current: list[str] | None = None  # details of the current failed test
+        self._unclear: dict[str, str] = {}  # test name -> text in place of its result
+        self._failures = False  # within the section of failed tests
         self._failed: set[tuple[str, str]] = set()
         self._planned = self._reported = 0
         self._problems: list[str] = []
@@ -84,7 +84,7 @@ class _Harness:
             self._current.append(line)
 
     def finished(self) -> tuple[list[TestCase], list[str]]:
-        """All cases in their order."""
+        """Return all cases in order, and the problems."""
         self._end_target()
         cases = [
             TestCase(
@@ -109,7 +109,11 @@ class _Harness:
             raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
 
     def _sum_up(self, passed: int) -> None:
-        """A target has ended: unclear tests failed if it lists them, else passed if it counts so many."""
+        """Resolve unclear tests at a target's end.
+
+        An unclear test failed if the target lists it as failed. The others passed or were ignored, if that
+        agrees with the target's number of passed tests.
+        """
         clear = self._found[len(self._found) - self._reported :]
         passed -= sum(outcome == "passed" and not self._has_failed(name) for _, name, outcome, _ in clear)
         told = {}
@@ -131,13 +135,13 @@ class _Harness:
         self._unclear.clear()
         if self._reported < self._planned:
             where = one_line(self._target, length=100) or "a target"
-            self._problems.append(f"{where}: {self._planned} tests were to run, {self._reported} reported")
+            self._problems.append(f"{where}: {self._planned} tests were planned, {self._reported} reported")
         self._planned = self._reported = 0
         self._current, self._failures = None, False
 
 
 def _started(line: str) -> tuple[str, str] | None:
-    """A test's name in its line, which what others have written may begin, and what stands behind it."""
+    """Return a test's name and the text after it, or None; other output may precede the name on its line."""
     rest = line.removeprefix(_TEST) if line.startswith(_TEST) else line.rpartition(_TEST)[2]
     name, dots, text = rest.partition(_DOTS)
     name = name.removesuffix(" - should panic").strip()

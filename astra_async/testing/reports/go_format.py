@@ -1,9 +1,9 @@
-"""What `go test -json` writes: an event on each line (`go doc test2json`).
+"""Parse the output of `go test -json`: one JSON event on each line (`go doc test2json`).
 
-A test that has subtests is no test of its own: its subtests are the cases, unless it failed although all of
-them passed. A test that began and never ended did not pass. Before Go 1.20 what prints without a line end
-takes the line of the next test's beginning or of its own result with it: there is no event then, and the line
-stands in the output.
+If a test has subtests, only its subtests are cases, unless the test failed although all subtests passed. A
+test that began and never ended did not pass. Before Go 1.20, output without a line end merges with the line
+that begins the next test or reports the test's own result. Then there is no event, and that line is part of
+the output.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _FRAME = re.compile(r"\s*(?:===|---) ")
 _BEGIN_BEHIND_OUTPUT = re.compile(r"=== RUN   (\S{1,1000})\n?\Z")
 _END_BEHIND_OUTPUT = re.compile(r"--- (PASS|FAIL|SKIP): (\S{1,1000}) \([0-9.]{1,20}s\)\n?\Z")
 
-# Written as plain text, because no test of the package began.
+# Printed as plain text, because no test of the package began.
 _NOT_BUILT = re.compile(r"FAIL\s{1,9}(\S{1,1000}) \[(?:build|setup) failed\]")
 
 _Key = tuple[str, str]
 
 
 def read_go(text: str) -> tuple[list[TestCase], list[str]]:
-    """The cases, and a line for each package that failed beside its tests.
+    """Return the cases, and a problem for each package that failed independently of its tests.
 
     Raises:
-        UnreadableReport: more cases than any project has.
+        UnreadableReport: there are more than MAX_CASES cases.
     """
     stream = _Stream()
     for line in text.splitlines():
         if line.startswith("{"):
             try:
                 event = orjson.loads(line)
-            except ValueError:  # somebody's output
+            except ValueError:  # other output
                 continue
             if isinstance(event, dict):
                 stream.take(event)
@@ -59,7 +59,7 @@ def read_go(text: str) -> tuple[list[TestCase], list[str]]:
 
 
 class _Stream:
-    """Events in, cases out."""
+    """Parser of the event stream."""
 
     def __init__(self) -> None:
         self._ended: list[tuple[_Key, Outcome]] = []
@@ -82,7 +82,7 @@ class _Stream:
             raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
 
     def not_built(self, package: str) -> None:
-        """Note a package whose tests do not compile."""
+        """Record a package whose tests do not compile."""
         self._failed.append(package)
         self._output[package, ""].append("its tests do not build")
 
@@ -103,7 +103,7 @@ class _Stream:
         self._ended.append((key, outcome))
 
     def finished(self) -> tuple[list[TestCase], list[str]]:
-        """The cases in the order in which they ended."""
+        """Return the cases in the order in which they ended, and the problems."""
         inner: defaultdict[_Key, set[Outcome]] = defaultdict(set)
         everything = [*self._ended, *((key, "error") for key in self._open)]
         for (package, name), outcome in everything:
@@ -116,7 +116,7 @@ class _Stream:
         ]
         failing = {case.classname for case in cases if case.outcome in ("failed", "error")}
         beside = {clean_name(name): name for name in self._failed if clean_name(name) not in failing}
-        for at, case in enumerate(cases):  # TestMain failed, or what no test is told of
+        for at, case in enumerate(cases):  # TestMain failed, or another error outside of tests
             if case.classname in beside and case.outcome == "passed":
                 message = message_of(self._message((beside[case.classname], "")))
                 cases[at] = replace(case, outcome="failed", message=message)
@@ -129,7 +129,7 @@ class _Stream:
         package, name = key
         message = "" if outcome == "passed" else message_of(self._message(key))
         if outcome == "error":
-            message = message or "it began and did not end"
+            message = message or "the test began and did not end"
         return TestCase(name=name, classname=clean_name(package), outcome=outcome, message=message)
 
     def _message(self, key: _Key) -> str:

@@ -1,10 +1,10 @@
-"""The Test Anything Protocol (testanything.org, versions 12 to 14) as tape, minitest and node write it.
+"""Parse the Test Anything Protocol (testanything.org, versions 12 to 14) as tape, minitest and node print it.
 
-Read here and not through tap.py: that library cuts names at any `#` (`GET /#top works`), drops subtests,
-and prints to standard output when it meets version 13 without further packages.
+tap.py is not used: it cuts names at any `#` (`GET /#top works`), drops subtests, and prints to standard
+output for version 13 unless further packages are installed.
 
-A point that sums up subtests is no test of its own: its subtests are the cases, with the titles above
-them as class name; it counts only when it failed although all of them passed.
+If a test point has subtests, only the subtests are cases, with the titles above them as class name. The point
+itself is a case only if it failed although all subtests passed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from astra_async.report_text import (
     message_of,
     without_controls,
 )
-from astra_async.testing.reports.suspects import AVA_HOOK, SCRIPTS, failed_with_suite
+from astra_async.testing.reports.suite_failures import AVA_HOOK, SCRIPTS, failed_with_suite
 from astra_async.types import Outcome, TestCase
 
 if TYPE_CHECKING:
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 MAX_INDENT = 64  # 16 levels of subtests
 
 _POINT = re.compile(r"(not ok|ok)(?=[ \t]|$)[ \t]*([0-9]{1,9})(?=[ \t]|$)[ \t]*(?:-[ \t]+)?(.*)")
-_UNNUMBERED = re.compile(r"(not ok|ok)()[ \t]+-[ \t]+(.*)")  # anything less may be somebody's prose
+_UNNUMBERED = re.compile(r"(not ok|ok)()[ \t]+-[ \t]+(.*)")  # a looser pattern would match prose
 _PLAN = re.compile(r"1\.\.([0-9]{1,9})(?=[ \t]|$)[ \t]*(#.*)?")
 _VERSION = re.compile(r"TAP version [0-9]{1,3}[ \t]*")
-# With blanks on both sides of its `#`, as TAP 14 defines it and all write it: `#skip-link` is a title's.
+# The `#` needs blanks on both sides, as TAP 14 defines: `#skip-link` is part of a title.
 _DIRECTIVE = re.compile(r"(?:^|(?<=[ \t]))#[ \t]+(skip|todo)(?:ped)?(?=[ \t:]|$)(.*)", re.IGNORECASE)
 _TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?", re.IGNORECASE)
 _NO_CAUSE = re.compile(r"(?:duration_ms|type|failureType|location|code|name):|\s*(?:error|message): \|-?$")
 _SUBTEST = re.compile(r"# Subtest: (.*)")
-# Lines in the details of points that are no tests: exceptions outside node-tap's tests, failed hooks of node.
+# Details of points that are not tests: exceptions outside of node-tap's tests, and failed hooks of node.
 _UNCAUGHT = {"tapCaught: uncaughtException", "tapCaught: unhandledRejection"}
 _HOOK_FAILED, _SUITE, _EXIT_CODE = "failureType: 'hookFailed'", "type: 'suite'", "exitCode:"
-# Titles that ava gives a file whose process failed, and an exception outside tests (`name` has its class).
+# ava's titles for a file whose process failed, and for an exception outside of tests (`name` has its class).
 _EXITED = re.compile(r"\S.{0,999} exited (?:with a non-zero exit code: [0-9]{1,5}|due to \w{1,20})")
 _EXCEPTION = re.compile(r"(\w{1,100})(?::| \[)")
 TAP_SIGN = re.compile(
@@ -52,10 +52,10 @@ TAP_SIGN = re.compile(
 
 
 def read_tap(text: str) -> tuple[list[TestCase], list[str]]:
-    """The cases of a TAP stream and a line for an unkept plan or a bail-out.
+    """Return the cases of a TAP stream, and problems for an incomplete plan or a bail-out.
 
     Raises:
-        UnreadableReport: more cases than any project has.
+        UnreadableReport: there are more than MAX_CASES cases.
     """
     stream = _Stream()
     for line, details in _with_diagnostics(without_controls(text)):
@@ -64,10 +64,10 @@ def read_tap(text: str) -> tuple[list[TestCase], list[str]]:
 
 
 def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Lines outside YAML blocks, each with the comments or the block that follow it.
+    """Yield lines outside YAML blocks, each with the comments or the block after it.
 
-    A block may quote whole TAP streams. One that is never closed ends where the indentation falls below its
-    own. A comment behind a block is the next test's title.
+    A block may quote whole TAP streams. An unclosed block ends at the first line with less indentation. A
+    comment after a block is the title of the next test.
     """
     line, details = "", list[str]()
     block: int | None = None
@@ -94,7 +94,7 @@ def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
 
 @dataclass(slots=True)
 class _Level:
-    """The cases so far of one indentation, how many points it had, and the error that fails all of them."""
+    """Cases of one indentation level, its number of points, and the error that fails all its cases."""
 
     indent: int
     cases: list[TestCase] = field(default_factory=list)
@@ -106,7 +106,7 @@ class _Level:
 
 
 class _Stream:
-    """Lines in, cases out."""
+    """Line-by-line parser of a TAP stream."""
 
     def __init__(self) -> None:
         self._levels = [_Level(0)]
@@ -117,7 +117,7 @@ class _Stream:
         self._count = 0
 
     def take(self, line: str, details: Sequence[str]) -> None:
-        """Reads one line and what follows it; what is no TAP is somebody's output and is passed over."""
+        """Parse one line with its diagnostics; ignore lines that are not TAP."""
         inner = line.strip()
         indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
         if indent > MAX_INDENT:
@@ -137,12 +137,12 @@ class _Stream:
             self._titles[indent] = clean_name(found[1])
 
     def finished(self) -> tuple[list[TestCase], list[str]]:
-        """All cases; subtests whose summing-up never came keep the titles that were announced."""
+        """Return all cases, and the problems; subtests without a final point keep their announced titles."""
         top = self._levels[0]
         if self._planned is not None and top.points < self._planned:
             self._problems.append(f"{self._planned} tests were planned and {top.points} reported")
         if self._planned is None and self._has_version:
-            self._problems.append("the plan is missing: the run broke off")
+            self._problems.append("the plan is missing, so the run did not finish")
         orphans = []
         for level in self._levels[1:]:
             above = [title for at, title in sorted(self._titles.items()) if at < level.indent]
@@ -174,7 +174,7 @@ class _Stream:
 
 
 def _is_suite(title: str, details: AbstractSet[str], inner: Sequence[TestCase]) -> bool:
-    """Whether a failed point stands for an exception outside tests, a file, a hook, or the suite of one."""
+    """Return True if a failed point is an exception outside of tests, or a failed file, hook or suite."""
     exception = _EXCEPTION.match(title)
     return (
         bool(details & _UNCAUGHT)
@@ -214,7 +214,7 @@ def _case(found: re.Match[str], place: int, details: Sequence[str]) -> TestCase:
 
 
 def _outcome(verdict: str, directive: str) -> Outcome:
-    """A skipped point did not run; a TODO that fails was not expected to pass, which is no pass."""
+    """Return the outcome of a point; a TODO point that fails counts as skipped, not as passed."""
     if directive == "skip" or (directive == "todo" and verdict != "ok"):
         return "skipped"
     return "passed" if verdict == "ok" else "failed"

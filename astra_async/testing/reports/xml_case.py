@@ -1,4 +1,4 @@
-"""The element of one test case in JUnit XML, xUnit.net, NUnit and TRX."""
+"""Element of one test case in JUnit XML, xUnit.net, NUnit and TRX."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from astra_async.types import Outcome, TestCase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Child elements of a case and what they make of it, the gravest deciding. `warning` is PHPUnit's (a
-# test without assertions or with a broken provider); surefire's `flakyFailure` and `rerunFailure` are
-# left out on purpose: the former ended well, the latter stands beside a `failure`.
+# Child elements of a case and their outcomes; the most severe one decides. `warning` is from PHPUnit (a test
+# without assertions or with a broken provider). surefire's `flakyFailure` is excluded because the test passed
+# in the end, and `rerunFailure` because a `failure` accompanies it.
 _CHILDREN: Mapping[str, Outcome] = {
     "failure": "failed",
     "error": "error",
@@ -21,11 +21,11 @@ _CHILDREN: Mapping[str, Outcome] = {
     "disabled": "skipped",
 }
 _GRAVITY: Mapping[Outcome, int] = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
-# `status` and `result` attributes that say that a case did not run (GoogleTest, CTest, Catch2).
+# Values of the attributes `status` and `result` for cases that did not run (GoogleTest, CTest, Catch2).
 _NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
 _DotNet = Literal["xunit", "nunit", "trx"]
 Kind = Literal["junit"] | _DotNet
-# The attributes that name a .NET test's outcome, and their values that are neither a failure nor an error.
+# Attributes with a .NET test's outcome, and their known values; any other value is an error.
 _RESULTS: Mapping[_DotNet, str] = {"xunit": "result", "nunit": "result", "trx": "outcome"}
 _OUTCOMES: Mapping[str, Outcome] = {
     "pass": "passed",
@@ -43,11 +43,11 @@ _OUTCOMES: Mapping[str, Outcome] = {
     "notexecuted": "skipped",
     "pending": "skipped",
 }
-_MESSAGES = ("message", "stack-trace", "Message", "StackTrace")  # of .NET's failures
+_MESSAGES = ("message", "stack-trace", "Message", "StackTrace")  # elements of .NET failures
 
 
 class OpenCase:
-    """One case whose element has begun."""
+    """Test case whose element has begun and not ended."""
 
     def __init__(self, attributes: Mapping[str, str], depth: int, kind: Kind, suite: str) -> None:
         self.depth = depth
@@ -58,11 +58,11 @@ class OpenCase:
         self._kind = kind
         self._outcome = _attribute_outcome(attributes, kind)
         self._message = self._details = ""
-        self._texts: list[str] | None = None  # of the child that decides, while it is open
-        self._left = MAX_READ  # characters of them that are kept
+        self._texts: list[str] | None = None  # text of the deciding child while it is open
+        self._left = MAX_READ  # characters that may still be kept
 
     def child(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
-        """An element within the case begins."""
+        """Handle the start of an element inside the case."""
         if self._kind != "junit":
             self._settle()
             self._texts = [] if name in _MESSAGES else None
@@ -79,16 +79,16 @@ class OpenCase:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it passed, and is said to have taken no time."""
+        """True if the case passed with a reported time of 0."""
         return self._outcome == "passed" and self._attributes.get("time") == "0"
 
     @property
     def is_unannotated(self) -> bool:
-        """Whether it is skipped, took no time and has no annotation that skips it, in Playwright's words."""
+        """True if Playwright reports the case as skipped, without a time and without a skip annotation."""
         return self._outcome == "skipped" and "time" not in self._attributes and not self._is_annotated
 
     def text(self, text: str) -> None:
-        """Text of the element within the case that decides: kept for the message."""
+        """Collect text of the deciding child element, for the message."""
         if self._texts is not None and self._left > 0:
             self._texts.append(text[: self._left])
             self._left -= len(text)
@@ -99,7 +99,7 @@ class OpenCase:
             self._texts = None
 
     def finished(self) -> TestCase:
-        """The case, once its element has ended."""
+        """Return the case after its element has ended."""
         self._settle()
         attribute = "testName" if self._kind == "trx" else "name"
         name, classname = (

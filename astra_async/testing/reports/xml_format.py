@@ -1,9 +1,9 @@
-"""JUnit XML as its many reporters write it, and the XML of xUnit.net, NUnit (2.5, 3) and Visual Studio (TRX).
+"""Parse JUnit XML from many reporters, and the XML of xUnit.net, NUnit (2.5, 3) and Visual Studio (TRX).
 
-The elements are walked here and not through junitparser: that library drops cases that stand outside a
-suite, knows JUnit XML alone, and keeps the whole tree in memory. lxml parses, as a stream of
-events without a tree; document types (and so all entities but XML's own five), external files and the
-network are off, and a report of 16 MB needs little more memory than its cases.
+junitparser is not used: it drops cases outside of a suite, supports only JUnit XML, and keeps the whole tree
+in memory. lxml parses the report as a stream of events without a tree. Document types (and therefore all
+entities except XML's five), external files and network access are disabled. A report of 16 MB needs little
+more memory than its cases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from astra_async.report_text import (
     clean_name,
     without_controls,
 )
-from astra_async.testing.reports.suspects import failed_with_suite, fails_its_suite
+from astra_async.testing.reports.suite_failures import failed_with_suite, fails_its_suite
 from astra_async.testing.reports.xml_case import Kind, OpenCase
 from astra_async.types import TestCase
 
@@ -58,10 +58,10 @@ _DECLARATION = re.compile(r"\s*<\?xml\s[^>]{0,200}\?>")
 
 
 def xml_start(text: str) -> int:
-    """Where the report begins in a text that may have other output round it; -1 without one.
+    """Return the start of the report in a text that may hold other output; -1 if there is no report.
 
-    What stands before the root belongs to it where that is declarations and comments alone: other output
-    may begin with a `<`, too (`<ref *1> {`, an HTML page).
+    The text before the root is part of the report only if it consists of declarations and comments, because
+    other output may also begin with `<` (`<ref *1> {`, an HTML page).
     """
     root = _ROOT.search(text)
     if root is None:
@@ -72,14 +72,14 @@ def xml_start(text: str) -> int:
 
 
 def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
-    """The cases of a JUnit or xUnit.net report and a line for each suite that has an error of its own.
+    """Return the cases of a report, and a problem for each suite that reports an error outside of its tests.
 
-    A text without a report's root is read whole, to tell what it is. Illegal characters are stripped where
-    it is not well-formed with them.
+    If no known root is found, the whole text is parsed, to report what it is. If the text is not well-formed,
+    illegal characters are removed and it is parsed again.
 
     Raises:
-        OtherDocument: a document type (an HTML page, entities), or a root that no report has.
-        UnreadableReport: not well-formed, too deep, or too many elements.
+        OtherDocument: a document type (an HTML page, entities), or an unknown root element.
+        UnreadableReport: not well-formed, nested too deeply, or too many elements.
     """
     text = _report_in(text)
     try:
@@ -102,7 +102,7 @@ def _report_in(text: str) -> str:
 
 
 class _NotWellFormed(Exception):  # noqa: N818 - names what was seen
-    """The parser's complaint in one line."""
+    """The parser's error message in one line."""
 
 
 def _parse(text: str) -> _CaseReader:
@@ -110,15 +110,15 @@ def _parse(text: str) -> _CaseReader:
 
     reader = _CaseReader()
     parser = etree.XMLParser(
-        target=reader,  # type: ignore[arg-type]  # the stubs ask for every optional method
+        target=reader,  # type: ignore[arg-type]  # the stubs require every optional method
         encoding="utf-8",
-        # Not False, which hands on `&amp;` in an attribute as `&#38;` (libxml2 2.14).
-        resolve_entities="internal",  # type: ignore[arg-type]  # the stubs know bool alone
+        # With False, libxml2 2.14 returns `&amp;` in an attribute as `&#38;`.
+        resolve_entities="internal",  # type: ignore[arg-type]  # the stubs only allow bool
         load_dtd=False,
         no_network=True,
         huge_tree=True,  # only for long texts: system-out may pass libxml2's 10 MB; depth is capped above
     )
-    declaration = _DECLARATION.match(text)  # it may declare the bytes' encoding
+    declaration = _DECLARATION.match(text)  # it may declare a different encoding
     body = text[declaration.end() :] if declaration else text
     try:
         etree.fromstring(body.encode("utf-8", "replace"), parser)
@@ -132,7 +132,7 @@ _BARE_AMPERSAND = re.compile(r"&(?!(?:lt|gt|amp|apos|quot|#[0-9]{1,8}|#x[0-9a-fA
 
 
 def _repaired(text: str) -> str:
-    """Without escapes and control characters, also those written as references; bare `&` escaped."""
+    """Remove control characters, also written as references, and escape bare `&`."""
 
     def legal(found: re.Match[str]) -> str:
         number = int(found[1], 16) if found[1] else int(found[2])
@@ -143,7 +143,7 @@ def _repaired(text: str) -> str:
 
 
 class _CaseReader:
-    """Target of the parser: collects cases while elements go by."""
+    """Parser target that collects cases from the stream of events."""
 
     def __init__(self) -> None:
         self.cases: list[TestCase] = []
@@ -152,20 +152,20 @@ class _CaseReader:
         self._depth = 0
         self._elements = 0
         self._case: OpenCase | None = None
-        self._ids: list[str] = []  # of TRX's cases, whose classes are named behind them
+        self._ids: list[str] = []  # ids of TRX cases, whose classes are named later
         self._classes: dict[str, str] = {}
         self._definition = ""
         self._root: Mapping[str, str] = {}
         self._suites = [_OpenSuite("", 0, 0, 0, [])]
-        self._failures = 0  # elements of cases
-        self._unannotated: list[int] = []  # cases that Playwright skipped and no annotation skips
+        self._failures = 0  # failure elements of cases
+        self._unannotated: list[int] = []  # cases that Playwright skipped without an annotation
 
     def doctype(self, *_: str | None) -> None:
-        """A document type is met, before any of its entities is."""
-        raise OtherDocument("it has a document type (an HTML page, or entities): refused")
+        """Refuse a document type before any of its entities is used."""
+        raise OtherDocument("document types are not allowed (an HTML page, or entities)")
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins; counts are checked before anything is kept."""
+        """Handle the start of an element; limits are checked before anything is stored."""
         self._depth += 1
         self._elements += 1
         if self._depth > MAX_DEPTH:
@@ -177,7 +177,7 @@ class _CaseReader:
             self._kind, self._root = _ROOTS.get(name), attributes
         if self._kind is None:
             raise OtherDocument(
-                f"its root is <{one_line(name, length=60)}>: not a report of JUnit, xUnit.net, NUnit or TRX"
+                f"root element <{one_line(name, length=60)}> is not of JUnit, xUnit.net, NUnit or TRX"
             )
         if self._case is not None:
             self._case.child(name, attributes, self._depth)
@@ -193,7 +193,7 @@ class _CaseReader:
             self._suites.append(suite)
         elif name == "error" and self._kind == "junit":
             message = attributes.get("message", "error")
-            self._trouble(self._suites[-1], message)
+            self._add_problem(self._suites[-1], message)
             self._suites[-1].broken_by.append(TestCase(name=name, outcome="error", message=message))
 
     def _other_of_trx(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -205,12 +205,12 @@ class _CaseReader:
             self.problems.append(one_line(f"the run ended as {attributes.get('outcome')}", length=200))
 
     def data(self, text: str) -> None:
-        """Text of the running element: kept for messages only."""
+        """Handle text, which is only used for messages."""
         if self._case is not None:
             self._case.text(text)
 
     def end(self, tag: str) -> None:
-        """An element ends; a case that ends is added."""
+        """Handle the end of an element; a case is added at its end."""
         if self._case is not None and self._case.depth == self._depth:
             self._add(self._case)
             self._case = None
@@ -219,8 +219,8 @@ class _CaseReader:
             if suite.broken_by:
                 inner = self.cases[suite.cases_before :]
                 self.cases[suite.cases_before :] = failed_with_suite(inner, suite.broken_by[0])
-            if suite.errors > self._failures - suite.failures_before:  # karma and jest: hooks, whole files
-                self._trouble(suite, "errors outside its tests")
+            if suite.errors > self._failures - suite.failures_before:  # karma and jest: failed hooks or files
+                self._add_problem(suite, "errors outside its tests")
         self._depth -= 1
 
     def _add(self, ended: OpenCase) -> None:
@@ -229,7 +229,9 @@ class _CaseReader:
         case = ended.finished()
         self._failures += ended.failures
         if not case.name:
-            self._trouble(self._suites[-1], "a test without a name")  # pytest: it ended the whole run
+            self._add_problem(
+                self._suites[-1], "a test without a name"
+            )  # from pytest, after which the run ends
             return
         if ended.is_idle and self._root.get("name") == _VITEST:
             case = replace(case, outcome="missing", message=_NOT_REACHED)
@@ -239,11 +241,14 @@ class _CaseReader:
             self._suites[-1].broken_by.append(case)
         self.cases.append(case)
 
-    def _trouble(self, suite: _OpenSuite, what: str) -> None:
+    def _add_problem(self, suite: _OpenSuite, what: str) -> None:
         self.problems.append(one_line(f"suite {suite.name}: {what}", length=200))
 
     def close(self) -> None:
-        """The document ends: TRX names classes behind its cases; Playwright's unreached tests are known."""
+        """Handle the end of the document.
+
+        TRX names the classes after the cases. Playwright's unreached tests are only known now.
+        """
         for at, test_id in enumerate(self._ids if self._classes else ()):
             classname = self._classes.get(test_id, "")
             name = self.cases[at].name.removeprefix(f"{classname}.")
@@ -254,7 +259,7 @@ class _CaseReader:
 
 
 class _OpenSuite(NamedTuple):
-    """One suite whose element has begun: the errors that it counts, what was before it, its failed hooks."""
+    """Suite whose element is open: its error count, the counts before it, and its failed hooks."""
 
     name: str
     errors: int

@@ -1,7 +1,7 @@
-"""Runs tests of generated code in Docker containers: life-cycle and sweeping.
+"""Run tests of generated code in Docker containers, and remove containers left by dead runs.
 
-The way of a job: `docker_sandbox` (slots, containers made ahead) -> `containers` (made, started, removed) ->
-`hardened` (their configuration) -> `job` (upload, tests, reports) -> `execution` (one command, watched) ->
-`resultfiles`. `fitness` is what an image leaves to tests, `keeper` the first process of every container,
-`seccomp` what none of its processes may do; `sweep` removes what was left.
+A job passes through these modules: `docker_sandbox` (slots, containers created ahead), `containers`
+(creation, start, removal), `hardened` (container configuration), `job` (upload, tests, reports), `execution`
+(one command with limits) and `resultfiles` (report files). `looking` inspects an image, `keeper` is the first
+process of every container, `bounded_layers` limits written data, and `sweep` removes leftover containers.
 """

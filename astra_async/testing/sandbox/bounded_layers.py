@@ -1,18 +1,18 @@
-"""A writable layer of limited size over folders of an image that hold too much to be copied for each run.
+"""A size-limited writable layer over image folders that are too large to copy for each run.
 
-Where the tests may write to such a folder the engine mounts an overlay: below what the image holds, above it
-a tmpfs of a certain size and number of files. Everything may be read, changed and deleted as before, and the
-kernel bounds what that takes, whatever call takes it; nothing is copied.
+For a folder that the tests may write to, Docker Engine mounts an overlay. Its lower folder is the image's
+folder; its upper folder is in a tmpfs with a limited size and number of files. Everything can be read,
+changed and deleted as usual, the kernel enforces the limit for every system call, and no file is copied.
 
-An overlay needs two folders in its tmpfs when it is mounted, and a volume of the engine is empty. So each
-layer has a holder: a container of the same image, without rights, that does nothing. To mount its own small
-file systems in that tmpfs the engine makes the two folders; and where the engine's storage is overlay2, the
-holder's root is the image as one tree. The holder ends as soon as the tests' container has started, whose
-overlay keeps both: what the tests write lives as long as their container. When that is gone the holder is
-started again, with a fresh tmpfs, for another one.
+The overlay needs an upper and a work folder when it is mounted, but a new volume of the engine is empty.
+Therefore each layer has a holder: an idle container of the same image without privileges. The engine creates
+the two folders in the tmpfs as mount points for small file systems of the holder. If the engine's storage
+driver is overlay2, the holder's root also provides the image as one tree. The holder ends as soon as the
+tests' container has started, because that container's overlay then keeps both mounted. When the tests'
+container is removed, the holder is started again with a fresh tmpfs for the next container.
 
-Source of the rules: Linux, Documentation/filesystems/overlayfs.rst (upper and work folder in one file system,
-an overlay may lie upon one other); Docker's `local` volume driver, which mounts what its options say.
+Sources: Linux, Documentation/filesystems/overlayfs.rst (upper and work folder on one file system; an overlay
+may be the lower layer of another); Docker's `local` volume driver, which mounts what its options say.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.hardened import Fitness
 
 _HELD = "/.astra-layer"
-_WAITS = ["bash", "-c", "read -r"]  # until its input ends, and that is when our connection does
+_WAITS = ["bash", "-c", "read -r"]  # `read` returns when the holder's input closes
 _HOLDER_LIMITS = Limits(memory_bytes=64 * 1024**2, processes=16)
 _HOLDER_FILES = "size=4096,nr_inodes=2"
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class _Kind:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class BoundedLayer:
-    """The layer of one container: its holder, and the mounts that the tests' container gets."""
+    """Bounded layer of one container: its holder, and the mounts for the tests' container."""
 
     kind: _Kind
     holder: str
@@ -58,14 +58,14 @@ class BoundedLayer:
 
     @property
     def held(self) -> bool:
-        """Whether its holder is at work, so that a container could be started with it."""
+        """True if the holder is running, so that a container can be started with this layer."""
         return self.keeper is not None and not self.keeper.gone
 
 
 class BoundedLayers:
-    """Makes layers on one engine; those that nobody uses are kept for later, at most `spare` of them.
+    """Makes layers on one engine, and keeps at most `spare` unused layers for later.
 
-    `name` gives each holder its name.
+    `name` returns a name for each holder.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class BoundedLayers:
         self._idle: list[BoundedLayer] = []
 
     async def take(self, image_id: str, fitness: Fitness, size_bytes: int) -> BoundedLayer:
-        """A fresh layer, which a container can be started with from now on.
+        """Return a fresh layer with which a container can be started.
 
         Raises:
-            SandboxError: the engine cannot make one.
+            SandboxError: the engine cannot make a layer.
         """
         kind = _Kind(image_id=image_id, places=tuple(fitness.overlaid), size_bytes=size_bytes)
         for layer in [each for each in self._idle if each.kind == kind]:
@@ -98,16 +98,16 @@ class BoundedLayers:
         return layer
 
     async def entered(self, layer: BoundedLayer) -> None:
-        """The layer's container has started and holds what it needs: the holder ends."""
+        """Stop the holder after the tests' container has started and keeps the layer mounted."""
         keeper, layer.keeper = layer.keeper, None
         if keeper is not None:
             await keeper.close()
 
     async def leave(self, layer: BoundedLayer) -> None:
-        """The layer's container is gone, or was never made. Its holder begins anew, with a fresh tmpfs."""
+        """Restart the holder with a fresh tmpfs after the layer's container was removed or not created."""
         await self.entered(layer)
         try:
-            await self._engine.ended(layer.holder)  # the next tmpfs has to come to an empty place
+            await self._engine.ended(layer.holder)  # its tmpfs must be unmounted first
             layer.keeper = await Keeper.start(self._engine, layer.holder)
         except SandboxError as error:
             _log.info("holder %s is not used again: %s", layer.holder[:12], error)
@@ -118,7 +118,7 @@ class BoundedLayers:
             await self._drop(self._idle.pop(0))
 
     async def close(self) -> None:
-        """Let go of all holders that nobody uses; to be removed with the run's other containers."""
+        """Stop all unused holders; they are removed with the run's other containers."""
         while self._idle:
             await self.entered(self._idle.pop())
 
@@ -126,7 +126,7 @@ class BoundedLayers:
         await self.entered(layer)
         try:
             await self._engine.remove(layer.holder)
-        except SandboxError as error:  # it is swept with the run's other containers
+        except SandboxError as error:  # the holder is swept with the run's other containers
             _log.info("holder %s is removed later: %s", layer.holder[:12], error)
 
     async def _made(self, kind: _Kind, fitness: Fitness) -> BoundedLayer:
@@ -151,7 +151,7 @@ class BoundedLayers:
 def _holder(
     kind: _Kind, fitness: Fitness, labels: Mapping[str, str], *, copied: Sequence[str]
 ) -> dict[str, Any]:
-    """The body of the create request; `copied` are folders that the engine copies into volumes of its own."""
+    """Return the body of the create request; the engine copies the folders `copied` into volumes."""
     folders = [f"{_HELD}/{name}{at}" for at in range(len(kind.places)) for name in ("upper", "work")]
     body = confined(kind.image_id, _WAITS, _HOLDER_LIMITS, keeper=fitness.keeper, labels=labels)
     body["HostConfig"] |= {

@@ -1,7 +1,6 @@
-"""Containers on a Docker Engine: made as their image bears it, and removed whatever happens.
+"""Creation, start and removal of containers, for tests and for agents.
 
-What tests and agents share: the look into an image, the hardened container with its bounded layers, its
-beginning and its end.
+This includes the inspection of images and bounded layers.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
-from astra_async.tasks import Closing, seen
+from astra_async.tasks import Closing, mark_retrieved
 from astra_async.testing.sandbox.bounded_layers import BoundedLayers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -46,17 +45,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A container that was created, and its bounded layer where it has one."""
+    """A created container and its bounded layer, if any."""
 
     container: str
     layer: BoundedLayer | None = None
 
 
 class Containers(Closing):
-    """The containers that this process makes for a run on one engine; an asynchronous context manager.
+    """Containers of a run that this process creates on one engine; an asynchronous context manager.
 
-    `spare` is how many holders of bounded layers are kept for the next containers. `whose` they are, where
-    another process than this one removes what is left of them.
+    `spare` is the number of bounded-layer holders to keep for later containers. `whose` is the owner's name
+    if another process removes leftover containers.
     """
 
     def __init__(self, engine: Engine, *, run_id: str, spare: int, whose: str = "") -> None:
@@ -74,7 +73,7 @@ class Containers(Closing):
 
     @staticmethod
     async def swept(run_id: str, docker_host: str | None = None) -> Engine:
-        """An engine on which nothing of dead runs is left, as far as removing that takes seconds.
+        """Connect to the engine and remove containers of dead runs, for a few seconds at most.
 
         Raises:
             EngineUnavailable: no Docker Engine answers.
@@ -84,14 +83,14 @@ class Containers(Closing):
             async with asyncio.timeout(_SWEEP_S):
                 await sweep(engine, run_id)
         except TimeoutError:
-            _log.warning("what dead runs left behind is still being removed; this run does not wait for it")
+            _log.warning("containers of dead runs are still being removed; this run does not wait for that")
         except BaseException:
             await engine.close()
             raise
         return engine
 
     async def close(self) -> None:
-        """Remove every container of this run that this process made, and disconnect."""
+        """Remove every container that this process created for the run, and disconnect."""
         if self._closed:
             return
         self._closed = True
@@ -102,17 +101,17 @@ class Containers(Closing):
             await remove_all(self.engine, self._left())
             await sweep_own(self.engine, self._run_id, self._whose)
         except SandboxError as error:
-            level = logging.INFO if self._whose else logging.WARNING  # or their owner removes them
-            _log.log(level, "containers may be left until the next run sweeps them: %s", error)
+            level = logging.INFO if self._whose else logging.WARNING  # with `whose`, the owner removes them
+            _log.log(level, "containers may remain until the next run removes them: %s", error)
         finally:
             await self.engine.close()
 
     def _left(self) -> list[str]:
-        """Containers that nobody removes any more."""
+        """Return the containers that are still to be removed."""
         return list(self._leftovers)
 
     async def image_id(self, image: str) -> str:
-        """The content id (sha256:...) of an image, the same one for as long as this is open.
+        """Return the content id (sha256:...) of an image; cached until this object is closed.
 
         Raises:
             ImageError: the engine has no such image.
@@ -121,13 +120,13 @@ class Containers(Closing):
             found = await self.engine.image(image)
             if found is None:
                 raise ImageError(
-                    f"Image {image} is not there; build it (`astra images build`) or `docker pull {image}`"
+                    f"Image {image} does not exist; build it (`astra images build`) or `docker pull {image}`"
                 )
             self._image_ids[image] = str(found["Id"])
         return self._image_ids[image]
 
     async def start(self, made: Made) -> Keeper:
-        """Start a created container and hold its first process. Raises SandboxError."""
+        """Start a created container and connect to its first process. Raises SandboxError."""
         layer = made.layer
         try:
             keeper = await Keeper.start(self.engine, made.container)
@@ -140,7 +139,7 @@ class Containers(Closing):
         return keeper
 
     async def fit(self, image: str) -> Fitness:
-        """Fitness of an image; looked at once, whoever asks first, and again after a failure."""
+        """Return the fitness of an image; inspected once for all callers, and again after a failure."""
         image_id = await self.image_id(image)
         return await self.once(("fitness", image_id), lambda: self._look(image))
 
@@ -148,7 +147,7 @@ class Containers(Closing):
         config = (await self.engine.image(await self.image_id(image)) or {}).get("Config") or {}
         volumes = tuple(config.get("Volumes") or ())
         fitness = await self._look_as(image, declared_user(config.get("User") or ""), volumes)
-        if fitness.uid == 0:  # another name of root
+        if fitness.uid == 0:  # the image's user is root under another name
             fitness = await self._look_as(image, "{}:{}".format(*UNPRIVILEGED), volumes)
         return await self._with_layers_tried(image, fitness) if fitness.overlaid else fitness
 
@@ -158,7 +157,7 @@ class Containers(Closing):
             return await look(self.engine, made.container, limits, user=user, declared=volumes)
 
     async def _with_layers_tried(self, image: str, fitness: Fitness) -> Fitness:
-        """The fitness with its bounded layers, if this engine and its kernel can mount them, else without."""
+        """Return the fitness with bounded layers if this engine and kernel can mount them, else without."""
         limits = Limits(timeout_s=_LOOK_S)
         job = Job(image=image, archive=bytes(1024), command=try_layers(fitness), limits=limits)
         try:
@@ -172,41 +171,43 @@ class Containers(Closing):
         if not reason:
             return fitness
         _log.warning(
-            "Image %s: the disk that its tests may fill is watched, not bounded: %s", image, both_ends(reason)
+            "Image %s: the tests' disk usage is watched, not bounded by the kernel: %s",
+            image,
+            both_ends(reason),
         )
         return replace(fitness, overlaid={}, layered=True)
 
     async def execute(self, made: Made, job: Job, keeper: Keeper, fitness: Fitness) -> Execution:
-        """Run a job's tests in a started container, which the caller removes."""
+        """Run a job's tests in a started container; the caller removes the container."""
         async with keeper:
             return await execute(self.engine, made.container, job, keeper=keeper, fitness=fitness)
 
     async def create(
         self, image: str, limits: Limits, fitness: Fitness, *, mounts: Sequence[Mapping[str, Any]] = ()
     ) -> Made:
-        """Create a hardened container, with `mounts` besides its own."""
-        return await self._shielded(self._hardened(image, limits, fitness, mounts))
+        """Create a hardened container, with additional `mounts`."""
+        return await self._shielded(self._create_hardened(image, limits, fitness, mounts))
 
     async def create_as(self, config: Mapping[str, Any]) -> Made:
-        """Create a container as a request's body says."""
-        return await self._shielded(self._plain(config))
+        """Create a container from the body of a create request."""
+        return await self._shielded(self._create_plain(config))
 
     async def _shielded(self, making: Coroutine[object, object, Made]) -> Made:
-        """Create a container; a cancellation waits for the engine's answer and removes it again."""
+        """Create a container; if cancelled, wait for the engine's response and remove the container."""
         creation = self.spawn(making)
         try:
             return await asyncio.shield(creation)
         except asyncio.CancelledError:
-            await self._finish(self._undo(creation))
+            await self._finish(self._remove_created(creation))
             raise
 
-    async def _plain(self, config: Mapping[str, Any]) -> Made:
+    async def _create_plain(self, config: Mapping[str, Any]) -> Made:
         return Made(await self.engine.create(config, self._name()))
 
     def _name(self) -> str:
         return container_name(self._run_id, self._whose)
 
-    async def _hardened(
+    async def _create_hardened(
         self, image: str, limits: Limits, fitness: Fitness, mounts: Sequence[Mapping[str, Any]]
     ) -> Made:
         if self._seccomp is None:
@@ -215,25 +216,25 @@ class Containers(Closing):
         config = hardened(image_id, limits, fitness=fitness, seccomp=self._seccomp, labels=self.labels)
         config["HostConfig"]["Mounts"] += mounts
         if not fitness.overlaid:
-            return await self._plain(config)
+            return await self._create_plain(config)
         layer = await self._layers.take(image_id, fitness, limits.disk_bytes)
         config["HostConfig"]["Mounts"] += layer.mounts
         try:
-            return Made((await self._plain(config)).container, layer)
+            return Made((await self._create_plain(config)).container, layer)
         except BaseException:
             await self._layers.leave(layer)
             raise
 
-    async def _undo(self, creation: asyncio.Task[Made]) -> None:
+    async def _remove_created(self, creation: asyncio.Task[Made]) -> None:
         try:
             made = await creation
         except SandboxError:
-            return  # nothing was made
+            return  # no container was created
         await self._remove(made)
 
     @asynccontextmanager
     async def removing(self, made: Made) -> AsyncIterator[Made]:
-        """Remove the container in the end."""
+        """Remove the container at the end of the block."""
         try:
             yield made
         finally:
@@ -250,7 +251,7 @@ class Containers(Closing):
             self.spawn(self._layers.leave(made.layer))
 
     async def _finish(self, work: Coroutine[object, object, _T]) -> _T:
-        """Await work that must end whatever happens to the caller; `close` awaits what outlives it."""
+        """Run work that must finish even if the caller is cancelled; `close` waits for it."""
         task = self.spawn(work)
         try:
             return await asyncio.shield(task)
@@ -260,7 +261,7 @@ class Containers(Closing):
             raise
 
     async def once(self, key: Hashable, work: Callable[[], Coroutine[object, object, _T]]) -> _T:
-        """What all callers with this key share: done for the first of them, and again after a failure."""
+        """Run `work` once for all callers with this key, and again after a failure."""
         task = self._once.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = self._once[key] = self.spawn(work())
@@ -268,9 +269,9 @@ class Containers(Closing):
         return outcome
 
     def spawn(self, work: Coroutine[object, object, _T]) -> asyncio.Task[_T]:
-        """A task that `close` awaits, and whose failure is its awaiter's alone."""
+        """Start a task that `close` waits for; its exception is only raised to callers that await it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(seen)
+        task.add_done_callback(mark_retrieved)
         return task

@@ -1,4 +1,4 @@
-"""The Sandbox on a Docker Engine: slots, containers made ahead, and nothing left behind."""
+"""Sandbox on a Docker Engine with a limited number of slots and containers created ahead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import Execution, Job, Limits, Sandbox
 
-_IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
+_IDLE_S = 60.0  # an unused container is then replaced if another image needs its place
 _PING_S = 1.0
 _PATIENCE_S = 120.0
 _log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What a container made ahead is fit for."""
+    """Image and limits of a container created ahead."""
 
     image: str
     limits: Limits
@@ -40,11 +40,11 @@ class _Ahead:
 
 
 class DockerSandbox(Containers):
-    """Runs every job in a fresh container, `slots` of them at once; see `types.Sandbox`.
+    """Runs every job in a fresh container, at most `slots` jobs at a time; see `types.Sandbox`.
 
-    Containers made ahead are created and not started; there are at most `slots` of them. `waiting` and
-    `running` count jobs. An engine that does not answer before a job has begun is given `patience_s`
-    seconds to come back (a restart takes a few).
+    At most `slots` containers are created ahead; they are not started. `waiting` and `running` count jobs. If
+    the engine is unavailable before a job has begun, it has `patience_s` seconds to come back (a restart
+    takes a few).
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class DockerSandbox(Containers):
         self.slots = slots
         self.waiting = 0
         self.running = 0
-        self.on_slots: Callable[[int], None] = lambda _: None  # never called: they are what they are
+        self.on_slots: Callable[[int], None] = lambda _: None  # never called: the number is fixed
         self.alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = None
         self._patience_s = patience_s
         self._clock = clock
@@ -72,7 +72,7 @@ class DockerSandbox(Containers):
     async def open(
         cls, *, run_id: str, slots: int, docker_host: str | None = None, patience_s: float = _PATIENCE_S
     ) -> Self:
-        """Connect to the engine, and remove what dead runs left there, as far as that takes seconds.
+        """Connect to the engine, and remove containers of dead runs for a few seconds at most.
 
         Raises:
             EngineUnavailable: no Docker Engine answers.
@@ -87,11 +87,11 @@ class DockerSandbox(Containers):
 
     @property
     def ahead(self) -> int:
-        """Containers that are made and wait for a job."""
+        """Number of created containers that wait for a job."""
         return len(self._ahead)
 
     def expect(self, image: str, limits: Limits) -> None:
-        """An answer for this image is under way: a container may be made ahead. Never blocks."""
+        """Announce an answer for this image, so that a container may be created ahead. Never blocks."""
         kind, gives_way = _Kind(image, limits), None
         if self._closed:
             return
@@ -101,12 +101,12 @@ class DockerSandbox(Containers):
             if gives_way is None:
                 return
             self._ahead.remove(gives_way)
-        # Invariant: containers ahead, and those being made, are at most as many as slots.
+        # Invariant: containers created ahead or being created are at most as many as slots.
         self._making += 1
         self.spawn(self._make_ahead(kind, gives_way))
 
     async def run(self, job: Job) -> Execution:
-        """Run the job's command in a container of its own; waits for a free slot first.
+        """Wait for a free slot, then run the job's command in a fresh container.
 
         Raises:
             ImageError, ContainerLost, EngineUnavailable, SandboxError: see `errors`.
@@ -127,25 +127,25 @@ class DockerSandbox(Containers):
         try:
             done = await self._run_once(job)
         except EngineUnavailable:
-            # Nothing has run yet: a running command's lost connection is ContainerLost.
+            # No command has run yet: a connection lost during a command is ContainerLost.
             await self._engine_is_back()
             done = await self._run_once(job)
         return replace(done, image_id=await self.image_id(job.image))
 
     async def _run_once(self, job: Job) -> Execution:
         fitness = await self.fit(job.image)
-        while (ahead := self._take(_Kind(job.image, job.limits))) is not None:
+        while (ahead := self._take_ahead(_Kind(job.image, job.limits))) is not None:
             async with self.removing(ahead):
                 try:
                     keeper = await self.start(ahead)
                 except ContainerLost:
-                    continue  # somebody pruned it while it lay ready
+                    continue  # the waiting container was pruned from outside
                 return await self.execute(ahead, job, keeper, fitness)
         async with self.removing(await self.create(job.image, job.limits, fitness)) as fresh:
             return await self.execute(fresh, job, await self.start(fresh), fitness)
 
     async def _engine_is_back(self) -> None:
-        """Wait for a restarting engine; raises EngineUnavailable when it stays away."""
+        """Wait for a restarting engine; raise EngineUnavailable if it does not come back in time."""
         began_at = self._clock()
         while True:
             try:
@@ -158,15 +158,16 @@ class DockerSandbox(Containers):
                 return
 
     def stop_waiting(self) -> None:
-        """From now on an engine that is away is not waited for: the run is being stopped."""
+        """Stop waiting for an unavailable engine, because the run is being stopped."""
         self._patience_s = 0.0
 
     # --- containers made ahead --------------------------------------------------------------------
 
-    def _take(self, kind: _Kind) -> Made | None:
+    def _take_ahead(self, kind: _Kind) -> Made | None:
         for each in self._ahead:
             if each.kind == kind:
-                self._ahead.remove(each)  # from here its taker removes it; what is in the list, the sandbox
+                # Now the caller must remove the container; the sandbox removes those in the list.
+                self._ahead.remove(each)
                 return each.made
         return None
 
@@ -178,6 +179,6 @@ class DockerSandbox(Containers):
             made = await self.create(kind.image, kind.limits, fitness)
             self._ahead.append(_Ahead(kind, made, self._clock()))
         except SandboxError as error:
-            _log.info("no container made ahead: %s", error)  # the run meets the same error and reports it
+            _log.info("no container made ahead: %s", error)  # the job meets the same error and reports it
         finally:
             self._making -= 1

@@ -1,4 +1,4 @@
-"""The one place where what Docker, aiohttp and the operating system raise becomes a SandboxError."""
+"""Translate exceptions of Docker, aiohttp and the operating system into SandboxError."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 class PathUnreachable(SandboxError):  # noqa: N818 - names what was seen
-    """What the code under test made of a path keeps the engine from following it; the message says how."""
+    """Files made by the code under test prevent the engine from following a path; the message says why."""
 
 
 class HostTrouble(SandboxError):  # noqa: N818 - names what was seen
-    """The engine's own host is short of something; nothing inside a container can make it say so."""
+    """The engine's host lacks a resource, such as disk space; a container cannot cause this error."""
 
 
 _NO_CONNECTION = 900  # aiodocker's own status for "the socket does not answer"
 _NOT_FOUND = 404
 _SHOWN_CHARACTERS = 400
-_BEGINNINGS = ("prepare the command", "start the command")  # of a container in which nothing ran yet
-# What is said of an image that has not the program which a container of ours begins with.
+_BEGINNINGS = ("prepare the command", "start the command")  # no command has run in the container yet
+# Messages for images without the program that starts the container.
 _PROGRAMS = {
     "bash": "The image has no bash on its PATH, which runs every test command",
     "perl": (
-        "The base image has no perl, by which agents reach their model; name one that has, such as Debian's,"
-        " in ASTRA_BASE_IMAGE"
+        "The base image has no perl, which agents need to reach their model; set ASTRA_BASE_IMAGE to an image"
+        " with perl, such as Debian's"
     ),
 }
 _SHORTAGES = ("no space left on device", "disk quota exceeded")
@@ -40,10 +40,10 @@ _PATH_ERRORS = ("not a directory", "too many levels of symbolic links", "file na
 
 @asynccontextmanager
 async def engine_call(action: str, *, timeout_s: float | None, running: bool = False) -> AsyncIterator[None]:
-    """Give the block `timeout_s` seconds and translate whatever foreign error leaves it.
+    """Limit the block to `timeout_s` seconds, and translate foreign exceptions into SandboxError.
 
-    `action` continues the sentence "Docker Engine could not ..."; `running` says that a container
-    of ours is at work, so that a lost connection means a lost container.
+    `action` completes the sentence "Docker Engine could not ...". `running` is True if a container is in use,
+    so that a lost connection means a lost container.
     """
     import aiohttp
     from aiodocker.exceptions import DockerError
@@ -51,13 +51,13 @@ async def engine_call(action: str, *, timeout_s: float | None, running: bool = F
     try:
         async with asyncio.timeout(timeout_s):
             yield
-    # AssertionError: what aiodocker says of a stream whose connection has gone.
+    # aiodocker raises AssertionError for a stream whose connection is closed.
     except (DockerError, aiohttp.ClientError, OSError, EOFError, ValueError, AssertionError) as error:
         raise translate(error, action, running=running) from error
 
 
 def translate(error: Exception, action: str, *, running: bool = False) -> SandboxError:
-    """The SandboxError that says what `error` means for a run; see `engine_call` for the arguments."""
+    """Return the SandboxError for `error`; see `engine_call` for the arguments."""
     from aiodocker.exceptions import DockerError
 
     if isinstance(error, TimeoutError):
@@ -66,10 +66,10 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
         return _refusal(error.status, both_ends(error.message), action)
     if isinstance(error, ValueError):
         return SandboxError(
-            f"Docker Engine gave an unreadable answer when asked to {action}: {both_ends(error)}"
+            f"Docker Engine gave an invalid response to the request to {action}: {both_ends(error)}"
         )
     if running:
-        return ContainerLost(f"Connection to Docker Engine lost while it was to {action}: {both_ends(error)}")
+        return ContainerLost(f"Connection to Docker Engine lost during: {action}: {both_ends(error)}")
     if "permission denied" in str(error).lower():
         return EngineUnavailable(
             f"This user may not speak to Docker Engine ({both_ends(error)}); "
@@ -82,14 +82,15 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
 
 
 def both_ends(text: object) -> str:
-    """What an engine or a program said, as part of a message: how it begins and how it ends."""
+    """Return the beginning and the end of a foreign text, for use in a message."""
     return one_line(text, length=_SHOWN_CHARACTERS, ends=True)
 
 
 def path_error(message: str) -> str | None:
-    """What is wrong with a path in a container, if that is what the engine complains of.
+    """Return the problem with a path in a container, or None for any other engine error.
 
-    Judged by how the message ends or begins: what lies between are names chosen by the code under test.
+    Only the beginning and end of the message are examined, because the code under test chose the names
+    between them.
     """
     if "too many links in /" in message.partition("/")[0] + "/":
         return "too many links"

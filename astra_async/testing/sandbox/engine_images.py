@@ -1,4 +1,4 @@
-"""What is asked of Docker's Engine API about images; each request with a time-out (see `engine`)."""
+"""Docker's Engine API for images: one method for each request, each with a timeout (see `engine`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import aiodocker
 
-CALL_S = 60.0  # creating a container took 5 s on a host with 30 others starting; an order above that
+CALL_S = 60.0  # creating a container took 5 s while 30 others were starting; ten times that
 TRANSFER_S = 120.0
 PULL_S = 1800.0
 _BUILD_S = 3600.0
@@ -28,13 +28,13 @@ _TAR = {"content-type": "application/x-tar"}
 
 
 class EngineImages:
-    """The images of one engine."""
+    """Images of one engine."""
 
     def __init__(self, docker: aiodocker.Docker) -> None:
         self.docker = docker
 
     async def image(self, name: str) -> Mapping[str, Any] | None:
-        """An image's inspection document, or None when the engine has no such image."""
+        """Return an image's inspection document, or None if the engine has no such image."""
         from aiodocker.exceptions import DockerError
 
         async with engine_call(f"inspect image {name}", timeout_s=CALL_S):
@@ -46,25 +46,25 @@ class EngineImages:
                 raise
 
     async def images(self) -> list[Mapping[str, Any]]:
-        """Summaries (`Id`, `RepoTags`, `Created`, `Size`) of all images that have a name."""
+        """Return summaries (`Id`, `RepoTags`, `Created`, `Size`) of all tagged images."""
         async with engine_call("list images", timeout_s=CALL_S):
             found: list[Mapping[str, Any]] = await self.docker.images.list()
         return found
 
     async def tag(self, image: str, name: str) -> None:
-        """Give an image a further name, `repository:tag`."""
+        """Add the name `repository:tag` to an image."""
         repository, _, tag = name.rpartition(":")
         async with engine_call(f"tag {image}", timeout_s=CALL_S):
             await self.docker.images.tag(image, repository, tag=tag)
 
     async def remove_image(self, image: str) -> None:
-        """Remove an untagged image and the untagged ones that only it needed; no error if one is in use."""
+        """Remove an image and its unused untagged parents; no error if the image is in use."""
         async with engine_call(f"remove image {image}", timeout_s=TRANSFER_S):
-            with gone_is_well():
+            with ignore_missing():
                 await self.docker.images.delete(image)
 
     async def pull(self, name: str, *, starts_within_s: float) -> None:
-        """Pull an image from its registry, which must begin to answer within so many seconds."""
+        """Pull an image; the registry's first response must arrive within `starts_within_s` seconds."""
         repository, _, tag = name.rpartition(":")
         if "/" in tag or not repository:
             repository, tag = name, "latest"
@@ -77,7 +77,7 @@ class EngineImages:
                 patience.reschedule(None)
 
     async def export(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
-        """Images with their names as one tar archive, piece by piece, with layers that they share once."""
+        """Yield a tar archive of images with their names; shared layers occur once."""
         async with engine_call("export images", timeout_s=PULL_S):
             wanted = urlencode([("names", name) for name in names])
             query = self.docker._query(f"images/get?{wanted}")  # noqa: SLF001 - aiodocker takes one name
@@ -90,7 +90,7 @@ class EngineImages:
                     raise
 
     async def load(self, pieces: AsyncIterator[bytes]) -> None:
-        """Take images that `export` gave."""
+        """Load images from an archive made by `export`."""
         events = self.events("images/load", {"quiet": "true"}, data=pieces, headers=_TAR)
         async with engine_call("load images", timeout_s=PULL_S), aclosing(events):
             async for _ in events:
@@ -99,7 +99,7 @@ class EngineImages:
     async def build(
         self, context: IO[bytes], *, tag: str | None, arguments: Mapping[str, str]
     ) -> AsyncIterator[Mapping[str, Any]]:
-        """Build a Dockerfile from a tar `context`; yields the builder's events."""
+        """Build a Dockerfile from a tar `context` and yield the builder's events."""
         params = {"rm": "true", "forcerm": "true", "buildargs": json.dumps(dict(arguments))}
         if tag:
             params["t"] = tag
@@ -111,7 +111,10 @@ class EngineImages:
     async def events(
         self, request: str, params: Mapping[str, str], method: str = "POST", **rest: Any
     ) -> AsyncGenerator[Mapping[str, Any], None]:
-        """JSON lines of a long answer. aiodocker's own readers leave the connection open when cancelled."""
+        """Yield the JSON lines of a streamed response.
+
+        aiodocker's own readers leave the connection open if cancelled.
+        """
         query = self.docker._query(request, method, params=dict(params), **rest)  # noqa: SLF001 - streamed
         async with query as response:
             try:
@@ -122,7 +125,7 @@ class EngineImages:
                 raise
 
     async def commit(self, container: str, name: str, config: Mapping[str, Any]) -> None:
-        """Make an image `repository:tag` of a dead container's files, with `config` as its configuration."""
+        """Create the image `repository:tag` from a stopped container, with `config` as configuration."""
         repository, _, tag = name.rpartition(":")
         async with engine_call(f"commit {name}", timeout_s=PULL_S):
             await self.docker.containers.container(container).commit(
@@ -131,8 +134,8 @@ class EngineImages:
 
 
 @contextmanager
-def gone_is_well() -> Iterator[None]:
-    """For removals: what is not there is removed; 409: it is in use, or being removed already."""
+def ignore_missing() -> Iterator[None]:
+    """Ignore errors of a removal if the object does not exist or is in use (409)."""
     from aiodocker.exceptions import DockerError
 
     try:
@@ -143,7 +146,7 @@ def gone_is_well() -> Iterator[None]:
 
 
 def _event(line: bytes) -> Mapping[str, Any]:
-    """One line of a build or a pull; these report failure within an answer of status 200."""
+    """Parse one line of a build or pull, which report errors in a response with status 200."""
     from aiodocker.exceptions import DockerError
 
     event: Mapping[str, Any] = orjson.loads(line)

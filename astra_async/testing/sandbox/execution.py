@@ -1,7 +1,7 @@
-"""One command in a started container: run inside its limits until its end.
+"""Run one command in a started container, within its limits.
 
-It is an exec beside the first process (see `keeper`); the engine knows its exit code, and the command's shell
-ends by killing every process of its user.
+The command is an exec next to the first process (see `keeper`), so the engine knows its exit code. The
+command's shell ends by killing every process of its user.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _STDOUT = 1
-_LONGEST_LINE = 64 * 1024  # bytes that wait for the end of their line
+_LONGEST_LINE = 64 * 1024  # bytes; longer unfinished lines are split
 
 
 class Clipped:
-    """A byte stream of which the first and the last `limit // 2` bytes are kept."""
+    """Buffer that keeps the first and the last `limit // 2` bytes of a stream."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -40,18 +40,18 @@ class Clipped:
         self.total = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream."""
+        """Add the next bytes of the stream."""
         self.total += len(data)
         room = self._half - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]
         self._tail += data
-        if len(self._tail) > 2 * self._half:  # trimmed seldom, so that each byte is moved about once
+        if len(self._tail) > 2 * self._half:  # trim rarely, so that each byte is moved about once
             del self._tail[: -self._half]
 
     def text(self) -> str:
-        """Head and tail as text, with a line between them that says how many bytes were left out."""
+        """Return the kept bytes as text, with a line that gives the number of omitted bytes."""
         tail = self._tail[-self._half :]
         left_out = self.total - len(self._head) - len(tail)
         if not left_out:
@@ -61,10 +61,10 @@ class Clipped:
 
 
 class Output:
-    """Standard output and error line by line as they came, and standard output alone, each clipped.
+    """Combined output line by line in order of arrival, and standard output alone, both clipped.
 
-    Docker tells both in pieces as the machine had time for them: a line of one that the other began in
-    would belong to neither, and be another one in each run.
+    Docker delivers both streams in fragments that depend on the machine's load. Lines are kept whole;
+    otherwise fragments of the two streams would be mixed within a line, differently in each run.
     """
 
     def __init__(self, limit: int) -> None:
@@ -74,7 +74,7 @@ class Output:
         self._begun = {_STDOUT: bytearray()}  # by stream
 
     def feed(self, stream: int, data: bytes) -> None:
-        """Take one frame of Docker's stream (1: standard output, 2: standard error, 3: the engine's own)."""
+        """Add one frame of Docker's stream (1: standard output, 2: standard error, 3: the engine's own)."""
         self.total += len(data)
         if stream == _STDOUT:
             self.stdout.feed(data)
@@ -87,7 +87,7 @@ class Output:
         del begun[:whole]
 
     def text(self) -> str:
-        """All streams so far; of lines that have not ended yet, standard output's is told first."""
+        """Return all output so far; unfinished lines come last, standard output first."""
         lines = deepcopy(self._lines)
         lines.feed(b"\n".join(filter(None, self._begun.values())))
         return lines.text()
@@ -104,9 +104,8 @@ _OUTPUT_PAUSE_S = 0.05
 _ARGUMENT_LIMIT = 128 * 1024  # MAX_ARG_STRLEN of Linux: one argument of a process
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# kill -1 reaches every process that its user may signal but the caller, in one step that no fork outruns.
-# Signals that a script sends to its whole group must not take the shell with it; ignored ones would be
-# inherited.
+# kill -1 signals every process of the user except the caller, atomically, so that no fork can escape. The
+# traps keep the shell alive if a script signals its process group. Ignored signals would be inherited.
 _SHELL = r"""
 trap : HUP INT TERM
 [ -d "$HOME" ] || mkdir -p -- "$HOME"
@@ -119,9 +118,9 @@ exit "$status"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to run, as whom (user and group, numeric or of the image) and with which variables.
+    """Command to run, its user and group (numeric, or names of the image) and its environment variables.
 
-    `shell` is the bash script that runs it, with the text and `arguments` as its own arguments.
+    `shell` is the bash script that runs the command; it gets `text` and `arguments` as its arguments.
     """
 
     text: str
@@ -131,10 +130,10 @@ class Command:
     arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no process could be given, with SandboxError."""
+        """Raise SandboxError if a process cannot be started with this command or environment."""
         wrong = [name for name in self.environment if not _NAME.match(name)]
         if wrong:
-            raise SandboxError(f"{wrong[0]!r} is no name of an environment variable")
+            raise SandboxError(f"{wrong[0]!r} is not a valid name of an environment variable")
         for part in (self.text, *(f"{name}={value}" for name, value in self.environment.items())):
             if len(part.encode(errors="surrogateescape")) >= _ARGUMENT_LIMIT or "\0" in part:
                 raise SandboxError(
@@ -144,7 +143,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a command ended. `stopped` names the limit that it hit: it still runs, without an exit code."""
+    """Outcome of a command. `stopped` names the exceeded limit: the command is still running."""
 
     exit_code: int | None
     stopped: str | None
@@ -161,9 +160,10 @@ async def run_command(
     watched: bool = False,
     last_output_s: float = _LAST_OUTPUT_S,
 ) -> Ended:
-    """Run a command in a started container until its end or a limit; `watched`: its layer's size as well.
+    """Run a command in a started container until it ends or exceeds a limit.
 
-    `last_output_s` is how long its output is read on that processes of its own hold open.
+    `watched` also enforces the limit on the size of the container's layer. `last_output_s` limits the seconds
+    for reading further output if child processes keep the stream open.
     """
     output = Output(limits.output_bytes)
     process = await engine.prepare(
@@ -176,12 +176,12 @@ async def run_command(
         started = time.monotonic()
         drain = asyncio.create_task(_drain(stream, output))
         try:
-            exit_code, stopped = await _see_to_its_end(
+            exit_code, stopped = await _wait_for_end(
                 engine, container, process, drain, limits, watched=watched
             )
             duration_s = time.monotonic() - started
             if not stopped:
-                # The stream ends by itself now; an engine that forgets it must not hang us.
+                # The stream normally ends now; the timeout covers an engine that keeps it open.
                 await asyncio.wait({drain}, timeout=last_output_s)
         finally:
             await cancel(drain)
@@ -190,10 +190,10 @@ async def run_command(
     return Ended(exit_code=exit_code, stopped=stopped, duration_s=duration_s, output=output)
 
 
-async def _see_to_its_end(
+async def _wait_for_end(
     engine: Engine, container: str, process: str, drain: asyncio.Task[None], limits: Limits, *, watched: bool
 ) -> tuple[int | None, str | None]:
-    """The exit code, or the limit that was hit first."""
+    """Return the exit code, or the limit that was exceeded first."""
     end = asyncio.create_task(_end(engine, container, process, drain))
     full = asyncio.create_task(_disk_full(engine, container, limits.disk_bytes)) if watched else None
     try:
@@ -206,8 +206,8 @@ async def _see_to_its_end(
             if full and full.done():
                 full.result()
                 return None, "disk"
-            # A command that the engine is still starting has not used up its time, and must not be frozen;
-            # one that has ended was in time, however late a slow engine tells its exit code.
+            # If the engine is still starting the command, its time has not begun, and it must not be frozen.
+            # If it has ended, it ended in time, even if a slow engine reports the exit code late.
             phase = await _phase(engine, process)
             if phase == "ended":
                 return await end, None
@@ -227,13 +227,14 @@ async def _phase(engine: Engine, process: str) -> Literal["begins", "runs", "end
     except SandboxError as error:
         if isinstance(error.__cause__, TimeoutError):
             raise
-        return "runs"  # the engine forgets the processes of a dead container, of which the last look tells
+        return "runs"  # the engine forgets execs of a dead container; `_final_state` detects that case
 
 
 async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task[None]) -> int | None:
-    """The command's exit code, once it has one; None when the container went with it.
+    """Wait for the command's end and return its exit code; return None if the container ended.
 
-    Its output mostly ends with it. But whoever closes its output runs on, and a child may hold it open.
+    The output usually ends with the command. But a command can close its output and keep running, and a child
+    process can keep it open.
     """
     while True:
         await asyncio.wait({drain}, timeout=_OVERLOOKED_END_S)
@@ -241,7 +242,7 @@ async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task
             code = await engine.exit_code(process)
         except ContainerLost:
             raise
-        except SandboxError:  # the engine forgets the processes of a dead container
+        except SandboxError:  # the engine forgets the execs of a dead container
             if not (await engine.inspect(container))["State"]["Running"]:
                 return None
             code = None
@@ -254,8 +255,8 @@ async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task
 async def _disk_full(engine: Engine, container: str, limit: int) -> None:
     """Return when the container has written more than `limit` bytes to its own layer.
 
-    Also when the engine can repeatedly not tell how much: it walks the layer's files, and only the code
-    under test can make that impossible (with a path longer than PATH_MAX).
+    Return also if the engine repeatedly cannot determine the size. The engine walks the layer's files, and
+    only the code under test can make that fail (with a path longer than PATH_MAX).
     """
     unknown = 0
     pause_s = _DISK_CHECK_S
@@ -272,13 +273,13 @@ async def _disk_full(engine: Engine, container: str, limit: int) -> None:
         if size > limit:
             return
         unknown = unknown + 1 if size < 0 else 0
-        # The engine counts file by file (3 us each): many small files must not keep it busy.
+        # The engine takes 3 us for each file: wait longer between checks if there are many files.
         pause_s = max(_DISK_CHECK_S, 5 * (time.monotonic() - asked))
 
 
 async def _drain(stream: Stream, output: Output) -> None:
-    # Never stops reading, since a full pipe would block the container; but endless output is read at a
-    # pace that leaves the event loop to others (2.5 ms of CPU for a megabyte).
+    # Always keep reading, because a full pipe would block the container. Endless output is read slowly, so
+    # that other tasks of the event loop can run (2.5 ms of CPU for a megabyte).
     due = _FREE_OUTPUT_BYTES
     async with engine_call("read the container's output", timeout_s=None, running=True):
         while (message := await stream.read_out()) is not None:

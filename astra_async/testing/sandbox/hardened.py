@@ -1,11 +1,11 @@
-"""The hardened configuration of every container in which code of a model runs, system calls included.
+"""Hardened configuration of every container that runs a model's code, including its seccomp profile.
 
-Programs may make the system calls that Docker's own profile leaves to a container without capabilities,
-minus what no test needs and an attack might use: io_uring (it does its work past this filter), ptrace and its
-relatives, handles of files, key rings, user namespaces, sockets of rare families. `fallocate` is allowed
-without its modes only: with KEEP_SIZE a file takes room that neither its size nor a limit on it shows.
-Nothing drops a file of the image from the host's page cache, which all containers share: reading time would
-reveal earlier runs.
+The profile allows the system calls that Docker's default profile allows to a container without capabilities,
+except those that tests do not need and an attack may use: io_uring (bypasses this filter), ptrace and similar
+calls, file handles, key rings, user namespaces, sockets of rare families. `fallocate` is only allowed without
+modes: with KEEP_SIZE a file occupies disk space that neither its size nor a limit on its size shows. No call
+may drop a file of the image from the host's page cache, which all containers share: timing reads would reveal
+earlier runs.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 UNPRIVILEGED = (1000, 1000)
-_KEEPERS = (65532, 65531)  # no image's user; within the ids that a rootless engine has
+_KEEPERS = (65532, 65531)  # unused by images; within the id range of rootless engines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitness:
-    """How containers of one image are run: numeric user and group, HOME, and where the tests may write.
+    """Properties of an image: numeric user and group, HOME, and the folders that tests may write to.
 
-    `empty` are folders that get a tmpfs; `contents` folders that get one the engine can reach, each with what
-    the image keeps there (entries of a tar by their names, a folder's ending in a slash). `overlaid` are
-    folders that get a bounded layer, each with its own entry of a tar. `layered` is true where the tests may
-    also write to the container's own layer.
+    `empty` are folders that get a tmpfs. `contents` are folders that get a tmpfs volume, each with the
+    image's files there (tar entries by name; names of folders end in a slash). `overlaid` are folders that
+    get a bounded layer, each with its own tar entry. `layered` is True if the tests may also write to the
+    container's layer.
     """
 
     uid: int
@@ -48,17 +48,17 @@ class Fitness:
 
     @property
     def user(self) -> str:
-        """The tests' user, as the engine wants it."""
+        """The tests' user and group as `uid:gid`."""
         return f"{self.uid}:{self.gid}"
 
     @property
     def keeper(self) -> str:
-        """The user of the first process: never that of the tests."""
+        """User of the first process, always different from the tests' user."""
         return next(f"{each}:{each}" for each in _KEEPERS if each != self.uid)
 
 
 def unseen() -> Fitness:
-    """The fitness of an image of which nothing is known: everything is written to the container's layer."""
+    """Return the fitness of an uninspected image: all writes go to the container's layer."""
     return Fitness(uid=UNPRIVILEGED[0], gid=UNPRIVILEGED[1], home="")
 
 
@@ -125,7 +125,7 @@ _ARCHITECTURES = {"X86_64": ("X86", "X32"), "AARCH64": ("ARM",), "RISCV64": ()}
 
 @cache
 def profile() -> str:
-    """The profile as the engine's `seccomp=` security option wants it: JSON."""
+    """Return the seccomp profile as JSON for the engine's `seccomp=` security option."""
     rules = [
         {"names": _PERMITTED.split(), "action": "SCMP_ACT_ALLOW"},
         _when("clone", 0, "MASKED_EQ", _NEW_NAMESPACES),
@@ -134,13 +134,13 @@ def profile() -> str:
         _when("fallocate", 1, "EQ", 0),
         _when("fallocate", 1, "NE", 0, error=_EOPNOTSUPP),
         _when("fadvise64", 3, "NE", _FADV_DONTNEED),
-        # Advice need not be taken: the call does nothing.
+        # The kernel may ignore this advice, so the call returns success and does nothing.
         _when("fadvise64", 3, "EQ", _FADV_DONTNEED, error=0),
         _refused("fadvise64_64", "arm_fadvise64_64", error=0),
         _when("madvise", 2, "LT", _MADV_COLD),
         _when("madvise", 2, "GT", _MADV_PAGEOUT),
         *(_when("madvise", 2, "EQ", each, error=_EINVAL) for each in (_MADV_COLD, _MADV_PAGEOUT)),
-        # Refused as if the kernel had none of them, so that programs take the older way.
+        # Refused as if the kernel lacked these calls, so that programs fall back to older ones.
         _refused("clone3", "io_uring_enter", "io_uring_register", "io_uring_setup", error=_ENOSYS),
     ]
     architectures = [
@@ -154,7 +154,10 @@ def profile() -> str:
 
 
 def _when(name: str, argument: int, operator: str, value: int, *, error: int | None = None) -> dict[str, Any]:
-    """Permit a call, or refuse it, where an argument compares so; MASKED_EQ: no bit of the value is set."""
+    """Return a rule that allows a call, or refuses it with `error`, if an argument compares true.
+
+    MASKED_EQ is true if none of the bits in `value` are set.
+    """
     compared = {"index": argument, "value": value, "op": f"SCMP_CMP_{operator}"}
     permitted = {"names": [name], "action": "SCMP_ACT_ALLOW"}
     return (permitted if error is None else _refused(name, error=error)) | {"args": [compared]}
@@ -164,13 +167,13 @@ def _refused(*names: str, error: int) -> dict[str, Any]:
     return {"names": list(names), "action": "SCMP_ACT_ERRNO", "errnoRet": error}
 
 
-HOST_NAME = "sandbox"  # the same in every run: some reporters write it into their files
+HOST_NAME = "sandbox"  # fixed, because some reporters write it into their files
 FALLBACK_HOME = "/tmp/home"  # noqa: S108 - a private tmpfs of the container
 _PAGE_BYTES = 4096
 _LEAST_FILES = 1024
 _SHARED_MEMORY_BYTES = 256 * 1024**2  # Chromium crashes with Docker's default of 64 MiB
 
-# Watch modes off, time and order the same everywhere, and nothing that asks or calls home.
+# Disable watch modes, prompts and telemetry; make time and order the same everywhere.
 ENVIRONMENT: Mapping[str, str] = {
     "CI": "true",
     "TZ": "UTC",
@@ -193,13 +196,12 @@ def hardened(
     seccomp: bool,
     labels: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The body of the create request, for any command: the container idles (see `keeper`), tests are an exec.
+    """Return the body of the create request for any command: the container idles, the tests are an exec.
 
-    Wherever the tests may write, a tmpfs of a certain size and number of files takes what they write, as far
-    as the image lets one be put there (see `looking`), or a layer upon what the image keeps (see
-    `bounded_layers`). No read-only root: the engine refuses uploads then,
-    and `/etc/hosts` is one. No AutoRemove: it loses the exit status. No log driver: endless output would fill
-    the disk.
+    Folders that the tests may write to get a tmpfs with a limited size and number of files, if the image
+    allows that (see `looking`), or else a layer over the image's folder (see `bounded_layers`). The root is
+    not read-only, because the engine would refuse uploads, including `/etc/hosts`. AutoRemove is off, because
+    it loses the exit status. There is no log driver, because endless output would fill the disk.
     """
     home_variable = [f"HOME={fitness.home}"] if fitness.home else []
     body = confined(image_id, entry_point(limits.timeout_s), limits, keeper=fitness.keeper, labels=labels)
@@ -230,7 +232,10 @@ def hardened(
 def confined(
     image_id: str, first_process: list[str], limits: Limits, *, keeper: str, labels: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A create request's body for a container without network and rights, whose first process we hold."""
+    """Return the body of a create request for a container without network and privileges.
+
+    The container ends when the connection to its first process closes.
+    """
     return {
         "Image": image_id,
         "Entrypoint": first_process,
@@ -239,7 +244,7 @@ def confined(
         "Labels": dict(labels),
         "NetworkDisabled": True,
         **HELD,
-        # Process 1 ignores SIGTERM: whoever stops the container, or the engine, must not wait 10 s in vain.
+        # Process 1 ignores SIGTERM. Without this, stopping the container or the engine would take 10 s.
         "StopSignal": "SIGKILL",
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": {
@@ -255,13 +260,13 @@ def confined(
 
 
 def tmpfs(size: int, fitness: Fitness | None = None) -> str:
-    """Options of a tmpfs: as many files as it has pages; with `fitness`, owned by the tests' user."""
+    """Return mount options of a tmpfs with one inode a page; with `fitness`, owned by the tests' user."""
     options = f"nosuid,nodev,size={size},nr_inodes={max(size // _PAGE_BYTES, _LEAST_FILES)}"
     return options if fitness is None else f"{options},mode=755,uid={fitness.uid},gid={fitness.gid}"
 
 
 def volume(path: str, kind: str, options: str) -> dict[str, Any]:
-    """A file system that the engine mounts: its archive requests reach it. It goes with the container."""
+    """Return a volume mounted by the engine, reachable by archive requests, removed with the container."""
     driver = {"Name": "local", "Options": {"type": kind, "device": kind, "o": options}}
     return {
         "Type": "volume",

@@ -1,14 +1,14 @@
-"""One job in a started container, from upload to reports: run the tests, say what happened.
+"""Run one job in a started container: upload, tests, reports.
 
-The tests are an exec of their own user beside a first process of another one (see `keeper`); the engine knows
-the command's exit code. Whose fault is a container that died? Nothing of the tests can end the first process
-but the want of memory, and then the engine says so. All else came from outside (a restarted engine, `docker
-kill`) and is ContainerLost, as is every broken connection, and a host out of memory that took a process of
-the tests. Nothing that the tests print, write or leave as a status makes trouble of ours: what the engine
-cannot follow is a report not read.
+The tests are an exec of their own user, next to a first process of another user (see `keeper`). The engine
+knows the exit code of the exec. Only a lack of memory in the container can make the tests end the first
+process, and the engine reports that. Every other end of a container came from outside (a restarted engine,
+`docker kill`) and raises ContainerLost, like a broken connection, or a host out of memory that killed a
+process of the tests. Output, files and exit codes of the tests never raise an infrastructure error: a path
+that the engine cannot follow is a report that was not read.
 
-A report is read when nothing of the tests can change it any more: the command's shell ends by killing every
-process of its user; where the first process sees others all the same, the container is frozen.
+Reports are read after the tests can no longer change them. The command's shell ends by killing every process
+of its user. If the first process still sees other processes, the container is frozen.
 """
 
 from __future__ import annotations
@@ -45,23 +45,13 @@ _PATCHABLE = frozenset(b"\0" + tarfile.REGTYPE + tarfile.DIRTYPE + tarfile.SYMTY
 _FOLDER = tarfile.DIRTYPE[0]
 _USTAR_MAX = 0o7777777
 _CHANGED_AT = 946_684_800  # 2000-01-01: archivers refuse years before 1980
-# IPv4 only: a server that listens on 127.0.0.1 is then found by every client that asks for localhost.
+# IPv4 only: then every client that resolves localhost reaches a server that listens on 127.0.0.1.
 _HOSTS = f"127.0.0.1 localhost {HOST_NAME}\n".encode()
 _PROJECT = PROJECT.lstrip("/")
 
 
 def upload_archive(archive: bytes, fitness: Fitness, *, stale: Sequence[str] = ()) -> bytes:
-    """`archive` (a tar relative to the project's root) moved into its folder, owned by the tests' user.
-
-    The result is to be unpacked at the container's root and brings `/etc/hosts`, and below the project what
-    an image keeps in folders that are hidden by ours (see `looking`). Files that match `stale`, paths and
-    globs relative to the project, are left out.
-
-    Header format: POSIX.1-1988 ustar.
-
-    Raises:
-        ValueError: this is no whole tar archive.
-    """
+    """Move `archive` (a tar relative to the project's root) into the project's folder; set its owner."""
     user, old = (fitness.uid, fitness.gid), Wanted(stale)
     below = b"".join(
         entry
@@ -76,7 +66,7 @@ def upload_archive(archive: bytes, fitness: Fitness, *, stale: Sequence[str] = (
     while at + _BLOCK <= len(patched) and patched[at]:
         name = patched[at : at + _NAME_BYTES].rstrip(b"\0").decode(errors="surrogateescape")
         if not _patch(patched, at, user):
-            return below + _copied(archive, user, old)
+            return below + _rewritten(archive, user, old)
         folders.add(f"{_PROJECT}/{name}".rstrip("/").rpartition("/")[0])
         end = at + _BLOCK + -(-_size(patched, at) // _BLOCK) * _BLOCK
         if old.file(name) and patched[at + 156] != _FOLDER:
@@ -86,18 +76,18 @@ def upload_archive(archive: bytes, fitness: Fitness, *, stale: Sequence[str] = (
         raise ValueError("The project's archive is cut off")
     for each in reversed(left_out):
         del patched[each]
-    return below + _front(folders, user) + patched
+    return below + _leading_entries(folders, user) + patched
 
 
 def _patch(archive: bytearray, at: int, user: tuple[int, int]) -> bool:
-    """Rewrite the header at `at`; False, and nothing done, when a patch cannot express it."""
+    """Rewrite the header at `at`; return False, without changes, if a patch cannot express the new header."""
     name = f"{_PROJECT}/".encode() + archive[at : at + _NAME_BYTES].rstrip(b"\0")
     has_name_prefix = archive[at + 345]
     if archive[at + 156] not in _PATCHABLE or has_name_prefix or len(name) > _NAME_BYTES:
         return False
     archive[at : at + _NAME_BYTES] = name.ljust(_NAME_BYTES, b"\0")
     archive[at + 108 : at + 124] = _number(user[0]) + _number(user[1])
-    archive[at + 148 : at + 156] = b" " * 8  # the checksum counts its own field as blanks
+    archive[at + 148 : at + 156] = b" " * 8  # the checksum is computed with blanks in its own field
     archive[at + 148 : at + 156] = b"%06o\0 " % sum(archive[at : at + _BLOCK])
     return True
 
@@ -108,11 +98,11 @@ def _size(archive: bytearray, at: int) -> int:
 
 
 def _number(value: int) -> bytes:
-    """An owner's field: octal, or GNU's base-256 form for numbers too large for that."""
+    """Return an owner field: octal, or GNU's base-256 form for larger numbers."""
     return b"%07o\0" % value if value <= _USTAR_MAX else b"\x80" + struct.pack(">Q", value)[1:]
 
 
-def _copied(archive: bytes, user: tuple[int, int], old: Wanted) -> bytes:
+def _rewritten(archive: bytes, user: tuple[int, int], old: Wanted) -> bytes:
     copy = io.BytesIO()
     folders = {_PROJECT}
     try:
@@ -132,11 +122,11 @@ def _copied(archive: bytes, user: tuple[int, int], old: Wanted) -> bytes:
                 target.addfile(entry, source.extractfile(entry) if entry.isreg() else None)
     except tarfile.TarError as error:
         raise ValueError(f"The project's archive cannot be read: {error}") from error
-    return _front(folders, user) + copy.getvalue()
+    return _leading_entries(folders, user) + copy.getvalue()
 
 
-def _front(folders: set[str], user: tuple[int, int]) -> bytes:
-    """/etc/hosts, then entries for the project's folders and all that lie between them, outer ones first."""
+def _leading_entries(folders: set[str], user: tuple[int, int]) -> bytes:
+    """Return tar entries for /etc/hosts and the project's folders with all parents, outer ones first."""
     paths = {
         str(path)
         for folder in folders
@@ -154,12 +144,12 @@ def _front(folders: set[str], user: tuple[int, int]) -> bytes:
     return b"".join(headers)
 
 
-_ENDING = (0.0, 0.01, 0.05)  # seconds until the first process is asked whether it is alone
-_FREEZING = (0.0, 0.2, 1.0)  # seconds before each try to freeze a container
-_DYING = (0.0, 0.2, 0.5, 1.0, 2.0)
+_QUESTION_PAUSES_S = (0.0, 0.01, 0.05)  # seconds before each question to the first process
+_FREEZE_PAUSES_S = (0.0, 0.2, 1.0)  # seconds before each try to freeze a container
+_KILL_PAUSES_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 _KILLING_S = 60.0
-_ROOM_FOR_OURS = 16
-_NOT_STOPPED = "processes that the tests left behind could not be stopped, so no report was read"
+_EXTRA_PROCESSES = 16
+_NOT_STOPPED = "processes left by the tests could not be stopped, so no report was read"
 _log = logging.getLogger(__name__)
 
 _DELETE = r"""
@@ -178,9 +168,9 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     """Upload the job's project, run its tests and read their reports; the caller removes the container.
 
     Raises:
-        ContainerLost: it ended through no doing of its own.
-        ImageError: the image cannot run it.
-        SandboxError: any other trouble of the engine.
+        ContainerLost: the container was ended from outside.
+        ImageError: the image cannot run the job.
+        SandboxError: any other engine error.
     """
     command = Command(text=job.command, user=fitness.user, environment=job.environment)
     gone = (*job.result_files, *map(glob.escape, job.deleted))
@@ -189,7 +179,7 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     if stale and PROJECT not in fitness.contents:
         await delete(engine, container, stale, image=job.image, limits=job.limits, user=fitness.user)
     ended = await run_command(engine, container, command, job.limits, watched=fitness.layered)
-    seen = await _last_look(engine, container, keeper)
+    seen = await _final_state(engine, container, keeper)
     if seen is not None and seen.memory_kills and not seen.limit_reached:
         raise ContainerLost(
             "A process of the tests was killed because the Docker host ran out of memory, not the container;"
@@ -221,14 +211,14 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     )
 
 
-async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | None:
-    """What the first process sees after the tests; None when it died for want of memory.
+async def _final_state(engine: Engine, container: str, keeper: Keeper) -> Seen | None:
+    """Ask the first process for its state after the tests; return None if it died for lack of memory.
 
     Raises:
-        ContainerLost: it died of anything else.
+        ContainerLost: it died for any other reason.
     """
     last = Seen(others=1, memory_kills=0, limit_reached=False)
-    for pause_s in _ENDING:
+    for pause_s in _QUESTION_PAUSES_S:
         await asyncio.sleep(pause_s)
         try:
             seen = await keeper.ask()
@@ -239,7 +229,7 @@ async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | N
                 "The container was killed from outside (engine restarted, host out of memory?)"
             ) from None
         if seen is None:
-            return last  # too busy with the tests' processes to answer: there are some
+            return last  # no answer, because the tests' processes are still running
         last = seen
         if not seen.others:
             break
@@ -247,29 +237,29 @@ async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | N
 
 
 async def stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitness, limits: Limits) -> bool:
-    """Whether every process of the tests is frozen, or else killed, now."""
-    for pause_s in _FREEZING:
+    """Freeze every process of the tests, or else kill them; return True on success."""
+    for pause_s in _FREEZE_PAUSES_S:
         await asyncio.sleep(pause_s)
         try:
             await engine.pause(container)
         except ContainerLost:
             raise
-        except SandboxError as error:  # no freezer (rootless engines), or very busy processes
+        except SandboxError as error:  # no cgroup freezer (rootless engines), or very busy processes
             _log.info("container %s is not frozen: %s", container[:12], error)
             if isinstance(error.__cause__, TimeoutError):
-                return False  # it may yet be frozen: nothing more can be started there
+                return False  # the freeze may still succeed, and then no further exec can be started
         else:
             return True
-    # The command's shell, once more: all that it does after a command that does nothing is to kill.
+    # Run the shell with an empty command: the shell then only kills all processes of the user.
     nothing = Command(text="true", user=fitness.user)
     try:
-        await engine.allow_processes(container, limits.processes + _ROOM_FOR_OURS)
+        await engine.allow_processes(container, limits.processes + _EXTRA_PROCESSES)
         await run_command(engine, container, nothing, Limits(timeout_s=_KILLING_S))
     except ContainerLost:
         raise
     except SandboxError as error:
         _log.info("the processes of container %s are not killed: %s", container[:12], error)
-    for pause_s in _DYING:
+    for pause_s in _KILL_PAUSES_S:
         await asyncio.sleep(pause_s)
         seen = await keeper.ask()
         if seen is not None and not seen.others:
@@ -280,16 +270,16 @@ async def stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitne
 async def delete(
     engine: Engine, container: str, paths: Sequence[str], *, image: str, limits: Limits, user: str
 ) -> None:
-    """Delete files, paths and globs below the project's folder, that the image holds and must not.
+    """Delete files of the image below the project's folder that match paths or globs.
 
-    Nothing of the tests, or of an agent, has run yet. Raises ImageError, or SandboxError.
+    Call this before any command of the tests or of an agent has run. Raises ImageError or SandboxError.
     """
     command = Command(text="", user=user, shell=_DELETE, arguments=tuple(paths))
     ended = await run_command(engine, container, command, limits)
     if ended.stopped:
-        raise SandboxError(f"Deleting files that image {image} holds took over {limits.timeout_s:.0f} s")
+        raise SandboxError(f"Deleting result files from image {image} took over {limits.timeout_s:.0f} s")
     if ended.exit_code:
         shown = both_ends(ended.output.text())
         raise ImageError(
-            f"Image {image} holds a file that has to go and that the run's user cannot delete: {shown}"
+            f"Image {image} holds a file that must be deleted, but the run's user cannot delete it: {shown}"
         )

@@ -1,25 +1,25 @@
-"""The first process of every container: it keeps the container open and tells what only it can know.
+"""First process of every container: it keeps the container running and reports its state.
 
-It runs as a user of its own, holds no secret and starts nothing. The tests are an `exec` of another user:
-they can neither signal nor trace it, nor read its memory or write to its output. Whatever kills it came from
-outside or was the container's own want of memory, and the engine knows which.
+It runs as a separate user, holds no secrets and starts no processes. The tests are an `exec` of another user:
+they cannot signal or trace it, read its memory or write to its output. If it is killed, the cause was outside
+the container or the container's lack of memory, and the engine knows which.
 
-Its standard input is ours alone. To every line it answers with one of its own:
+Only this program writes to its standard input. Its protocol answers every line with one line:
 
     QUESTION PROCESSES KILLS REACHED
 
-the line itself, how many processes there are besides itself, how many the kernel killed for want of memory,
-and whether the container's own limit was reached. Docker's OOMKilled does not say whose memory was short:
-under cgroup v2, and under v1 where a parent of the container has a limit, it is set for a host that ran out
-of memory as well. The container's own cgroup knows: processes were killed, and its own limit was never
-reached (v2: `oom` in memory.events; v1: the maximum of its usage, since newer kernels do not count in
-memory.failcnt).
+QUESTION is the received line, PROCESSES the number of other processes, KILLS the number of processes killed
+for lack of memory, and REACHED is not 0 if the container's own memory limit was reached. Docker's OOMKilled
+does not say whose memory was exhausted: under cgroup v2, and under v1 if a parent of the container has a
+limit, it is also set if the host ran out of memory. The container's cgroup shows that case: processes were
+killed, but its own limit was never reached (v2: `oom` in memory.events; v1: the maximum usage, because newer
+kernels no longer count in memory.failcnt).
 
-The container ends with it, and it ends when its input does (this program was killed: the engine closes it) or
-when nobody has asked for longer than a run may take (the connection was cut in silence). It uses nothing but
-bash's own commands, so that it needs no process and no program of the image besides bash. It looks up from
-its input five times a second, which is when bash collects orphans that have ended; a line that comes in that
-very moment may be lost, so questions are numbered and repeated.
+The container ends with this process. The process ends at the end of its input (this program was killed, so
+the engine closes it), or if no question arrived for longer than a run may take (the connection broke
+silently). It uses only bash builtins, so that it needs no other process and no other program of the image.
+Five times a second it stops waiting for input, so that bash can reap orphans. A line that arrives at that
+moment may be lost, so questions are numbered and repeated.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from astra_async.testing.sandbox.engine import Engine
 
-# In the body of a create request: the first process ends when our connection does.
+# Fields of a create request: the first process's input ends when our connection closes.
 HELD = dict.fromkeys(("OpenStdin", "StdinOnce", "AttachStdin", "AttachStdout", "AttachStderr"), True)
-GRACE_S = 300  # an upload, a queue in the engine, the reading of reports
+GRACE_S = 300  # for the upload, queueing in the engine, and reading reports
 _ANSWER_S = 20.0
 _AGAIN_S = 0.3
 _CALL_S = 60.0
@@ -53,7 +53,7 @@ until=$((SECONDS + $1))
 while [ "$SECONDS" -lt "$until" ]; do
   IFS= read -r -t 0.2 line
   status=$?
-  # Above 128: nothing came in time. Else the input has ended, or an orphan's end came between.
+  # Above 128: timeout. Any other status: the input has ended, or the end of an orphan interrupted `read`.
   if [ "$status" -gt 128 ]; then
     ends=0
     continue
@@ -85,13 +85,13 @@ done
 
 
 def entry_point(longest_s: float) -> list[str]:
-    """The command of a container whose run takes at most so many seconds."""
+    """Return the first process's command, for a run of at most `longest_s` seconds."""
     return ["bash", "-c", SCRIPT, "bash", str(int(longest_s) + GRACE_S)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the first process sees. `others` are processes besides itself, zombies among them."""
+    """State reported by the first process. `others` counts all other processes, including zombies."""
 
     others: int
     memory_kills: int
@@ -99,7 +99,7 @@ class Seen:
 
 
 class Keeper(Closing):
-    """Our end of a started container's first process; to be closed."""
+    """Connection to the first process of a started container; must be closed."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -108,10 +108,10 @@ class Keeper(Closing):
 
     @classmethod
     async def start(cls, engine: Engine, container: str) -> Self:
-        """Start a created container and hold its first process.
+        """Start a created container and connect to its first process.
 
         Raises:
-            ContainerLost: somebody removed the container.
+            ContainerLost: the container was removed from outside.
             ImageError: the image has no bash.
         """
         stream = await engine.attach(container)
@@ -124,21 +124,21 @@ class Keeper(Closing):
         return keeper
 
     async def close(self) -> None:
-        """Let go of it: the container ends."""
-        with suppress(AssertionError):  # aiodocker's, when the connection has gone already
+        """Close the connection, which ends the container."""
+        with suppress(AssertionError):  # raised by aiodocker if the connection is already closed
             await self._stream.close()
 
     @property
     def gone(self) -> bool:
-        """Whether our connection to it has ended, as it does when the container ends."""
-        response = self._stream._resp  # noqa: SLF001 - aiodocker tells only those who read
+        """True if the connection has ended, which happens when the container ends."""
+        response = self._stream._resp  # noqa: SLF001 - aiodocker has no public method for it
         return response is None or response.connection is None or response.connection.transport is None
 
     async def ask(self) -> Seen | None:
-        """What it sees now; None when it takes too long, since the tests' processes take all there is.
+        """Return the current state, or None if the tests' load prevents an answer in time.
 
         Raises:
-            ContainerLost: it is gone.
+            ContainerLost: the first process has ended.
         """
         self._asked += 1
         reading = asyncio.create_task(self._answer())
@@ -155,8 +155,8 @@ class Keeper(Closing):
         return reading.result()
 
     async def _answer(self) -> Seen:
-        """The answer to the latest question; late ones to earlier questions are passed over."""
-        async with engine_call("hear the first process", timeout_s=None, running=True):
+        """Return the answer to the latest question; ignore late answers to earlier ones."""
+        async with engine_call("read from the first process", timeout_s=None, running=True):
             while True:
                 message = await self._stream.read_out()
                 if message is None:

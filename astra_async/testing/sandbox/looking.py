@@ -1,11 +1,11 @@
-"""Looks once into an image: which user runs there, where is HOME, is there a bash, where may the tests write.
+"""Inspect an image once: its user, HOME, whether it has bash, and which folders the tests may write to.
 
-A place where the tests' user may write gets a tmpfs of a certain size: what is written there is bounded by
-the kernel, whatever call writes it. What the image keeps in such a place is fetched once and laid into every
-container with the project. Where that is too much (dependencies in the project's folder, a Maven repository
-in HOME), or where only files may be written and no folder, the place gets a layer of limited size over it
-(see `bounded_layers`). Where neither is possible it stays in the container's own layer, which is only
-watched.
+A folder that the tests' user may write to gets a tmpfs with a limited size, so the kernel limits what is
+written there by any system call. The image's files in that folder are fetched once and uploaded to every
+container together with the project. If those files are too large (dependencies in the project's folder, a
+Maven repository in HOME), or if only files but not the folder are writable, the folder gets a size-limited
+layer instead (see `bounded_layers`). If neither is possible, writes go to the container's own layer, whose
+size is only watched.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ROOT_NAMES = ("", "0", "root")
 _CONTENT_BYTES = 24 * 1024**2
 _PLACES = 32
 _OVERLAID = 8
-_MOUNTABLE = re.compile(r"/[^:,\\]+\Z")  # the rest has a meaning in the options of an overlay
-# Only what bash itself provides: an image need not have `id`, `test` or `find`. F: a folder that may not be
-# written, with a file that may. /tmp is a tmpfs already.
+_MOUNTABLE = re.compile(r"/[^:,\\]+\Z")  # the other characters are special in overlay options
+# Uses bash builtins only, because an image may lack `id`, `test` and `find`. Prefixes: E is an empty writable
+# folder, D a writable folder with files, F a read-only folder with a writable file. /tmp is a tmpfs already.
 _QUESTION = r"""
 IFS=
 writable=no
@@ -65,30 +65,30 @@ if [ -w / ]; then printf 'F/\0'; else look ''; fi
 
 
 def try_layers(fitness: Fitness) -> str:
-    """A command that ends with 0 where the tests can write into their bounded layers."""
+    """Return a command that exits with 0 if the tests can write to their bounded layers."""
     places = " ".join(map(shlex.quote, fitness.overlaid))
     return f'for each in {places}; do [ ! -w "$each" ] || : > "$each/.astra-layer" || exit 1; done'
 
 
 def declared_user(image_user: str) -> str:
-    """The user to look as: the image's own when it is not root, else 1000:1000."""
+    """Return the user for the inspection: the image's own unless it is root, else 1000:1000."""
     return "1000:1000" if image_user.partition(":")[0] in _ROOT_NAMES else image_user
 
 
 async def look(
     engine: Engine, container: str, limits: Limits, *, user: str, declared: Iterable[str]
 ) -> Fitness:
-    """Run the question in a created container, which the caller removes; `declared` are the image's volumes.
+    """Inspect a created container, which the caller removes; `declared` are the image's volumes.
 
     Raises:
         ImageError: the image has no bash, or its user does not exist.
-        SandboxError: it took too long.
+        SandboxError: the inspection took too long.
     """
     async with await Keeper.start(engine, container):
         ended = await run_command(engine, container, Command(text=_QUESTION, user=user), limits)
         if ended.stopped:
             raise SandboxError(
-                f"The image's bash gave no answer in {limits.timeout_s:.0f} s; is the host overloaded?"
+                f"The image's bash gave no answer within {limits.timeout_s:.0f} s; is the host overloaded?"
             )
         output = ended.output.stdout.text()
         answer = output.split("\0")
@@ -104,12 +104,13 @@ async def _with_places(
     engine: Engine, container: str, fitness: Fitness, places: list[str], *, declared: Iterable[str]
 ) -> Fitness:
     volumes = {f"/{path.strip('/')}" for path in declared}
-    # The engine mounts files of its own into /etc.
+    # /etc must be a layer, because the engine mounts its own files there.
     etc = [place[1:] for place in places if place[0] != "F" and place[1:].startswith("/etc")]
     ours = [place for place in places if place[1:] != PROJECT and place[1:] not in etc]
     empty = [place[1:] for place in ours if place[0] == "E"]
     filled = [place[1:] for place in ours if place[0] == "D"]
-    # A volume that the image declares is a folder of the host's disk until one of ours takes its place.
+    # A volume declared by the image is an unlimited folder on the host's disk unless it is replaced by a
+    # mount.
     filled += [place for place in empty if place in volumes]
     empty = [place for place in empty if place not in volumes]
     contents: dict[str, Mapping[str, bytes]] = {}
@@ -121,7 +122,7 @@ async def _with_places(
         else:
             contents[place] = content
     with_files = [place[1:] for place in ours if place[0] == "F"]
-    # Where they are many, the one that they lie in.
+    # If there are many such folders, use their common parent instead.
     large += [posixpath.commonpath(with_files)] if len(with_files) > _OVERLAID // 2 else with_files
     large += [*etc, *empty[_PLACES:]]
     mountable = [place for place in large if _MOUNTABLE.match(place)][:_OVERLAID]
@@ -135,7 +136,7 @@ async def _with_places(
 
 
 async def _entry(engine: Engine, container: str, folder: str) -> Mapping[str, bytes]:
-    """An image's folder as an entry of a tar, so that what is mounted there has its owner and mode."""
+    """Return an image's folder as a tar entry, so that a mount there gets the folder's owner and mode."""
     async with engine.packed(container, folder) as chunks:
         async for entry, _ in entries(chunks, lambda _: False, most_bytes=_CONTENT_BYTES):
             entry.name, entry.pax_headers = folder.lstrip("/"), {}
@@ -144,7 +145,7 @@ async def _entry(engine: Engine, container: str, folder: str) -> Mapping[str, by
 
 
 async def _content(engine: Engine, container: str, place: str) -> Mapping[str, bytes] | None:
-    """What an image keeps in a folder, as entries of a tar; None when that is too much."""
+    """Return the image's files in a folder as tar entries, or None if they are too large."""
     packed = bytearray()
     async with engine.packed(container, place) as chunks:
         async for chunk in chunks:
@@ -161,7 +162,7 @@ async def _content(engine: Engine, container: str, place: str) -> Mapping[str, b
             if entry.islnk():
                 entry.linkname = f"{above}/{entry.linkname}".lstrip("/")
             if place != PROJECT and f"/{entry.name}/".startswith(f"{PROJECT}/"):
-                continue  # it has a place of its own
+                continue  # the project's folder is handled separately
             entry.pax_headers = {}
             file = tar.extractfile(entry) if entry.isreg() else None
             content = file.read() if file else b""

@@ -1,7 +1,7 @@
-"""Reads report files out of a container whose processes have ended or stand still.
+"""Read report files from a container whose processes have ended or are frozen.
 
-What lies there was chosen by the code under test. The engine packs it; nothing is unpacked here, so links
-lead nowhere.
+The code under test chose these files. The engine packs them into a tar, which is parsed but never unpacked,
+so that links have no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCK = tarfile.BLOCKSIZE
 _LONG = {tarfile.GNUTYPE_LONGNAME: "name", tarfile.GNUTYPE_LONGLINK: "linkname"}
 _PAX = {b"path": "name", b"linkpath": "linkname"}
 _EXTENDED = frozenset({*_LONG, tarfile.XHDTYPE, tarfile.XGLTYPE})
-# What a file that is none is called.
+# Names of other entry types in messages.
 KINDS = {
     tarfile.DIRTYPE: "a folder",
     tarfile.SYMTYPE: "a symbolic link",
@@ -33,24 +33,24 @@ KINDS = {
     tarfile.CHRTYPE: "a device",
     tarfile.BLKTYPE: "a device",
 }
-_MOST_BEFORE = 1024**2  # of extended headers: a path has at most 4,096 bytes
+_MOST_BEFORE = 1024**2  # bytes of an extended header; a path has at most 4,096 bytes
 
 
 class TooLongError(tarfile.TarError):
-    """The archive goes on beyond what may be read of it."""
+    """The archive is longer than the reading limit."""
 
 
 async def entries(
     chunks: AsyncIterator[bytes], keep: Callable[[tarfile.TarInfo], bool], *, most_bytes: int
 ) -> AsyncIterator[tuple[tarfile.TarInfo, bytes]]:
-    """Every entry with its name and size, and its content where `keep` says so, else nothing of it.
+    """Yield every entry with its metadata, and its content if `keep` returns True, else b"".
 
     Raises:
-        tarfile.TarError: this is no tar, or it is cut off.
-        TooLongError: it has more than `most_bytes` bytes.
+        tarfile.TarError: the tar archive is invalid or incomplete.
+        TooLongError: the archive has more than `most_bytes` bytes.
     """
     source = _Source(chunks, most_bytes)
-    fields: dict[str, str | int] = {}  # by extended headers of the next entry
+    fields: dict[str, str | int] = {}  # set by extended headers, for the next entry
     if not await source.begins():
         return
     while any(block := await source.take(_BLOCK)):
@@ -78,7 +78,7 @@ async def entries(
 
 
 def _extended(content: bytes) -> dict[str, str | int]:
-    """Fields of an entry from a pax header: `LENGTH KEY=VALUE` and a line feed for each."""
+    """Parse a pax header: records of `LENGTH KEY=VALUE` and a line feed."""
     found: dict[str, str | int] = {}
     try:
         while content:
@@ -97,7 +97,7 @@ def _extended(content: bytes) -> dict[str, str | int]:
 
 
 class _Source:
-    """Bytes that arrive in pieces, taken in other pieces."""
+    """Byte stream that can be read in pieces of any size."""
 
     def __init__(self, chunks: AsyncIterator[bytes], most_bytes: int) -> None:
         self._chunks = chunks
@@ -105,7 +105,7 @@ class _Source:
         self._left = most_bytes
 
     async def begins(self) -> bool:
-        """Whether there is anything at all."""
+        """Return True if the stream is not empty."""
         self._held += await anext(self._chunks, b"")
         return bool(self._held)
 
@@ -126,10 +126,10 @@ class _Source:
     async def _more(self) -> None:
         chunk = await anext(self._chunks, None)
         if chunk is None:
-            raise tarfile.TarError("was cut while it was read")
+            raise tarfile.TarError("ended before its end marker")
         self._left -= len(chunk)
         if self._left < 0:
-            raise TooLongError("goes on and on")
+            raise TooLongError("is longer than the limit")
         self._held += chunk
 
 
@@ -142,22 +142,22 @@ _WILD = frozenset("*?[")
 async def read_reports(
     engine: Engine, container: str, patterns: Sequence[str], limit: int
 ) -> tuple[dict[str, bytes], list[str]]:
-    """Contents of the result files by path relative to the project, and what could not be read of them.
+    """Return the contents of result files by path relative to the project, and the problems found.
 
-    Only regular files are read, together at most `limit` bytes. A file that is not there is in neither
-    part. Nothing in the container may change meanwhile.
+    Only regular files are read, together at most `limit` bytes. A missing file is not a problem. The
+    container's processes must be stopped during this call.
     """
     reading = _Reading(limit)
     for pattern in patterns:
         if inside_project(pattern) is None:
-            reading.problems.append(f"{pattern}: lies outside the project and is not read")
+            reading.problems.append(f"{pattern}: is outside the project and is not read")
     for place, wanted in _places([path for path in map(inside_project, patterns) if path]).items():
         await reading.read(engine, container, place, wanted)
     return reading.reports, reading.problems
 
 
 class Wanted:
-    """Paths and globs relative to the project."""
+    """Set of paths and globs relative to the project."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         inside = [path for path in map(inside_project, patterns) if path]
@@ -165,14 +165,14 @@ class Wanted:
         self._globs = [PurePosixPath(path).parts for path in inside if not _WILD.isdisjoint(path)]
 
     def file(self, path: str) -> bool:
-        """Whether this is one of them."""
+        """Return True if the path matches."""
         if path in self._paths:
             return True
         return bool(self._globs) and any(matches(path.split("/"), glob) for glob in self._globs)
 
 
 def inside_project(pattern: str) -> str | None:
-    """A result file's path or glob relative to the project, or None when it points out of it."""
+    """Return a path or glob relative to the project, or None if it points outside the project."""
     path = PurePosixPath(pattern)
     if path.is_absolute():
         if not path.is_relative_to(PROJECT):
@@ -182,9 +182,9 @@ def inside_project(pattern: str) -> str | None:
 
 
 def matches(path: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a path's parts match a glob's parts; `**` stands for any number of folders.
+    """Return True if a path's parts match a glob's parts; `**` matches any number of folders.
 
-    Follows all ways through the glob at once, so that no path can make it slow.
+    All positions in the glob are followed at once, so the time is bounded for any path.
     """
     ways = _with_empty_folders({0}, pattern)
     for part in path:
@@ -203,7 +203,7 @@ def _with_empty_folders(ways: set[int], pattern: Sequence[str]) -> set[int]:
 
 
 def _places(paths: Sequence[str]) -> dict[str, Wanted]:
-    """What to fetch: each named path by itself, and for globs the folder above their first wildcard."""
+    """Return the paths to fetch: each named path, and for globs the folder above their first wildcard."""
     named = {path: Wanted([path]) for path in paths if _WILD.isdisjoint(path)}
     globs: dict[str, list[str]] = {}
     for path in paths:
@@ -215,7 +215,7 @@ def _places(paths: Sequence[str]) -> dict[str, Wanted]:
 
 
 class _Reading:
-    """What has been read so far, and how much may still be."""
+    """Reports read so far, and the remaining size limit."""
 
     def __init__(self, limit: int) -> None:
         self.reports: dict[str, bytes] = {}
@@ -223,9 +223,9 @@ class _Reading:
         self._limit = limit
 
     async def read(self, engine: Engine, container: str, place: str, wanted: Wanted) -> None:
-        """Everything wanted in a file or folder of the project, as the engine packs it into a tar.
+        """Read all wanted files in a file or folder of the project, as a tar packed by the engine.
 
-        What the engine refuses is the tests' doing as long as it and the container answer.
+        If the engine refuses while it and the container are still running, the tests caused the refusal.
         """
         where = place or "the project"
         try:
@@ -233,7 +233,7 @@ class _Reading:
         except PathUnreachable as error:
             self.problems.append(f"{where}: cannot be reached ({error})")
         except TooLongError:
-            self.problems.append(f"{where}: too much was written to search it for result files")
+            self.problems.append(f"{where}: too large to be searched for result files")
         except tarfile.TarError as error:
             self.problems.append(f"{where}: cannot be read ({error})")
         except HostTrouble:

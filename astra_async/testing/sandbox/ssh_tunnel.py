@@ -1,8 +1,8 @@
-"""The way to an engine on another machine: `DOCKER_HOST=ssh://[user@]host[:port][/path/of/docker.sock]`.
+"""SSH tunnel to an engine on another machine: `DOCKER_HOST=ssh://[user@]host[:port][/path/of/docker.sock]`.
 
-The system's ssh client forwards a local socket to the engine's: it knows the user's keys, agent, known hosts
-and `~/.ssh/config`, and such a channel is none of the sessions of which a server allows ten (`docker system
-dial-stdio`, the docker command's own way, takes one for each connection).
+The system's ssh client forwards a local socket to the engine's socket. The client uses the user's keys,
+agent, known hosts and `~/.ssh/config`. A forwarded connection does not count towards the server's limit of
+ten sessions; the docker command (`docker system dial-stdio`) needs one session for each connection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CONNECTED_S = 30.0
 _LOOK_S = 0.05
 _SHOWN_BYTES = 4096
 _OPTIONS = (
-    *("-o", "BatchMode=yes"),  # nobody is there to type a password
+    *("-o", "BatchMode=yes"),  # fail instead of asking for a password
     *("-o", "ExitOnForwardFailure=yes"),
     *("-o", "ServerAliveInterval=15"),
     *("-o", "ControlPath=none"),
@@ -31,7 +31,7 @@ _OPTIONS = (
 
 
 class SshTunnel:
-    """A local socket that leads to an engine's; opened when first asked for, and again when it broke."""
+    """Local socket forwarded to an engine's socket; opened on first use and again after a failure."""
 
     def __init__(self, address: str) -> None:
         url = urlsplit(address)
@@ -41,7 +41,7 @@ class SshTunnel:
             raise EngineUnavailable(f"DOCKER_HOST={address} is no address of a Docker Engine") from error
         if not url.hostname or url.hostname.startswith("-") or url.password:
             raise EngineUnavailable(
-                f"DOCKER_HOST=ssh://{url.hostname or ''} names no host, or a password; ssh takes keys"
+                f"DOCKER_HOST=ssh://{url.hostname or ''} must name a host and no password; use ssh keys"
             )
         self._host = url.hostname
         self._target = f"{url.username}@{url.hostname}" if url.username else url.hostname
@@ -53,10 +53,10 @@ class SshTunnel:
         self._opening = asyncio.Lock()
 
     async def ensure(self) -> None:
-        """Open it unless it is open.
+        """Open the tunnel unless it is open.
 
         Raises:
-            EngineUnavailable: there is no ssh client, or it cannot reach the host; in its own words.
+            EngineUnavailable: there is no ssh client, or it cannot reach the host; with ssh's message.
         """
         async with self._opening:
             if self._ssh is None or self._ssh.returncode is not None:
@@ -64,7 +64,7 @@ class SshTunnel:
                 await self._open()
 
     async def close(self) -> None:
-        """End the client."""
+        """Terminate the ssh client."""
         if self._ssh is not None and self._ssh.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._ssh.terminate()
@@ -73,7 +73,7 @@ class SshTunnel:
 
     async def _open(self) -> None:
         forward = f"{self.socket}:{self._remote}"
-        log = self._folder / "said"
+        log = self._folder / "ssh.log"
         try:
             with log.open("wb") as output:
                 self._ssh = await asyncio.create_subprocess_exec(
@@ -81,11 +81,11 @@ class SshTunnel:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=output,
-                    start_new_session=True,  # Ctrl-C is ours: the containers are still to be removed
+                    start_new_session=True,  # Ctrl-C must not end ssh before containers are removed
                 )
         except FileNotFoundError as error:
             raise EngineUnavailable(
-                f"No ssh client is installed, to reach the engine of {self._host}"
+                f"No ssh client is installed, which is needed to reach the engine of {self._host}"
             ) from error
         last_look = time.monotonic() + _CONNECTED_S
         while not self.socket.is_socket():

@@ -1,20 +1,19 @@
-"""Names every container after its run and its owner, and removes those that a dead owner left.
+"""Name every container after its run and its owner, and remove containers whose owner is dead.
 
-A container is this program's only by a name of the form that `container_name` gives: a name is one
-container's own, while labels pass to whatever is made from it or from its image. The labels of test
-containers are for people (`docker ps --filter label=astra.run=ID`); nothing is decided by them, and images
-get none.
+A container belongs to this program only if its name has the form of `container_name`. A name belongs to one
+container, while labels are inherited by images and containers made from it. The labels of test containers are
+for users (`docker ps --filter label=astra.run=ID`); they decide nothing, and images get no labels.
 
-An owner is a process, named `place.pid.start time`, its place a boot of a host and a pid namespace. It is
-judged only from where it can be seen: from the same place. An owner seen from there is
-dead when no process has its pid and its start time. From anywhere else (another host on a shared
-engine, a runner in a container of its own, before a reboot) only this run's own containers are
-removed: a run directory has one writer, so whoever else wrote to this run has gone.
+An owner is a process, named `place.pid.start time`. A place is one boot of a host and one pid namespace, and
+a process can only be checked from its own place. From there, an owner is dead if no process has its pid and
+its start time. From anywhere else (another host on a shared engine, a runner in its own container, after a
+reboot) only containers of this run are removed: a run directory has one writer, so an earlier writer of this
+run has ended.
 
 `python -m astra_async.testing.sandbox.sweep RUN_ID` removes containers of a run that has ended. A program
-that must stop within two seconds cannot wait for an engine that takes longer to remove a container: it starts
-this process and goes. A worker of a cluster has one beside it that waits for its end: whatever kills the
-worker, no head need come back to its machine for the containers to go.
+that must exit within two seconds cannot wait for a slow engine, so it starts this process and exits. A
+cluster worker starts one that waits for the worker's end. It removes the worker's containers however the
+worker ends, even if the head never returns to that machine.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _NAME = re.compile(
 )
 _AT_ONCE = 16
 _START_TIME = 19  # field 22 of proc(5) stat, counted after the command's closing parenthesis
-# Twice more: the engine may still be creating what it was asked for last.
+# Sweep three times, because the engine may still be creating the last requested containers.
 _PAUSES_S = (0.5, 5.0, 20.0)
 _ANY_RUN = ""
 _NEEDED = ("PATH", "HOME")
@@ -53,45 +52,45 @@ _log = logging.getLogger(__name__)
 
 
 class Claim(NamedTuple):
-    """Whose a container is: a run's, and a process's."""
+    """Run and owner of a container."""
 
     run: str
     owner: str
 
     @property
     def owner_is_here(self) -> bool:
-        """Whether the owner could be seen from here if it lived."""
+        """True if the owner's process can be checked from this process."""
         return place_of(self.owner) == _place()
 
     @property
     def owner_is_dead(self) -> bool:
-        """Whether it is known to have ended."""
+        """True if the owner is known to have ended."""
         _, pid, started = self.owner.split(".")
         return self.owner_is_here and _start_time(int(pid)) != started
 
 
 def owner() -> str:
-    """The name of this process as an owner."""
+    """Return the name of this process as an owner."""
     return f"{_place()}.{os.getpid()}.{_start_time(os.getpid())}"
 
 
 def place_of(owner: str) -> str:
-    """Where an owner's process can be seen from."""
+    """Return the place from which an owner's process can be checked."""
     return owner.partition(".")[0]
 
 
 def container_name(run_id: str, whose: str = "") -> str:
-    """A name for a new container of a run, which says that it is this process's, or whose else."""
+    """Return a new container name for a run and its owner, by default this process."""
     return f"astra_{_plain(run_id)}_{whose or owner()}_{secrets.token_hex(8)}"
 
 
 def of_agents(run_id: str) -> str:
-    """The name by which agents' containers are a run's: whoever closes removes all that bear one name."""
+    """Return the run name for agents' containers, which are removed separately from those of the run."""
     return f"{run_id}.agents"
 
 
 def claim(container: Mapping[str, Any]) -> Claim | None:
-    """Whose a container is, by its entry in the engine's list; None: not this program's."""
+    """Return a container's run and owner from the engine's list entry, or None if it is foreign."""
     for name in container["Names"] or ():
         if found := _NAME.fullmatch(name):
             return Claim(found["run"], f"{found['place']}.{found['pid']}.{found['started']}")
@@ -99,9 +98,9 @@ def claim(container: Mapping[str, Any]) -> Claim | None:
 
 
 async def sweep(engine: Engine, run_id: str) -> None:
-    """Remove what dead runs, and earlier processes of this run, left behind.
+    """Remove containers left by dead runs and by earlier processes of this run.
 
-    Containers of living owners stay, this process's own too: those it removes itself.
+    Containers of living owners stay, including those of this process.
     """
     run = _plain(run_id)
 
@@ -112,13 +111,13 @@ async def sweep(engine: Engine, run_id: str) -> None:
 
 
 async def sweep_own(engine: Engine, run_id: str, whose: str = "") -> None:
-    """Remove every container that this process, or another owner, has for the run."""
+    """Remove every container of the run that belongs to this process, or to the owner `whose`."""
     mine = Claim(_plain(run_id), whose or owner())
     await remove_all(engine, await _of(engine, lambda whose: whose == mine))
 
 
 async def remove_all(engine: Engine, containers: list[str]) -> None:
-    """Remove containers, a bounded number at once. One failure stops no other."""
+    """Remove containers concurrently with a limit; one failure does not affect the others."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def remove(container: str) -> None:
@@ -132,12 +131,12 @@ async def remove_all(engine: Engine, containers: list[str]) -> None:
 
 
 def remove_later(run_id: str, environ: Mapping[str, str]) -> None:
-    """Begin to remove what this process made for the run and leaves behind; never waits."""
+    """Start a process that removes this process's containers of the run; never waits."""
     _start(run_id, environ, subprocess.DEVNULL)
 
 
 def remove_when_this_process_ends(environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """A process that removes what dead processes of this host left, once this one has ended, however."""
+    """Start a process that removes containers of dead processes on this host after this process ends."""
     return _start(_ANY_RUN, environ, subprocess.PIPE)
 
 
@@ -148,7 +147,7 @@ def _start(run_id: str, environ: Mapping[str, str], stdin: int) -> subprocess.Po
         stdin=stdin,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=needed,  # no key reaches it
+        env=needed,  # API keys must not reach it
         start_new_session=True,
     )
 
@@ -166,13 +165,13 @@ async def _remove(run_id: str) -> None:
 
 
 async def _of(engine: Engine, wanted: Callable[[Claim], bool]) -> list[str]:
-    """Ids of this program's containers that are wanted."""
+    """Return the ids of this program's containers that match."""
     found = [(each["Id"], claim(each)) for each in await engine.containers()]
     return [container for container, whose in found if whose is not None and wanted(whose)]
 
 
 def _plain(run_id: str) -> str:
-    """A run's id as a container's name can hold it."""
+    """Return a run's id in the characters that a container's name may have."""
     return re.sub(r"[^A-Za-z0-9.-]", "-", run_id)
 
 
@@ -181,13 +180,13 @@ def _place() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())
         named = f"{boot}:{namespace.strip('pid:[]')}"
-    except OSError:  # no Linux: an owner is judged by its pid alone, on hosts of the same name
+    except OSError:  # not Linux: an owner is identified by its pid and the host's name
         named = os.uname().nodename
     return hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 def _start_time(pid: int) -> str:
-    """When a process started, in clock ticks since boot; "0" if that cannot be known, "" if it is gone."""
+    """Return a process's start time in clock ticks since boot; "0" if unknown, "" if it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except FileNotFoundError:
@@ -210,5 +209,5 @@ def _alive_without_proc(pid: int) -> str:
 
 if __name__ == "__main__":
     os.chdir("/")
-    sys.stdin.buffer.read()  # ends when the process does that began this one
+    sys.stdin.buffer.read()  # returns when the parent process ends
     asyncio.run(_remove(sys.argv[1]))

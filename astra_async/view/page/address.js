@@ -1,19 +1,19 @@
-// The address holds the whole view: #/page/part?name=value. Whoever gets it sees the same.
+// The URL's hash has the complete state of the view: #/page/part?name=value. A copied URL shows the same view.
 
-/** The address of a hash: its decoded parts and its parameters. */
+/** Parse a hash into decoded parts and parameters. */
 export function read(hash = location.hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const parts = path.split("/").filter(Boolean).map((part) => {
     try {
       return decodeURIComponent(part);
     } catch {
-      return part; // typed by hand with a lone %
+      return part; // the user typed a single %
     }
   });
   return { page: parts[0] ?? "overview", parts: parts.slice(1), params: new URLSearchParams(query) };
 }
 
-/** The hash of a page; parameters that are empty are left out. */
+/** Format a hash; empty parameters are omitted. */
 export function write(parts, params = {}) {
   const query = new URLSearchParams();
   const pairs = params instanceof URLSearchParams ? params : Object.entries(params);
@@ -22,7 +22,7 @@ export function write(parts, params = {}) {
   return `#/${parts.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** The present address with some parameters changed; null takes one away. */
+/** Return the current hash with some parameters changed; null removes a parameter. */
 export function changed(changes, { page, parts, params } = read()) {
   const next = new URLSearchParams(params);
   for (const [name, value] of Object.entries(changes)) {
@@ -32,7 +32,7 @@ export function changed(changes, { page, parts, params } = read()) {
   return write(page === "overview" ? [] : [page, ...parts], next);
 }
 
-/** Go to a hash; `replace` where the way back should not stop here. */
+/** Go to a hash; with `replace`, without a history entry. */
 export function go(hash, replace = false) {
   if (hash === location.hash) return;
   if (!replace) {

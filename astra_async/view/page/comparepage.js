@@ -1,4 +1,4 @@
-// Two models: where one is right and the other wrong, as a list.
+// Comparison of two models: samples that one solves and the other does not.
 
 import { element, holding } from "./shared/dom.js";
 import { plain } from "./shared/terminal.js";
@@ -8,7 +8,7 @@ import { bindPage } from "./keys.js";
 import { isFinal, scoreOf } from "./outcomes.js";
 import { askJson, cellAt, modelName, modelOf, modelSlug, on, state, trouble } from "./state.js";
 
-const MOST = 500; // lines of one list that are drawn at once
+const MOST = 500; // maximum number of list lines drawn
 const AGAIN_MS = 5000;
 
 function choice(label, onChange) {
@@ -19,7 +19,7 @@ function choice(label, onChange) {
   return select;
 }
 
-/** A pair of samples side by side: the first model's page with the second beside it. */
+/** A link to two samples side by side. */
 function pairAddress(a, b, problem, sample) {
   const { id } = state.run.problems[problem];
   return write(["sample", modelSlug(a), id, String(sample)], { vs: [modelSlug(b), id, sample].map(encodeURIComponent).join("/") });
@@ -34,11 +34,11 @@ function line(a, b, [problem, sample]) {
 
 function list(title, a, b, found) {
   const items = holding("ol", "pairs", found.slice(0, MOST).map((one) => line(a, b, one)));
-  const more = found.length > MOST ? element("p", `${(found.length - MOST).toLocaleString("en")} more: choose fewer by the problem's own page.`, "note") : null;
+  const more = found.length > MOST ? element("p", `${(found.length - MOST).toLocaleString("en")} more; see the pages of the problems.`, "note") : null;
   return holding("section", null, element("h2", `${title} (${found.length.toLocaleString("en")})`), found.length ? items : element("p", "None so far.", "empty"), more);
 }
 
-/** How many samples both decided, and how many of them each passed. */
+/** The 2x2 table of samples with results from both models. */
 function agreement(a, b) {
   let both = 0, right = 0, wrong = 0, onlyA = 0, onlyB = 0;
   const { problems, samples } = state.run;
@@ -60,19 +60,19 @@ function counts(a, b) {
   const share = (n) => (both ? `${n.toLocaleString("en")} (${((100 * n) / both).toFixed(0)} %)` : "–");
   const head = holding("tr", null, element("td"), element("th", "B passed all"), element("th", "B did not"));
   const rows = [["A passed all", right, onlyA], ["A did not", onlyB, wrong]].map(([name, x, y]) => holding("tr", null, element("th", name), element("td", share(x), "n"), element("td", share(y), "n")));
-  return holding("table", "agreement", holding("caption", null, `${both.toLocaleString("en")} samples that both have`), holding("thead", null, head), holding("tbody", null, rows));
+  return holding("table", "agreement", holding("caption", null, `${both.toLocaleString("en")} samples with results from both models`), holding("thead", null, head), holding("tbody", null, rows));
 }
 
-/** Open the page in `root`; the answer draws an address. */
+/** Open the page in `root`; return the function that draws an address. */
 export function open(root, signal) {
   if (state.run.models.length < 2) {
-    root.append(element("h1", "Compare"), element("p", "Comparing takes two models; this run has one. Give astra view two directories, or a run of several models.", "empty"));
+    root.append(element("h1", "Compare"), element("p", "A comparison needs two models, but this run has one. Start astra view with two directories, or with a run of several models.", "empty"));
     return () => {};
   }
   const first = choice("Model A", (a) => go(changed({ a }), true));
   const second = choice("Model B", (b) => go(changed({ b }), true));
   const swap = element("button", "⇄");
-  Object.assign(swap, { type: "button", title: "Change sides (s)" });
+  Object.assign(swap, { type: "button", title: "Swap sides (s)" });
   const body = element("div");
   let now = null, drawing = 0;
   const change = () => { if (now) go(changed({ a: modelSlug(now.b), b: modelSlug(now.a) }), true); };

@@ -1,17 +1,17 @@
-// One file of a diff: lines with their numbers, what changed within a line, and colours of the syntax.
+// One file of a diff: numbered lines, changes within lines, and syntax highlighting.
 
 import { element, holding } from "./shared/dom.js";
 import { escaped } from "./shared/terminal.js";
 
 const FIRST_LINES = 400;
 const MORE_LINES = 2000;
-const LONGEST_LINE = 2000; // characters that are drawn
-const MOST_TO_COLOUR = 200_000; // characters
+const LONGEST_LINE = 2000; // maximum number of characters drawn per line
+const MOST_TO_COLOUR = 200_000; // maximum number of characters highlighted
 const DEADLINE_MS = 1500;
 
-// --- reading ------------------------------------------------------------------------------------------
+// --- parsing ------------------------------------------------------------------------------------------
 
-/** Lines of a unified diff: {kind: "same"|"new"|"old"|"hunk"|"note", text, before, after}, numbers from 1. */
+/** Parse a unified diff into {kind: "same"|"new"|"old"|"hunk"|"note", text, before, after}; line numbers from 1. */
 export function readUnified(unified) {
   const rows = [];
   let [before, after, inside] = [0, 0, false];
@@ -22,7 +22,7 @@ export function readUnified(unified) {
     if (hunk) {
       [before, after, inside] = [Number(hunk[1]), Number(hunk[2]), true];
       rows.push({ kind: "hunk", text: line });
-    } else if (!inside) continue; // --- and +++
+    } else if (!inside) continue; // --- the lines --- and +++ 
     else if (line.startsWith("+")) rows.push({ kind: "new", text: line.slice(1), after: after++ });
     else if (line.startsWith("-")) rows.push({ kind: "old", text: line.slice(1), before: before++ });
     else if (line.startsWith("\\")) rows.push({ kind: "note", text: line.slice(2) });
@@ -31,14 +31,14 @@ export function readUnified(unified) {
   return marked(tidied(rows));
 }
 
-/** Texts as a reader can see them; ends of lines only where they differ within the file. */
+/** Make invisible characters visible; line ends are shown only if they differ within the file. */
 function tidied(rows) {
   const code = rows.filter(({ kind }) => kind !== "hunk" && kind !== "note");
   const windows = code.length > 0 && code.every(({ text }) => text.endsWith("\r"));
   return rows.map((row) => ({ ...row, text: escaped(windows ? row.text.slice(0, -1) : row.text.replace(/\r$/, "␍")) }));
 }
 
-/** Lines that took the place of as many others: what differs between them, as [from, to]. */
+/** For replaced lines (equal counts), mark the changed range [from, to] of each line. */
 function marked(rows) {
   for (let at = 0; at < rows.length; at += 1) {
     if (rows[at].kind !== "old") continue;
@@ -58,17 +58,17 @@ function markPair(old, fresh) {
   while (head < most && old.text[head] === fresh.text[head]) head += 1;
   let tail = 0;
   while (tail < most - head && old.text.at(-1 - tail) === fresh.text.at(-1 - tail)) tail += 1;
-  if (head + tail < 2) return; // another line, not a changed one
+  if (head + tail < 2) return; // a different line, not a changed one
   old.mark = [head, old.text.length - tail];
   fresh.mark = [head, fresh.text.length - tail];
 }
 
-// --- colours of the syntax ------------------------------------------------------------------------------
+// --- syntax highlighting --------------------------------------------------------------------------------
 
 let worker = null;
-let last = Promise.resolve(null); // one question at a time, so that each has its whole time
+let last = Promise.resolve(null); // requests are sequential, so that each has the whole time limit
 
-/** Tokens of a text as [[length, name], ...]; null where there are none in time. */
+/** Return tokens as [[length, name], ...]; null on timeout or without highlighting. */
 function tokens(path, text) {
   if (text.length > MOST_TO_COLOUR) return Promise.resolve(null);
   last = last.then(() => askWorker(path, text));
@@ -87,7 +87,7 @@ function askWorker(path, text) {
   });
 }
 
-/** The tokens of each line: lists of [from, to, name]. */
+/** Split tokens by line: lists of [from, to, name]. */
 function byLine(all) {
   const lines = [[]];
   return (text) => {
@@ -105,7 +105,7 @@ function byLine(all) {
   };
 }
 
-/** Give every row its tokens: the old and the new side are read each as one text. */
+/** Add tokens to all rows; the old and the new side are each highlighted as one text. */
 async function colour(path, rows) {
   for (const [side, kinds] of [["old", ["old", "same"]], ["new", ["new", "same"]]]) {
     const own = rows.filter(({ kind }) => kinds.includes(kind));
@@ -121,7 +121,7 @@ async function colour(path, rows) {
 
 // --- drawing -------------------------------------------------------------------------------------------
 
-/** A line's text in pieces that end wherever a token or the mark ends. */
+/** Draw a line in pieces, split at token and mark boundaries. */
 function codeOf({ text, tokens: found = [], mark = null }) {
   const cut = text.length > LONGEST_LINE;
   const shown = cut ? text.slice(0, LONGEST_LINE) : text;
@@ -151,7 +151,7 @@ function rowOf(row) {
   return line;
 }
 
-/** One file: its name, how many lines came and went, and the lines. */
+/** Draw one file: name, counts of added and removed lines, and the lines. */
 export function fileDiff({ path, kind, unified, cut }, { signal }) {
   const rows = readUnified(unified);
   const added = rows.filter((row) => row.kind === "new").length;
@@ -169,7 +169,7 @@ export function fileDiff({ path, kind, unified, cut }, { signal }) {
   };
   add(FIRST_LINES);
   button.addEventListener("click", () => add(MORE_LINES));
-  const node = holding("details", "file", summary, lines, button, cut ? element("p", "The diff is cut here: the file is too large to compare.", "note") : null);
+  const node = holding("details", "file", summary, lines, button, cut ? element("p", "The diff is truncated because the file is too large.", "note") : null);
   node.open = true;
   colour(path, rows).then((done) => {
     if (!done || signal.aborted) return;

@@ -1,4 +1,4 @@
-// Which samples are meant: a filter stands in the address's parameters and becomes a mask over the cells.
+// Sample filters: parse a filter from the URL's parameters and compute a mask over the cells.
 
 import { countStates, NOT_PLANNED, placeOf, STATES } from "./outcomes.js";
 import { askJson, cellAt, column, labels, modelOf, size, state } from "./state.js";
@@ -12,18 +12,18 @@ export const CLASSES = {
   syntax: "Typos, syntax and misinterpretation",
 };
 
-/** The parameters that are a filter, for links that keep it. */
+/** The filter parameters, for links that keep the filter. */
 export const filterOf = (params) => Object.fromEntries(NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]));
 export const isFiltered = (params) => NAMES.some((name) => params.get(name));
 export const listed = (params, name) => (params.get(name) ?? "").split(",").filter(Boolean);
 
-/** Places of the models that are meant; all where none is named. */
+/** Indices of the selected models; all if none is selected. */
 export function chosenModels(params) {
   const named = (params.get("m") ?? "").split("|").filter(Boolean).map(modelOf).filter((id) => id !== null);
   return named.length ? named : state.run.models.map((_, id) => id);
 }
 
-/** Places of the problems whose skill and text are meant. */
+/** Indices of the problems that match skill and text. */
 export function chosenProblems(params) {
   const skill = params.get("skill");
   const words = (params.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
@@ -34,7 +34,7 @@ export function chosenProblems(params) {
   });
 }
 
-const searches = new Map(); // what the server found, by its question
+const searches = new Map(); // search results by query
 
 async function search(question) {
   const held = searches.get(question);
@@ -71,13 +71,13 @@ async function tests(params) {
   return { checks, more };
 }
 
-/** A flag of the record, or one kind of it: "repaired", "repair:prose", "suspicion:reads_tests". */
+/** A flag, or one kind of it: "repaired", "repair:prose", "suspicion:reads_tests". */
 async function flagCheck(flag) {
   if (FLAGS[flag]) {
     const values = await column(FLAGS[flag]);
     return (index) => values[index];
   }
-  const [of, kind] = flag.split(/:(.*)/s); // a kind may hold a path of its own
+  const [of, kind] = flag.split(/:(.*)/s); // a kind may contain a path
   const place = { repair: state.run.repairs, suspicion: state.run.suspicions }[of]?.indexOf(kind) ?? -1;
   if (place < 0) return null;
   const masks = await column(of);
@@ -91,8 +91,8 @@ async function labelCheck(wanted) {
   return (index) => (wanted === "any" ? given.has(index) : given.get(index)?.label === wanted);
 }
 
-/** The filter of an address: `mask` (null: everything), the models and problems, `counts` by state of what the
- * rest of the filter leaves, `more` where a search was cut. */
+/** Evaluate an address's filter: `mask` (null: everything), models and problems, `counts` by state with the
+ * other parts of the filter applied, and `more` if a search was truncated. */
 export async function filtered(params) {
   const chosen = { models: chosenModels(params), problems: chosenProblems(params) };
   if (!isFiltered(params)) return { ...chosen, mask: null, more: false, counts: countStates(state.cells) };

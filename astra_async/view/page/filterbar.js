@@ -1,4 +1,4 @@
-// The bar above map and list: what is typed and chosen goes into the address, and the address fills the bar.
+// Filter bar above map and list: input changes the URL, and the URL updates the bar.
 
 import { element, holding } from "./shared/dom.js";
 import { plain } from "./shared/terminal.js";
@@ -28,7 +28,7 @@ function choice(label, options, onChange) {
   return select;
 }
 
-/** A fold of check boxes for the models; `fill` follows the address. */
+/** A collapsible list of model check boxes; `fill` updates it from the address. */
 function modelChoice() {
   const summary = element("summary", "All models");
   const boxes = state.run.models.map((_, id) => {
@@ -50,7 +50,7 @@ function modelChoice() {
   return { fold, fill };
 }
 
-/** The legend, which is also the choice of states: pressed ones are shown. */
+/** The legend; its buttons select the states to show. */
 function stateChips() {
   const chips = STATES.map(({ name, title, byte }) => {
     const count = element("b");
@@ -88,7 +88,7 @@ function selects() {
   };
 }
 
-/** The bar and `fill(params, {mask, counts, more})`, which shows an address and how many samples it leaves. */
+/** Create the bar; `fill(params, {mask, counts, more})` updates it and shows the number of samples. */
 export function filterBar() {
   const text = field("search", "Problem, skill …  ( / )", "Problems with this text");
   text.id = "filter-text";

@@ -1,9 +1,9 @@
-// How a cell looks: a fill that is as high as the share of tests passed; shapes tell the rest, so that it
-// reads without colour. One description serves the canvas of the grid and the small pictures in lines.
+// Cell glyphs: the fill height is the share of passed tests. Other states have distinct shapes, so that they
+// can be distinguished without color. Canvas and inline pictures use the same description.
 
 import { ALL, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, UNDER_WAY, WAITING } from "./outcomes.js";
 
-/** What a byte draws in a unit square, in order: [kind, ink, x, y, width, height]. */
+/** The shapes of a byte in a unit square, in drawing order: [kind, ink, x, y, width, height]. */
 export function shapes(byte) {
   switch (byte) {
     case NOT_PLANNED: return [];
@@ -20,7 +20,7 @@ export function shapes(byte) {
   }
 }
 
-/** A flat colour for a mean score that has its number written on it. */
+/** Flat color of a mean score whose number is printed on it. */
 export function flat(byte) {
   if (byte < NONE || byte > ALL || byte === WAITING) return shapes(byte);
   const step = byte === NONE ? 0 : byte === ALL ? 5 : 1 + Math.min(3, Math.floor(4 * scoreOf(byte)));
@@ -32,7 +32,7 @@ const INKS = {
   h0: "--h0", h1: "--h1", h2: "--h2", h3: "--h3", h4: "--h4", h5: "--h5", ink: "--ink", muted: "--muted", cursor: "--cursor",
 };
 
-/** The colours of the theme as the browser draws them now. */
+/** The current theme's computed colors. */
 export function inks() {
   const probe = document.createElement("i");
   probe.hidden = true;
@@ -46,7 +46,7 @@ export function inks() {
   return found;
 }
 
-/** Draw shapes into a rectangle of a canvas, in whole pixels. */
+/** Draw shapes into a rectangle of a canvas, aligned to pixels. */
 export function draw(context, parts, colours, [left, top, width, height]) {
   const line = Math.max(1, Math.round(Math.min(width, height) / 9));
   for (const [kind, ink, x, y, w, h] of parts) {
@@ -78,7 +78,7 @@ function cross(context, [x, y, width, height], line) {
   context.stroke();
 }
 
-/** All 256 pictures of one size, as pixels to copy; `faded` for what a filter leaves out. */
+/** Prerender all 256 glyphs of one size; `faded` is for cells outside the filter. */
 export function sheet({ width, height, gap, colours, look = shapes, faded = false }) {
   const canvas = document.createElement("canvas");
   canvas.width = width * 256;
@@ -103,7 +103,7 @@ const PIECES = {
   cross: (ink) => svgNode("path", { class: `line-${ink}`, d: "M3 3 9 9M9 3 3 9" }),
 };
 
-/** The same picture in a line of text; `title` says it aloud, without one it is decoration. */
+/** A glyph as inline SVG; `title` is its accessible name, without it the glyph is decorative. */
 export function glyph(byte, title = null) {
   const picture = svgNode("svg", { class: "glyph", viewBox: "0 0 12 12", width: 12, height: 12 });
   if (title) {
@@ -114,7 +114,7 @@ export function glyph(byte, title = null) {
   return picture;
 }
 
-/** A small line of values from 0 to 1 over time: points are [t, value]; the text says it aloud. */
+/** A sparkline of [t, value] points, values from 0 to 1; `title` is its accessible name. */
 export function sparkline(points, { from, to, low, high, title }) {
   const [width, height] = [96, 20];
   const across = (t) => 2 + ((width - 5) * (t - from)) / Math.max(1e-9, to - from);

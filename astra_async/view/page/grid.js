@@ -1,24 +1,24 @@
-// A grid of samples on one canvas: rows of groups of cells, always as wide as its place. Only what is on the
-// screen is drawn; a keyboard's cursor walks the cells, and a line of text says what it stands on.
+// A grid of samples on one canvas: rows with groups of cells, as wide as the container. Only the visible part is
+// drawn. The keyboard moves a cursor, and a text line describes the cell under it.
 
 import { element, holding } from "./shared/dom.js";
 import { flat, inks, shapes, sheet } from "./glyphs.js";
 import { isFailing, NOT_PLANNED } from "./outcomes.js";
 
-const OVERSCAN = 300; // CSS pixels above and below the screen
+const OVERSCAN = 300; // CSS pixels drawn above and below the visible part
 const WIDEST = 30;
 const TALLEST = 18;
-const UPRIGHT = 124; // the longest name above a narrow column
-const ROW_LEAST = 12; // so that a row's name can be read
-const BELOW = 70; // the line that tells of a cell, and what stands under the grid
+const UPRIGHT = 124; // maximum length of a vertical column name
+const ROW_LEAST = 12; // keeps row names readable
+const BELOW = 70; // the description line and the content below the grid
 
-/** The height of a row of one line: as tall as is pleasant, lower where all rows then fit on the screen. */
+/** Height of a single-line row; smaller if then all rows fit on the screen. */
 function rowHeight(rows, tall) {
   const fitting = Math.floor(tall / Math.max(1, rows));
   return fitting < ROW_LEAST * 0.6 ? 16 : Math.max(ROW_LEAST, Math.min(TALLEST + 1, fitting));
 }
 
-/** Sizes in CSS pixels: cells of `width` x `height`, `across` of them in each of `lines` lines of a group. */
+/** Sizes in CSS pixels: cells of `width` x `height`; each group has `lines` lines of `across` cells. */
 export function arrange(space, { rows, groups, per, longest, tall, wide = false }) {
   const left = Math.round(Math.min(Math.max(60, 6.6 * longest + 14), Math.max(96, space * 0.18)));
   const room = space - left - 2;
@@ -39,11 +39,11 @@ export function arrange(space, { rows, groups, per, longest, tall, wide = false 
   return { ...best, left, gap, height, block, group: best.across * best.width + gap };
 }
 
-/** A name with its middle left out: what tells models apart often stands at the end. */
+/** Shorten a name in the middle, because the end often distinguishes models. */
 export const shortened = (label, room) => (label.length <= room ? label : `${label.slice(0, Math.ceil(room * 0.45) - 1)}…${label.slice(-Math.floor(room * 0.55))}`);
 
 export class Grid {
-  /** `onOpen` gets a cell's place when it is chosen, `describe` gives its sentence, `onCursor` follows. */
+  /** `onOpen` is called with a chosen cell, `describe` returns its description, `onCursor` gets cursor moves. */
   constructor(label, { onOpen, describe, onCursor = () => {}, signal }) {
     Object.assign(this, { onOpen, describe, onCursor, rows: [], groups: [], per: 0, cursor: null, hover: null, mask: null });
     this.canvas = element("canvas");
@@ -61,7 +61,7 @@ export class Grid {
     this.#listen(signal);
   }
 
-  /** Show rows [{label, href}] of groups [{label, href}], `per` cells in each; `byteAt(row, group, k)` is a cell. */
+  /** Set rows [{label, href}] of groups [{label, href}], `per` cells in each; `byteAt(row, group, k)` is a cell. */
   show({ rows, groups, per, byteAt, maskAt = null, textAt = null, cursor = undefined }) {
     const other = rows.map(({ label }) => label).join() !== this.rows.map(({ label }) => label).join() || groups.length !== this.groups.length || per !== this.per || Boolean(textAt) !== Boolean(this.textAt);
     Object.assign(this, { rows, groups, per, byteAt, maskAt, textAt });
@@ -93,7 +93,7 @@ export class Grid {
     this.canvas.addEventListener("keydown", (event) => this.press(event), { signal });
   }
 
-  // --- places ----------------------------------------------------------------------------------------
+  // --- positions -------------------------------------------------------------------------------------
 
   #first() {
     return this.rows.length && this.groups.length ? { row: 0, group: 0, k: 0 } : null;
@@ -131,10 +131,10 @@ export class Grid {
     this.cursor = place;
     this.onCursor(place);
     this.draw();
-    if (event.pointerType !== "touch" || same) this.onOpen(place); // a finger sees first what it hit
+    if (event.pointerType !== "touch" || same) this.onOpen(place); // on touch screens the first tap selects, the second opens
   }
 
-  /** One step from the cursor: columns and lines as they are drawn. */
+  /** Move the cursor by one column or line as drawn. */
   #stepped(dx, dy) {
     const { across, lines } = this.sizes;
     const at = this.cursor ?? this.#first();
@@ -147,7 +147,7 @@ export class Grid {
     return { row: Math.floor(y / lines), group: Math.floor(x / across), k: Math.min(k, this.per - 1) };
   }
 
-  /** The next (1) or previous (-1) failing cell in the reading order of the rows, or null. */
+  /** Return the next (1) or previous (-1) failing cell in reading order, or null. */
   #failing(by) {
     const total = this.rows.length * this.groups.length * this.per;
     const at = this.cursor ?? this.#first();
@@ -162,7 +162,7 @@ export class Grid {
     return null;
   }
 
-  /** Do what a key means here. */
+  /** Handle a key. */
   press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.rows.length) return;
     const { across, lines } = this.sizes;
@@ -179,7 +179,7 @@ export class Grid {
     event.stopPropagation();
   }
 
-  /** Put the cursor on a place, and the place on the screen. */
+  /** Move the cursor to a cell and scroll the cell into view. */
   move(place) {
     if (!place) return;
     this.cursor = place;
@@ -245,7 +245,7 @@ export class Grid {
     return this.sheets;
   }
 
-  /** Draw what is on the screen; every cell is copied from the sheet of pictures. */
+  /** Draw the visible part; cells are copied from the prerendered glyphs. */
   draw() {
     if (!this.sizes || !this.node.isConnected) return;
     const { ratio } = this.#sheets();
@@ -324,7 +324,7 @@ export class Grid {
       const name = element(href ? "a" : "span");
       name.append(element("bdi", shortened(label, Math.floor((left - 8) / 6.2))));
       if (href) name.href = href;
-      name.tabIndex = -1; // the cursor of the canvas reaches every row; the list has them as links
+      name.tabIndex = -1; // the canvas cursor reaches every row, and the list page has links
       name.title = title ?? label;
       name.style.top = `${(first + place) * block}px`;
       name.style.lineHeight = `${Math.min(block - 1, TALLEST)}px`;

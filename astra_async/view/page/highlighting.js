@@ -1,5 +1,5 @@
-// A Worker: source code in, tokens out, as lengths and names. A text that is too much for a pattern costs
-// this thread only, and whoever asked ends it.
+// Worker for syntax highlighting: source code in, tokens (length, name) out. A regular expression that takes too
+// long blocks only this thread, which the client terminates.
 
 import highlighter from "./vendor/highlight.min.js";
 
@@ -12,7 +12,7 @@ function languageOf(path) {
   return highlighter.getLanguage(language) ? language : null;
 }
 
-/** The tree of tokens as pairs [length, name], from left to right. */
+/** Flatten the token tree to pairs [length, name], from left to right. */
 function flattened(node, name, into) {
   for (const child of node.children) {
     if (typeof child === "string") into.push([child.length, name]);

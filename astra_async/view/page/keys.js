@@ -1,17 +1,17 @@
-// The keyboard: each page has its keys, some serve everywhere, and `?` shows them all.
+// Keyboard shortcuts: each page has its own, some are global, and `?` shows all.
 
 import { element, holding } from "./shared/dom.js";
 
 const everywhere = new Map();
 let page = new Map();
-let started = { key: "", at: 0 }; // of a pair such as g m
+let started = { key: "", at: 0 }; // first key of a sequence such as g m
 
 const typing = (target) => target instanceof Element && target.closest("input, select, textarea, [contenteditable]");
 
-/** Keys that serve on every page: [keys, what, ...works]: a work for each key, or one for all; a pair is "g m". */
+/** Global shortcuts: [keys, description, ...handlers]; one handler per key or one for all; "g m" is a sequence. */
 export const bindEverywhere = (bindings) => add(everywhere, bindings);
 
-/** The keys of the page that is shown; they go with it. */
+/** Shortcuts of the current page; removed with the page. */
 export function bindPage(bindings, signal) {
   page = new Map();
   add(page, bindings);
@@ -50,7 +50,7 @@ function sheet(title, bindings) {
   return rows.length ? holding("section", null, element("h3", title), holding("dl", "keys", rows)) : null;
 }
 
-/** Show the sheet of keys of this page and of all. */
+/** Show the help dialog with the page's and the global shortcuts. */
 export function showHelp() {
   const help = document.getElementById("help");
   const close = element("button", "Close");

@@ -1,4 +1,4 @@
-// The samples that a filter leaves, as lines; only those on the screen are in the page.
+// List of the filtered samples; only the visible lines are in the DOM.
 
 import { element, holding } from "./shared/dom.js";
 import { plain } from "./shared/terminal.js";
@@ -31,12 +31,12 @@ function flags(index, columns, given) {
   return marks;
 }
 
-/** A name as its column has room for it: on a phone its middle is left out. */
+/** Shorten a name to its column; on small screens the middle is omitted. */
 const named = (text) => (innerWidth > 640 ? plain(text) : shortened(plain(text), 12));
 const measured = (value, unit, digits = 1) => (Number.isFinite(value) && value > 0 ? `${value.toFixed(digits)}${unit}` : "");
 const counted = (value) => (Number.isFinite(value) ? value.toLocaleString("en") : "");
 
-/** What a line can have: title, width in the grid, from which window on by itself, and how a sample fills it. */
+/** Columns: title, grid width, minimum window width for automatic display, and a function that draws the cell. */
 const PARTS = {
   model: ["Model", "minmax(0, 14rem)", 0, ({ place }) => element("bdi", named(modelName(place.model)), "c-model")],
   problem: ["Problem", "minmax(0, 16rem)", 0, ({ task }) => element("bdi", named(task.id), "c-problem")],
@@ -53,7 +53,7 @@ const PARTS = {
 const byItself = () => Object.keys(PARTS).filter((name) => innerWidth > PARTS[name][2]);
 const partsOf = (params) => (params.get("cols") ? params.get("cols").split(",").filter((name) => PARTS[name]) : byItself());
 
-/** What the parts of a line are made of. */
+/** Arguments for the cells of a line. */
 function facts(index, columns, given) {
   const place = placeOfCell(index);
   const byte = state.cells[index];
@@ -65,7 +65,7 @@ function facts(index, columns, given) {
   };
 }
 
-/** One line: what the sample is, how it came out, why, what is unusual, what it took. */
+/** Draw a line: sample, outcome, reason, flags, and costs. */
 function line(index, columns, given, params, parts) {
   const known = facts(index, columns, given);
   const link = holding("a", "row", glyph(known.byte, known.title), parts.map((name) => PARTS[name][3](known)));
@@ -73,7 +73,7 @@ function line(index, columns, given, params, parts) {
   return link;
 }
 
-/** A fold of check boxes for the columns; the address holds them. */
+/** A collapsible list of column check boxes; the selection is in the URL. */
 function chooser() {
   const boxes = Object.entries(PARTS).map(([name, [title]]) => {
     const box = element("input");
@@ -91,7 +91,7 @@ function chooser() {
 
 const quoted = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
 
-/** The lines as CSV, whatever columns are shown. */
+/** Export the lines as CSV, with all columns. */
 function table(found, columns, given) {
   const measures = ["passed", "tokens_in", "tokens_out", "cost", "seconds", "tests_s"];
   const head = ["model", "format", "problem", "sample", "state", "failure", "total", ...measures, "label", "label_by"];
@@ -105,7 +105,7 @@ function table(found, columns, given) {
   return [head, ...rows].map((row) => row.map(quoted).join(",")).join("\n").concat("\n");
 }
 
-/** Open the page in `root`; the answer draws an address. */
+/** Open the page in `root`; return the function that draws an address. */
 export function open(root, signal) {
   const bar = filterBar();
   const sort = element("select");
@@ -117,7 +117,7 @@ export function open(root, signal) {
   const head = element("div", null, "row row-head");
   const choice = chooser();
   const file = fileLink("CSV", "samples.csv", () => table(found, columns, given), "text/csv");
-  file.title = "The samples that the filter leaves, as a file";
+  file.title = "Download the filtered samples";
   root.append(holding("div", "page-head", element("h1", "Samples"), holding("label", "order", "Order ", sort), choice.fold, file), bar.node, head, view, empty);
   let found = [], columns = {}, given = null, cursor = -1, drawing = 0, parts = [];
 
@@ -167,7 +167,7 @@ export function open(root, signal) {
     cursor = now.params.get("at") ? found.findIndex((index) => atText(index) === now.params.get("at")) : -1;
     view.style.height = `${found.length * ROW}px`;
     empty.hidden = found.length > 0;
-    empty.textContent = state.cells.length ? "No sample is left by this filter." : "The plan has no samples yet; they appear here as the run writes them.";
+    empty.textContent = state.cells.length ? "No sample matches this filter." : "The plan has no samples yet; they appear here as the run writes them.";
     paint();
     if (cursor >= 0 && view.contains(document.activeElement) === false) move(cursor);
   }
@@ -181,7 +181,7 @@ export function open(root, signal) {
   bindPage([
     ["j, k", "next, previous line", () => move(cursor + 1), () => move(cursor - 1)],
     ["ArrowDown, ArrowUp", "next, previous line", () => move(cursor + 1), () => move(cursor - 1)],
-    ["PageDown, PageUp", "a page on, back", () => move(cursor + page()), () => move(cursor - page())],
+    ["PageDown, PageUp", "next, previous page", () => move(cursor + page()), () => move(cursor - page())],
     ["Home, End", "first, last line", () => move(0), () => move(found.length - 1)],
     ["n, N", "next, previous sample that did not pass all", failing(1), failing(-1)],
     ["Enter", "open the sample", () => view.querySelector("[aria-current]")?.click()],

@@ -1,4 +1,4 @@
-// Long texts: a first piece, and more on demand; a line of ten megabytes is cut like anything else.
+// Long texts: show a first piece, and more on request; very long lines are also cut.
 
 import { element, holding } from "./shared/dom.js";
 import { escaped, terminal } from "./shared/terminal.js";
@@ -6,7 +6,7 @@ import { escaped, terminal } from "./shared/terminal.js";
 const FIRST = 60_000; // characters
 const MORE = 300_000;
 
-/** Where to cut: at a line's end if there is one near, never inside of a surrogate pair. */
+/** Return a cut position: near a line end if possible, never inside a surrogate pair. */
 function cutAt(text, from, most) {
   if (text.length - from <= most) return text.length;
   const end = text.lastIndexOf("\n", from + most);
@@ -17,7 +17,7 @@ function cutAt(text, from, most) {
 
 const sizeOf = (characters) => (characters < 10_000 ? `${characters.toLocaleString("en")} characters` : `${Math.round(characters / 1000).toLocaleString("en")} thousand characters`);
 
-/** A long text, drawn piece by piece by `draw(piece)`. */
+/** Draw a long text piece by piece with `draw(piece)`. */
 export function pieces(text, draw, first = FIRST) {
   const node = element("div", null, "long");
   let from = 0;
@@ -36,13 +36,13 @@ export function pieces(text, draw, first = FIRST) {
   return node;
 }
 
-/** A program's output in its terminal colours. */
+/** A program's output in terminal colors. */
 export const output = (text) => pieces(text, (piece) => terminal(piece));
 
-/** A text as it is, with what cannot be seen named. */
+/** A verbatim text with invisible characters made visible. */
 export const verbatim = (text) => pieces(text, (piece) => element("pre", escaped(piece), "verbatim"));
 
-/** A button that copies a text; nothing where the browser does not allow it. */
+/** A button that copies a text; nothing if the browser does not allow copying. */
 export function copier(text) {
   if (!navigator.clipboard) return null;
   const button = element("button", "Copy", "quiet");
@@ -55,7 +55,7 @@ export function copier(text) {
   return button;
 }
 
-/** A button that gives a text as a file of that name. */
+/** A button that downloads a text as a file. */
 export function fileLink(title, name, text, type = "application/json") {
   const button = element("button", title, "quiet");
   button.type = "button";
@@ -69,7 +69,7 @@ export function fileLink(title, name, text, type = "application/json") {
   return button;
 }
 
-/** What may be wider than its place: it scrolls, also by keyboard. */
+/** A horizontally scrollable container, also by keyboard. */
 export function scrolling(name, child) {
   const node = holding("div", "scroll", child);
   for (const [key, value] of Object.entries({ tabindex: "0", role: "region", "aria-label": name })) node.setAttribute(key, value);

@@ -11,12 +11,12 @@ import { PROBLEM_SORTS, sortedProblems } from "./orders.js";
 import { ALL, byteOf, isFinal, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, UNDER_WAY, WAITING } from "./outcomes.js";
 import { cellAt, column, modelName, modelSlug, on, size, state, trouble } from "./state.js";
 
-/** One sentence on one sample. */
+/** Describe one sample in one sentence. */
 export function sentence(model, problem, sample, failure = null) {
   const { id, total } = state.run.problems[problem];
   const byte = state.cells[cellAt(model, problem, sample)];
   const kind = failure ? state.run.failures[failure[cellAt(model, problem, sample)]] : null;
-  const score = `${total ? `${Math.round(scoreOf(byte) * total)} of ${total} tests` : `${Math.round(100 * scoreOf(byte))} % of its tests`} passed`;
+  const score = total === 1 ? `score ${Math.round(100 * scoreOf(byte))} %` : `${total ? `${Math.round(scoreOf(byte) * total)} of ${total} tests` : `${Math.round(100 * scoreOf(byte))} % of its tests`} passed`;
   const words = { [MISSING]: "missing", [UNDER_WAY]: "answered, being tested", [WAITING]: state.run.state === "running" ? "not answered yet" : "answered, not tested", [NOT_PLANNED]: "not planned", [NO_SOLUTION]: "no solution", [NONE]: "no test passed", [ALL]: "all tests passed" };
   return `${plain(modelName(model))} · ${plain(id)} · sample ${sample}: ${words[byte] ?? score}${kind && kind !== "tests_failed" ? ` (${kind.replaceAll("_", " ")})` : ""}`;
 }
@@ -41,7 +41,7 @@ function problemRow(problem) {
   return { label: plain(id), title: plain([id, name, skill].filter(Boolean).join(" · ")), href: write(["problem", id]) };
 }
 
-/** Means of the samples that the filter leaves, by problem and model. */
+/** Means of the filtered samples, by problem and model. */
 function means({ models, problems, mask }) {
   const { samples } = size();
   return problems.map((problem) => models.map((model) => {
@@ -86,14 +86,14 @@ function switcher(label, options) {
   return { node, fill };
 }
 
-/** Beyond so many samples a cell is a speck: means come first, and every sample at a press. */
+/** With more samples, cells would be tiny, so means are the default view. */
 const MOST_CELLS = 10_000;
 const firstMode = () => (state.cells.length > MOST_CELLS ? "models" : "samples");
 
-/** Open the page in `root`; the answer draws an address. */
+/** Open the page in `root`; return the function that draws an address. */
 export function open(root, signal) {
   const bar = filterBar();
-  const by = switcher("What a column is", { samples: "Every sample", models: "Means by model" });
+  const by = switcher("Columns", { samples: "Every sample", models: "Means by model" });
   const sort = element("select");
   sort.setAttribute("aria-label", "Order of the problems");
   sort.append(...Object.entries(PROBLEM_SORTS).map(([value, title]) => new Option(title, value)));
@@ -112,7 +112,7 @@ export function open(root, signal) {
   };
   const grid = new Grid("Map of samples: rows are problems, columns are models. Arrow keys move, Enter opens.", { onOpen: (place) => shown.open(place), describe, onCursor: follow, signal });
   root.append(holding("div", "page-head", element("h1", "Map"), by.node, holding("label", "order", "Problems ", sort)), bar.node, grid.node, summary);
-  const order = { key: "", problems: [] }; // kept while a run grows, so that no row jumps
+  const order = { key: "", problems: [] }; // kept while a run grows, so that rows do not move
 
   async function draw(now) {
     const mine = ++drawing;
@@ -128,7 +128,7 @@ export function open(root, signal) {
     sort.value = now.params.get("sort") ?? "planned";
     bar.fill(now.params, chosen);
     grid.show({ ...picture, cursor: cursorOf(now.params.get("at"), shown) });
-    const empty = chosen.problems.length === 0 ? "No problem has this text and skill." : state.cells.length === 0 ? "The plan has no samples yet; they appear here as the run writes them." : "";
+    const empty = chosen.problems.length === 0 ? "No problem matches this text and skill." : state.cells.length === 0 ? "The plan has no samples yet; they appear here as the run writes them." : "";
     summary.textContent = empty || `${order.problems.length} problems, ${chosen.models.length} models, ${samplesEach(chosen.models)} samples each. ${mode === "models" ? "A number is the mean score in %." : "The fill of a cell is the share of tests passed."} Names of problems lead to their tests, names of models to one model.`;
     column("failure").then((values) => { failure = values; }, (error) => trouble("column", error.message));
   }
@@ -147,7 +147,7 @@ export function open(root, signal) {
   return draw;
 }
 
-/** How many samples of a problem the models have: one number, or the least and the most. */
+/** Number of samples per problem of the models: one number or a range. */
 function samplesEach(models) {
   const found = models.map((model) => state.run.headline[model]?.k ?? state.run.samples).filter(Boolean);
   const [least, most] = [Math.min(...found), Math.max(...found)];

@@ -1,7 +1,7 @@
-// One sample's record as a page shows it: verdict, facts, tests, output, and what the model wrote.
+// A sample's record: verdict, facts, tests, output, and the model's texts.
 
 import { element, holding } from "./shared/dom.js";
-import { audit, dropped, facts, outcomes } from "./shared/record.js";
+import { audit, dropped, facts, outcomes, scored } from "./shared/record.js";
 import { plain } from "./shared/terminal.js";
 import { changed } from "./address.js";
 import { fileDiff } from "./diff.js";
@@ -13,7 +13,7 @@ import { askJson, cellAt, state } from "./state.js";
 const MOST_HELD = 12;
 const held = new Map();
 
-/** A sample as the server tells it; one that was asked for ahead is there at once. */
+/** Fetch a sample; a prefetched one is returned at once. */
 export function fetchSample({ model, problem, sample, turn = "" }) {
   const question = new URLSearchParams({ model, problem: state.run.problems[problem].id, sample, ...(turn && { turn }) });
   const key = `${question} ${state.cells[cellAt(model, problem, sample)]}`;
@@ -26,19 +26,19 @@ export function fetchSample({ model, problem, sample, turn = "" }) {
   return held.get(key);
 }
 
-/** After a label was given the held answer is old. */
+/** Discard cached samples after a label was set. */
 export const forget = () => held.clear();
 
 export const byteOfSample = ({ model, problem, sample }) => state.cells[cellAt(model, problem, sample)] ?? 255;
 
 const tag = (text, kind = "") => element("span", text, `tag ${kind}`);
 
-/** The first line: what came of it, and what is unusual about it. */
+/** The headline: outcome and flags. */
 export function verdict(data, place) {
   const { result } = data;
-  const ofResult = result && (result.status === "no_solution" ? NO_SOLUTION : byteOf(result.passed / Math.max(1, result.total)));
+  const ofResult = result && (result.status === "no_solution" ? NO_SOLUTION : byteOf(result.rewards ? result.score : result.passed / Math.max(1, result.total)));
   const byte = ofResult ?? data.cell ?? byteOfSample(place); // of a later turn the cell tells nothing
-  const words = result ? `${result.passed} of ${result.total} tests passed` : (STATES[placeOf(byte)]?.title ?? "not planned");
+  const words = result ? scored(result) : (STATES[placeOf(byte)]?.title ?? "not planned");
   const why = result?.failure && result.failure !== "tests_failed" ? result.failure.replaceAll("_", " ") : null;
   return holding("p", "verdict", glyph(byte), holding("strong", null, result?.status === "no_solution" ? "no solution" : words),
     why ? tag(why, "bad") : null,
@@ -48,7 +48,7 @@ export function verdict(data, place) {
     result?.dropped?.length ? tag(`${result.dropped.length} ${result.dropped.length === 1 ? "change" : "changes"} not applied`) : null);
 }
 
-/** The turns of a sample that was asked again with feedback, each with its result; the headline is of turn 0. */
+/** Turns of a sample with feedback and their results; the headline shows turn 0. */
 export function turns(data, params) {
   if (!(data.turns?.length > 1)) return null;
   const now = params.get("turn") ?? "0";
@@ -66,7 +66,7 @@ function events(list) {
       element("bdi", plain(text ?? `${String(kind ?? "").replaceAll("_", " ")} ${detail ?? ""}`)), seconds && !text ? ` (${seconds} s)` : null)));
 }
 
-/** Why it came out so: tests with messages, what was not applied, output, events, facts. */
+/** Details: tests with messages, dropped changes, output, events, facts. */
 export function why(data) {
   const { result } = data;
   const node = element("div", null, "why");
@@ -76,12 +76,12 @@ export function why(data) {
   if (result?.tests?.length) add("Tests that count", outcomes(result.tests));
   if (data.audit) add("Audit: mutated tests", audit(data.audit));
   if (result?.dropped?.length) add("Changes that were not applied", dropped(result.dropped));
-  if (result?.extra_tests?.length) add("Other tests, not counted", outcomes(result.extra_tests));
+  if (result?.extra_tests?.length) add(result.rewards ? "Tests of the verifier" : "Other tests, not counted", outcomes(result.extra_tests));
   const printed = data.output ?? result?.output_tail;
   if (printed) {
     const cut = data.output_cut ? `Head and tail of ${data.output_bytes.toLocaleString("en")} bytes.` : null;
     add("Output", cut ? element("p", cut, "note") : null, copier(printed), output(printed));
-  } else if (result?.tests?.length) add("Output", element("p", result.passed === result.total ? "Not kept: all tests passed (--keep-output all keeps it)." : "Not in this directory: it was recorded without outputs.", "note"));
+  } else if (result?.tests?.length) add("Output", element("p", result.passed === result.total ? "Not stored because all tests passed (use --keep-output all)." : "Not stored: the run was recorded without outputs.", "note"));
   if (data.events?.length) add("Events", events(data.events));
   if (result) add("Record", facts(result));
   return node;
@@ -91,7 +91,7 @@ const TABS = { diff: "Diff", transcript: "Transcript", answer: "Answer", feedbac
 
 const COUNTED = { diff: true, transcript: true };
 
-/** Everything that the server knows of the sample, as JSON to read, copy, or keep as a file. */
+/** All data of the sample as JSON, to read, copy or download. */
 function recordTab(data) {
   const text = JSON.stringify(data, null, 2);
   const named = Object.values(data.key).join("-").replace(/[^\w.-]+/g, "_");
@@ -103,7 +103,7 @@ function recordTab(data) {
 
 const count = (number) => (number ?? 0).toLocaleString("en");
 
-/** One model call of an agent: what was new in its request, and what the model answered. */
+/** One model request of an agent: new messages of the request, and the response. */
 function step({ step: number, at, seconds, goes_on, system, messages, text, calls, input_tokens, cached_tokens, output_tokens, cost_usd }) {
   const cached = cached_tokens ? `, ${count(cached_tokens)} cached` : "";
   const cost = cost_usd ? `, $${cost_usd.toFixed(4)}` : "";
@@ -118,7 +118,7 @@ function step({ step: number, at, seconds, goes_on, system, messages, text, call
 }
 
 function transcriptTab(data) {
-  if (!data.transcript?.length) return [element("p", "No model call of an agent is recorded.", "empty")];
+  if (!data.transcript?.length) return [element("p", "No agent steps are recorded.", "empty")];
   const log = data.session_log ? element("a", "The agent's own log") : null;
   if (log) Object.assign(log, { href: data.session_log, target: "_blank" });
   return [holding("p", null, log), holding("ol", "transcript", data.transcript.map(step))];
@@ -129,13 +129,13 @@ function tabBody(name, data, signal) {
   if (name === "answer") return data.answer ? [copier(data.answer.text), verbatim(data.answer.text)] : [element("p", "No answer is recorded.", "empty")];
   if (name === "feedback") return data.answer?.feedback ? [copier(data.answer.feedback), verbatim(data.answer.feedback)] : [element("p", "The first turn has no feedback.", "empty")];
   if (name === "record") return recordTab(data);
-  if (name === "prompt") return data.prompt ? [copier(data.prompt), verbatim(data.prompt)] : [element("p", "The prompt is not in this directory.", "empty")];
+  if (name === "prompt") return data.prompt ? [copier(data.prompt), verbatim(data.prompt)] : [element("p", "The prompt is not stored in this directory.", "empty")];
   const note = data.diff_note ? element("p", plain(data.diff_note), "note") : null;
-  if (!data.diff?.length) return [note ?? element("p", data.answer ? "Nothing of the answer changed the project." : "No answer is recorded.", "empty")];
+  if (!data.diff?.length) return [note ?? element("p", data.answer ? "The answer did not change the project." : "No answer is recorded.", "empty")];
   return [note, ...data.diff.map((file) => fileDiff(file, { signal }))];
 }
 
-/** What the model wrote and was asked: one of three texts, by the address. */
+/** The model's answer, its prompt or its changes, selected by the URL. */
 export function written(data, params, signal, of = "") {
   const now = TABS[params.get("tab")] ? params.get("tab") : "diff";
   const links = Object.entries(TABS).filter(([name]) => name === now || (name !== "feedback" || data.answer?.feedback) && (name !== "transcript" || data.transcript?.length)).map(([name, title]) => {
@@ -149,7 +149,7 @@ export function written(data, params, signal, of = "") {
   return holding("div", "written", tabs, ...tabBody(now, data, signal));
 }
 
-/** Tests of two samples in one table, those that differ first. */
+/** Tests of two samples in one table; differing tests come first. */
 export function testsOfBoth(first, second) {
   const outcomeOf = (data) => new Map((data.result?.tests ?? []).map(({ name, outcome }) => [name, outcome]));
   const [a, b] = [outcomeOf(first), outcomeOf(second)];

@@ -1,4 +1,4 @@
-// In which order problems and samples stand: on the map, in the list, and for whoever goes through them by key.
+// Sort orders of problems and samples, for map, list and keyboard navigation.
 
 import { isFinal, NOT_PLANNED, scoreOf, spread } from "./outcomes.js";
 import { cellAt, column, size, state } from "./state.js";
@@ -8,7 +8,7 @@ export const PROBLEM_SORTS = {
   apart: "where models differ most", failing: "most without a verdict on tests first", name: "by name",
 };
 
-/** The numbers of a problem over some models that it is sorted by. */
+/** Sort keys of a problem over some models. */
 function standing(problem, models) {
   const { samples } = size();
   const all = models.map((model) => spread(state.cells, cellAt(model, problem, 0), samples)).filter(({ mean }) => mean !== null);
@@ -39,7 +39,7 @@ export const SAMPLE_SORTS = {
   cost: "most expensive first", slow: "slowest answers first",
 };
 
-/** Indexes of the planned cells that a filter leaves: problem by problem, or by one of SAMPLE_SORTS. */
+/** Indices of the filtered cells, by problem or by one of SAMPLE_SORTS. */
 export async function ordered({ models, problems, mask }, sort) {
   const found = [];
   for (const problem of problems) for (const model of models) for (let sample = 0; sample < state.run.samples; sample += 1) {

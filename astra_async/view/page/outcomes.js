@@ -1,8 +1,8 @@
-// What a cell's byte says, and the arithmetic on many of them.
+// Meaning of a cell's byte, and statistics over cells.
 
 export const MISSING = 0, NO_SOLUTION = 1, NONE = 2, WAITING = 252, ALL = 253, UNDER_WAY = 254, NOT_PLANNED = 255;
 
-/** The seven states of a planned sample, best first; `name` stands in addresses. */
+/** The seven states of a planned sample, best first; `name` is used in URLs. */
 export const STATES = [
   { name: "all", title: "all passed", byte: ALL },
   { name: "part", title: "part passed", byte: 128 },
@@ -23,28 +23,28 @@ const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
   return byte === NOT_PLANNED ? 7 : 1;
 });
 
-/** The place of a byte's state in STATES; STATES.length for a cell that is not planned. */
+/** Index of a byte's state in STATES; STATES.length for a cell that is not planned. */
 export const placeOf = (byte) => PLACES[byte];
 export const isFinal = (byte) => byte >= NO_SOLUTION && byte <= ALL && byte !== WAITING;
 export const isFailing = (byte) => byte >= NO_SOLUTION && byte < WAITING;
 
-/** The score of a final cell, exact for none and all, else within 0.4 %. */
+/** Score of a final cell: exact for no and for all tests, else within 0.4 %. */
 export const scoreOf = (byte) => (byte === ALL ? 1 : byte <= NONE ? 0 : (byte - 2.5) / 249);
 
 /** The byte that draws a mean score. */
 export const byteOf = (score) => (score <= 0 ? NONE : score >= 1 ? ALL : 3 + Math.min(248, Math.floor(249 * score)));
 
-/** Counts of the states over some cells. */
+/** Count states over cells. */
 export function countStates(bytes, mask = null) {
   const counts = new Array(STATES.length + 1).fill(0);
   for (let index = 0; index < bytes.length; index += 1) if (!mask || mask[index]) counts[PLACES[bytes[index]]] += 1;
   return counts;
 }
 
-/** How many cells a plan has; where runs have different k, not every cell is planned. */
+/** Number of planned cells; with different k, some cells are not planned. */
 export const plannedOf = (counts) => counts.slice(0, STATES.length).reduce((sum, value) => sum + value, 0);
 
-/** Mean and deviation of the final cells from `start`, `length` of them; mean null where none is final. */
+/** Mean and deviation of final cells in a range; the mean is null if there are none. */
 export function spread(bytes, start, length) {
   let n = 0, sum = 0, squares = 0, lost = 0, underWay = false;
   for (let index = start; index < start + length; index += 1) {

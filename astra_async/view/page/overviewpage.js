@@ -1,4 +1,4 @@
-// How the run stands: leaderboard and its movement, what models wait for, money, time, errors, events.
+// Overview of the run: leaderboard, history, pools, costs, time, errors, events.
 
 import { element, holding } from "./shared/dom.js";
 import { sortAgain } from "./shared/sorting.js";
@@ -11,12 +11,12 @@ import { sampleAddress } from "./mappage.js";
 import { countStates, plannedOf, STATES, WAITING } from "./outcomes.js";
 import { askJson, column, isLoading, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
 
-const AGAIN_MS = 5000; // history and failures of a growing run are asked for at most this often
+const AGAIN_MS = 5000; // minimum interval between fetches of history and failures
 
 const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(1));
 const dollars = (value) => `$${value.toFixed(value < 10 ? 3 : 2)}`;
 
-/** Seconds in the two largest units that say something. */
+/** Format seconds in the two largest units. */
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return null;
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
@@ -24,13 +24,13 @@ function duration(seconds) {
   return minutes ? `${minutes} min` : `${Math.round(seconds)} s`;
 }
 
-// --- the line of the whole ----------------------------------------------------------------------------
+// --- summary line -------------------------------------------------------------------------------------
 
 function progress() {
   const counts = countStates(state.cells);
   const planned = plannedOf(counts);
   if (isLoading()) {
-    const read = `${Math.round(100 * state.run.loading)} % of the logs are read; what is missing is known when all are.`;
+    const read = `${Math.round(100 * state.run.loading)} % of the logs are read; missing samples are known only at the end.`;
     return [holding("p", "standing-line", element("strong", `Loading: ${planned.toLocaleString("en")} samples planned`), element("span", read))];
   }
   const bar = holding("div", "progress", STATES.map(({ name, title }, place) => {
@@ -49,7 +49,7 @@ function progress() {
   return [holding("p", "standing-line", element("strong", `${final.toLocaleString("en")} of ${planned.toLocaleString("en")} samples graded${share}`), ...now()), bar, legend];
 }
 
-/** What goes on now, from the run's own word; empty for a run that has ended. */
+/** Current activity, from live.json; empty after the run's end. */
 function now() {
   const runs = (state.live?.runs ?? []).filter((run) => run?.running);
   const sum = (pick) => runs.reduce((total, run) => total + (pick(run) ?? 0), 0);
@@ -61,7 +61,7 @@ function now() {
   parts.push(...runs.flatMap((run) => run.doing ?? []).map(plain));
   if (spent.length) parts.push(`${dollars(spent.reduce((a, b) => a + b, 0))} spent`);
   if (runs.length && state.live.eta_s !== null && state.live.eta_s !== undefined) parts.push(`about ${duration(state.live.eta_s)} left`);
-  if (runs.some((run) => run.stopping)) parts.push("stopping: what is under way is finished");
+  if (runs.some((run) => run.stopping)) parts.push("stopping: finishing requests and tests in progress");
   return parts.map((text) => element("span", text));
 }
 
@@ -131,16 +131,16 @@ function leaderboard(history) {
   return holding("table", "data board", holding("thead", null, head), holding("tbody", null, rows));
 }
 
-// --- what --until has decided -----------------------------------------------------------------------------
+// --- decisions of --until ---------------------------------------------------------------------------------
 
-/** Each run's pairs of models: decided, open, or not to be separated; and what the next round costs. */
+/** Pairs of models of each run: decided, open or inseparable; and the cost of the next round. */
 function decided() {
   return state.run.deciding.map(({ words, pairs }) => {
     const head = holding("tr", null, ["Models", "State", "After k", "A − B, points", "Repeated interval", "In words"].map((name, place) => element("th", name, place > 1 && place < 5 ? "n" : "")));
     const rows = pairs.map((pair) => holding("tr", null, holding("td", null, element("bdi", plain(pair.models))), element("td", pair.state),
       cellOf(String(pair.k), pair.k, "after k"), cellOf(percent(pair.difference), pair.difference, "A − B, points"),
       cellOf(pair.interval ? `${percent(pair.interval[0])} to ${percent(pair.interval[1])}` : "–", "", "repeated interval"), holding("td", "why", element("bdi", plain(pair.sentence)))));
-    const section = titledTable("What is decided", holding("table", "data decided", holding("thead", null, head), holding("tbody", null, rows)));
+    const section = titledTable("Decided comparisons", holding("table", "data decided", holding("thead", null, head), holding("tbody", null, rows)));
     section.querySelector("h2").after(element("p", plain(words), "deciding-line"));
     return section;
   });
@@ -178,7 +178,7 @@ function errors() {
 const modelText = (model) => (model === null || model === undefined ? "" : plain(typeof model === "number" ? modelName(model) : model));
 const timeOf = (at) => String(at ?? "").slice(11, 19);
 
-/** Why samples did not pass, over all models; each kind leads to its samples. */
+/** Failure kinds over all models; each links to its samples. */
 function failures(kinds) {
   if (!kinds) return null;
   const counts = new Map();
@@ -192,7 +192,7 @@ function failures(kinds) {
   return titledTable("Why samples did not pass", holding("table", "data", holding("thead", null, holding("tr", null, element("th", "Kind"), element("th", "Samples", "n"))), holding("tbody", null, rows)));
 }
 
-/** The place of a model that an event or error names; null where two share the name. */
+/** Index of the model named in an event or error; null if two models share the name. */
 function modelPlace(model) {
   if (typeof model === "number") return model;
   const found = state.run.models.flatMap(({ name }, id) => (name === model ? [id] : []));
@@ -217,11 +217,11 @@ function events() {
 
 function emptyText() {
   if (state.run.headline.some(({ valid }) => valid)) return null;
-  return state.run.state === "running" ? "No sample is graded yet. The leaderboard moves with the first one, the map shows what is under way."
-    : "No sample of this run was graded. `astra status` names the command that takes it up again, and this page follows.";
+  return state.run.state === "running" ? "No sample is graded yet. The leaderboard starts with the first one; the map shows samples in progress."
+    : "No sample of this run was graded. To resume it, run the command that `astra status` shows; this page will update.";
 }
 
-/** Open the page in `root`; the answer draws it. */
+/** Open the page in `root`; return the function that draws it. */
 export function open(root, signal) {
   const whole = element("div", null, "whole");
   const board = element("div", null, "scroll");

@@ -1,4 +1,4 @@
-// One problem: its samples by model, and its tests by model: which no sample passes, which every sample passes.
+// One problem: samples and tests by model; tests that no sample or every sample passes.
 
 import { element, holding } from "./shared/dom.js";
 import { sortAgain } from "./shared/sorting.js";
@@ -10,7 +10,7 @@ import { sampleAddress, sentence } from "./mappage.js";
 import { spread } from "./outcomes.js";
 import { askJson, cellAt, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
 
-const AGAIN_MS = 5000; // the tests of a growing run are asked for at most this often
+const AGAIN_MS = 5000; // minimum interval between fetches of the tests
 const NOTES = { none: "no sample passes", all: "every sample passes", untouched: "passes untouched" };
 const SHOWN = { "": "All tests", none: "No sample passes", all: "Every sample passes", some: "Some pass" };
 
@@ -69,7 +69,7 @@ function picker() {
   return select;
 }
 
-/** Open the page in `root`; the answer draws an address. */
+/** Open the page in `root`; return the function that draws an address. */
 export function open(root, signal) {
   const select = picker();
   const facts = element("p", null, "note");

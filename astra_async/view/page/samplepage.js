@@ -1,4 +1,4 @@
-// A sample, or two side by side.
+// One sample, or two side by side.
 
 import { element, holding } from "./shared/dom.js";
 import { plain } from "./shared/terminal.js";
@@ -12,7 +12,7 @@ import { byteOfSample, fetchSample, forget, testsOfBoth, turns, verdict, why, wr
 import { ALL, isFailing, NOT_PLANNED } from "./outcomes.js";
 import { cellAt, modelName, modelOf, modelSlug, on, placeOfCell, problemOf, putLabel, size, state, trouble } from "./state.js";
 
-/** The place that the parts of an address name, or null; names typed by hand may hold a bare slash. */
+/** Parse a sample from URL parts, or return null; hand-typed names may contain an unescaped slash. */
 function placeOfParts(parts) {
   const sample = Number(parts.at(-1));
   if (!(sample >= 0 && sample < state.run.samples)) return null;
@@ -26,7 +26,7 @@ function placeOfParts(parts) {
 const indexOf = ({ model, problem, sample }) => cellAt(model, problem, sample);
 const same = (a, b) => a && b && indexOf(a) === indexOf(b);
 
-/** All samples of a filter in the order of the list or map that the address came from. */
+/** All filtered samples, in the order of the list or map that the user came from. */
 async function reading(params) {
   const chosen = await filtered(params);
   const sort = params.get("sort");
@@ -35,10 +35,10 @@ async function reading(params) {
   return (await ordered({ ...chosen, problems }, listed ? sort : null)).map(placeOfCell);
 }
 
-/** The next place after `from` (or before it, `by` -1) that `wanted` takes. */
+/** Next (or, with `by` -1, previous) sample after `from` that `wanted` accepts. */
 function next(places, from, by, wanted = () => true) {
   let at = places.findIndex((place) => same(place, from));
-  if (at < 0) at = by > 0 ? -1 : places.length; // the filter leaves this one out
+  if (at < 0) at = by > 0 ? -1 : places.length; // the filter excludes this sample
   for (at += by; at >= 0 && at < places.length; at += by) if (wanted(places[at])) return places[at];
   return null;
 }
@@ -46,7 +46,7 @@ function next(places, from, by, wanted = () => true) {
 const isPlanned = (place) => byteOfSample(place) !== NOT_PLANNED;
 const failing = (place) => isFailing(byteOfSample(place));
 
-/** What is worth standing beside a sample: the other outcome on the same problem, else its neighbour. */
+/** A sample to compare with: one with another outcome on the same problem, else a neighbor. */
 function opposite(place) {
   const { models, samples } = size();
   const wanted = (other) => !same(other, place) && isPlanned(other) && (failing(place) ? byteOfSample(other) === ALL : failing(other));
@@ -57,7 +57,7 @@ function opposite(place) {
 
 const vsText = (place) => [modelSlug(place.model), state.run.problems[place.problem].id, place.sample].map(encodeURIComponent).join("/");
 
-// --- the parts of the page --------------------------------------------------------------------------------
+// --- parts of the page ------------------------------------------------------------------------------------
 
 function strip(place, params) {
   const { samples } = size();
@@ -119,9 +119,9 @@ function pair(first, second, params, signal) {
 
 const WATCHED_MS = 2000;
 
-/** Open the page in `root`; the answer draws an address. */
+/** Open the page in `root`; return the function that draws an address. */
 export function open(root, signal) {
-  let now = null; // what is shown: place, other (side by side), list
+  let now = null; // the current sample, the second one (side by side), and the list
   let drawing = 0;
   let body = new AbortController();
   signal.addEventListener("abort", () => body.abort());
@@ -165,7 +165,7 @@ export function open(root, signal) {
     return holding("div", "page-head", now.other ? element("h1", "Side by side") : titleOf(now.place), holding("span", "steps", element("span", where, "count"), buttons));
   }
 
-  /** A sample to come: asked for again until there is an answer, or more of an agent's transcript, be it the first call. */
+  /** Poll a sample without result until it has an answer or new steps in an agent's transcript. */
   async function grown(before, mine) {
     if (mine !== drawing || signal.aborted) return;
     forget();

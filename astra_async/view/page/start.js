@@ -1,4 +1,4 @@
-// Opens the page that the address names, and follows the run.
+// Opens the page named by the URL, and follows the run.
 
 import { element } from "./shared/dom.js";
 import "./shared/sorting.js";
@@ -78,7 +78,7 @@ function theme() {
     try {
       localStorage.setItem("astra-theme", after);
     } catch {
-      // storage is forbidden here: chosen for this visit only
+      // storage is not available: the choice is kept for this visit only
     }
     draw();
     dispatchEvent(new Event("themechange"));
@@ -104,10 +104,10 @@ bindEverywhere([
   ["y", "copy the address of this view", () => navigator.clipboard?.writeText(location.href)],
   ["T", "colours: the system's, light, dark", nextTheme],
 ]);
-document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); (main.querySelector("canvas") ?? main).focus(); }); // no address of a page
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); (main.querySelector("canvas") ?? main).focus(); }); // without changing the URL
 document.getElementById("help-open").addEventListener("click", showHelp);
 
-// The token has become a cookie: it does not belong into addresses that are sent to others.
+// The token is now in a cookie; remove it from the URL, which may be shared.
 if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
 
 addEventListener("hashchange", show);
@@ -116,4 +116,4 @@ on("link cells", showState);
 main.replaceChildren(element("p", "Reading the run …", "empty"));
 follow();
 reload();
-fetchLive().catch(() => {}); // the stream brings it again
+fetchLive().catch(() => {}); // the stream delivers it later

@@ -1,30 +1,30 @@
-// The run as the server tells it, kept up to date by one stream; pages read `state` and listen.
+// State of the run, updated by one event stream; pages read `state` and subscribe to changes.
 
-const MOST_TRIES = 3; // further ones, of a question that got no answer at all
+const MOST_TRIES = 3; // retries of a request without any response
 const TRY_AGAIN_MS = 300;
-const AGAIN_MS = 2000; // headline and columns follow a growing run at most this often
+const AGAIN_MS = 2000; // minimum interval between updates of headline and columns
 const bus = new EventTarget();
 
-/** Whether logs are still read for the first time: what has no result may have one. */
+/** True during the first reading of the logs, when samples without a result may still have one. */
 export const isLoading = () => state.run?.loading !== null && state.run?.loading !== undefined;
 
 export const state = { run: null, cells: new Uint8Array(), live: null, link: "connecting", version: -1 };
 
-/** Call `listener` when one of the names is told ("run", "cells", "live", "link"), until `signal` ends it. */
+/** Call `listener` on any of the events ("run", "cells", "live", "link") until `signal` aborts. */
 export const on = (names, listener, signal) => names.split(" ").forEach((name) => bus.addEventListener(name, listener, { signal }));
 const tell = (name) => bus.dispatchEvent(new Event(name));
 
-// --- questions ----------------------------------------------------------------------------------------
+// --- requests -----------------------------------------------------------------------------------------
 
 const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
-/** What the server answers; raises its own words where it refuses. */
+/** Fetch JSON; throw the server's message on an error. */
 export async function ask(path, options) {
   let response;
   for (let tries = 0; !response; tries += 1) {
     try {
       response = await fetch(path, options);
-    } catch (cause) { // once is the machine's network, which may have changed in between (see index.html)
+    } catch (cause) { // a network change may drop a request (see index.html)
       if (tries === MOST_TRIES) throw new Error("astra view does not answer: is it still running?", { cause });
       await pause(TRY_AGAIN_MS);
     }
@@ -36,11 +36,11 @@ export async function ask(path, options) {
 
 export const askJson = async (path, options) => (await ask(path, options)).json();
 
-// --- trouble: one line at the top --------------------------------------------------------------------
+// --- message line at the top -------------------------------------------------------------------------
 
 const troubles = new Map();
 
-/** Show one line under the title; null takes back what the same source said before. */
+/** Show a message below the header; null removes the source's message. */
 export function trouble(source, text) {
   if (text) troubles.set(source, text);
   else troubles.delete(source);
@@ -50,7 +50,7 @@ export function trouble(source, text) {
   line.hidden = all.length === 0;
 }
 
-// --- names and places --------------------------------------------------------------------------------
+// --- names and indices -------------------------------------------------------------------------------
 
 export const size = () => ({ models: state.run.models.length, problems: state.run.problems.length, samples: state.run.samples });
 
@@ -62,7 +62,7 @@ export function placeOfCell(index) {
   return { model: Math.floor(row / problems), problem: row % problems, sample: index % samples };
 }
 
-/** A model's name on the page; with its format where a run has several. */
+/** A model's display name, with the format if the run has several. */
 export function modelName(id) {
   const model = state.run.models[id];
   if (!model) return `model ${id}`;
@@ -70,7 +70,7 @@ export function modelName(id) {
   return `${model.label ?? model.name}${several ? ` (${model.format})` : ""}`;
 }
 
-/** How a model stands in an address: shortest first, all are understood. */
+/** Name of a model in URLs; the shortest is used, all are accepted. */
 const names = ({ label, name, format, directory }) => [label ?? name, `${label ?? name}~${format}`, name, `${name}~${format}`, `${name}~${format}~${directory}`];
 
 export function modelSlug(id) {
@@ -92,7 +92,7 @@ export const problemOf = (id) => {
   return found < 0 ? null : found;
 };
 
-// --- columns: one value a cell, fetched when a filter or a list needs them ----------------------------
+// --- columns: one value per cell, fetched on demand ---------------------------------------------------
 
 const KINDS = {
   passed: Uint16Array, cost: Float32Array, seconds: Float32Array, tests_s: Float32Array, tokens_in: Float32Array, tokens_out: Float32Array,
@@ -100,7 +100,7 @@ const KINDS = {
 };
 const columns = new Map();
 
-/** A column by its name; an older one serves for two seconds while a run grows. */
+/** Fetch a column; while the run grows, a cached one is used for two seconds. */
 export function column(name) {
   const held = columns.get(name);
   if (held && (held.version === state.version || performance.now() - held.at < AGAIN_MS)) return held.values;
@@ -110,7 +110,7 @@ export function column(name) {
   return values;
 }
 
-/** The labels by cell: `label` is its class, `by` says who gave it, `hand` or `judge:MODEL`. */
+/** Labels by cell: `label` is the error class, `by` its source (`hand` or `judge:MODEL`). */
 export async function labels() {
   const held = columns.get("labels");
   if (held) return held;
@@ -129,20 +129,20 @@ export async function putLabel(model, problem, sample, label) {
   columns.delete("labels");
 }
 
-// --- following ---------------------------------------------------------------------------------------
+// --- following the run -------------------------------------------------------------------------------
 
 let loading = null;
-let waiting = []; // changes that came while everything was fetched
-let heard = -1; // the version that the stream told of last
+let waiting = []; // changes received while everything was fetched
+let heard = -1; // latest version announced by the stream
 let planned = null;
 
 async function loadOnce() {
   const [run, response] = await Promise.all([askJson("api/run"), ask("api/cells")]);
   const cells = new Uint8Array(await response.arrayBuffer());
-  if (cells.length !== run.models.length * run.problems.length * run.samples) return false; // grew in between
+  if (cells.length !== run.models.length * run.problems.length * run.samples) return false; // the run grew between the two responses
   state.run = run;
   state.cells = cells;
-  // The two answers may be of two versions: what has changed since the older one is still to come.
+  // The responses may have different versions; changes since the older one will follow.
   state.version = Math.min(run.version, Number(response.headers.get("X-Version") ?? run.version));
   columns.delete("labels");
   return true;
@@ -158,14 +158,14 @@ async function load() {
   tell("cells");
 }
 
-/** Fetch the run and all cells; calls that come meanwhile wait for the same. */
+/** Fetch the run and all cells; concurrent callers share one fetch. */
 export function reload() {
   loading ??= load().catch((error) => {
     trouble("load", error.message);
     setTimeout(reload, AGAIN_MS);
   }).finally(() => {
     loading = null;
-    if (state.run && heard > state.version) reload(); // it changed again meanwhile
+    if (state.run && heard > state.version) reload(); // it changed again during the fetch
   });
   return loading;
 }
@@ -181,7 +181,7 @@ async function refreshHeadline() {
   try {
     const run = await askJson("api/run");
     if (run.models.length * run.problems.length * run.samples !== state.cells.length) {
-      await reload(); // resumed with more
+      await reload(); // the run was resumed with a larger plan
       return;
     }
     state.run = run;
@@ -214,7 +214,7 @@ function link(word) {
 
 let stream = null;
 
-/** Open the one stream of this tab; it is opened again for ever, and says when it is not there. */
+/** Open the tab's only stream; reconnect forever, and show when it is disconnected. */
 export function follow() {
   stream = new EventSource("api/stream");
   stream.addEventListener("open", () => { trouble("gone", null); trouble("load", null); });
@@ -223,17 +223,17 @@ export function follow() {
   stream.addEventListener("gone", ({ data }) => trouble("gone", JSON.parse(data).text));
   stream.addEventListener("error", () => {
     link("lost");
-    if (stream.readyState === EventSource.CLOSED) { // refused: the browser does not try again by itself
+    if (stream.readyState === EventSource.CLOSED) { // rejected: the browser does not reconnect in this case
       setTimeout(follow, AGAIN_MS);
     }
   });
 }
 
-// A page that the browser keeps for the way back keeps no connection: there are six to a server.
+// A page in the back/forward cache must not keep a connection, because browsers allow six per server.
 addEventListener("pagehide", () => stream?.close());
 addEventListener("pageshow", ({ persisted }) => { if (persisted) { state.link = "lost"; follow(); } });
 
-/** live.json of every directory, errors and events: fetched once, then the stream has them. */
+/** live.json of all directories, errors and events: fetched once, then updated by the stream. */
 export async function fetchLive() {
   state.live = await askJson("api/live");
   tell("live");

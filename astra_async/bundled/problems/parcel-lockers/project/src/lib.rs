@@ -7,4 +7,4 @@ pub mod station;
 
 pub use error::StationError;
 pub use size::{fitting, Size};
-pub use station::{Collected, Receipt, Station};
+pub use station::{FetchResult, Receipt, Station};

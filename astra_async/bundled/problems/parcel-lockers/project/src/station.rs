@@ -12,7 +12,7 @@ pub struct Receipt {
 
 /// What a collection gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collected {
+pub struct FetchResult {
     pub parcel: String,
     pub fee: u32,
 }
@@ -32,7 +32,7 @@ impl Station {
     }
 
     /// Opens a locker and frees it.
-    pub fn collect(&mut self, _code: &str, _day: u32) -> Result<Collected, StationError> {
+    pub fn collect(&mut self, _code: &str, _day: u32) -> Result<FetchResult, StationError> {
         todo!()
     }
 

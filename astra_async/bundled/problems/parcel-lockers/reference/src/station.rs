@@ -17,7 +17,7 @@ pub struct Receipt {
 
 /// What a collection gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collected {
+pub struct FetchResult {
     pub parcel: String,
     pub fee: u32,
 }
@@ -66,11 +66,11 @@ impl Station {
     }
 
     /// Opens a locker and frees it.
-    pub fn collect(&mut self, code: &str, day: u32) -> Result<Collected, StationError> {
+    pub fn collect(&mut self, code: &str, day: u32) -> Result<FetchResult, StationError> {
         let at = self.held().find(|(_, deposit)| deposit.code == code).map(|(at, _)| at);
         let deposit = at.and_then(|at| self.lockers[at].holds.take()).ok_or(StationError::WrongCode)?;
         let charged = day.saturating_sub(deposit.day).saturating_sub(FREE_DAYS);
-        Ok(Collected { parcel: deposit.parcel, fee: charged * FEE_PER_DAY })
+        Ok(FetchResult { parcel: deposit.parcel, fee: charged * FEE_PER_DAY })
     }
 
     /// Names the parcels that have lain for more than seven days.

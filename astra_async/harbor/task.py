@@ -1,0 +1,350 @@
+"""Harbor tasks: a folder with `task.toml`, parsed and checked.
+
+`task.toml` is parsed by its declaration below, with the field names and defaults of Harbor's format (schema
+1.4 and older); unknown keys are ignored. A task folder is untrusted: only regular files inside of it are
+read, up to limits of number and size, and a symbolic link is an error.
+
+A task that needs a missing feature (compose files, GPUs, Windows ...) is left out by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from astra_async.errors import ProblemsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+TASK_FILE, INSTRUCTION = "task.toml", "instruction.md"
+MOST_FILES, MOST_BYTES = 20_000, 2 * 1024**3
+_TEXT_BYTES = 1024**2
+_CANARY = re.compile(r"(?:<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([GMK])\s*", re.IGNORECASE)
+_MEGABYTES = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
+_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,199}")
+_COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
+
+NetworkMode = Literal["public", "no-network", "allowlist"]
+_Seconds = Annotated[float, msgspec.Meta(gt=0, le=10**7)]  # TOML also has nan and inf
+_Count = Annotated[float, msgspec.Meta(gt=0, le=10**4)]
+_Megabytes = Annotated[int, msgspec.Meta(gt=0, le=10**8)]
+
+
+class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
+    """`[environment.healthcheck]`, with the meaning of Docker's HEALTHCHECK; times in seconds."""
+
+    command: str
+    interval_sec: _Seconds = 5.0
+    timeout_sec: _Seconds = 30.0
+    start_period_sec: Annotated[float, msgspec.Meta(ge=0, le=10**7)] = 0.0
+    start_interval_sec: _Seconds = 5.0
+    retries: Annotated[int, msgspec.Meta(ge=1, le=10**4)] = 3
+
+
+class EnvironmentTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`[environment]` or `[verifier.environment]`."""
+
+    build_timeout_sec: _Seconds = 600.0
+    docker_image: str | None = None
+    os: str = "linux"
+    workdir: str | None = None
+    cpus: _Count | None = None
+    memory_mb: _Megabytes | None = None
+    storage_mb: _Megabytes | None = None
+    gpus: int | None = None
+    tpu: Any = None
+    network_mode: NetworkMode | None = None
+    allowed_hosts: list[str] | None = None
+    env: dict[str, str] = {}
+    mcp_servers: list[Any] = []
+    skills_dir: str | None = None
+    healthcheck: Healthcheck | None = None
+
+
+class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`[agent]`."""
+
+    timeout_sec: _Seconds | None = None
+    user: str | int | None = None
+    network_mode: NetworkMode | None = None
+    allowed_hosts: list[str] | None = None
+
+
+class CollectTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`[[verifier.collect]]`: a command that runs after the agent and before artifacts are copied."""
+
+    command: str
+    service: str = "main"
+    timeout_sec: _Seconds = 60.0
+    user: str | int | None = None
+
+
+class VerifierTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`[verifier]`."""
+
+    timeout_sec: _Seconds = 600.0
+    env: dict[str, str] = {}
+    user: str | int | None = None
+    network_mode: NetworkMode | None = None
+    allowed_hosts: list[str] | None = None
+    environment_mode: Literal["shared", "separate"] | None = None
+    environment: EnvironmentTable | None = None
+    collect: list[CollectTable] = []
+
+
+class ArtifactPath(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of `artifacts`: a path in the agent's container that a separate verifier gets."""
+
+    source: str
+    destination: str | None = None
+    exclude: list[str] = []
+    service: str | None = None
+
+
+class SolutionTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`[solution]`."""
+
+    env: dict[str, str] = {}
+
+
+class TaskConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """task.toml."""
+
+    agent: AgentTable = AgentTable()
+    verifier: VerifierTable = VerifierTable()
+    environment: EnvironmentTable = EnvironmentTable()
+    solution: SolutionTable = SolutionTable()
+    artifacts: list[str | ArtifactPath] = []
+    steps: list[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarborTask:
+    """One task.
+
+    `id` is the folder's name, `sha256` a hash of all files in the folder, `instruction` the text for the
+    agent without leading canary lines. `has_dockerfile` is True if `environment/Dockerfile` exists.
+    """
+
+    id: str
+    folder: Path
+    sha256: str
+    instruction: str
+    config: TaskConfig
+    has_dockerfile: bool
+    has_solution: bool
+
+    @property
+    def is_separate(self) -> bool:
+        """True if the verifier runs in its own container."""
+        verifier = self.config.verifier
+        return verifier.environment_mode == "separate" or verifier.environment is not None
+
+    @property
+    def verifier_environment(self) -> EnvironmentTable:
+        """Environment in which the verifier runs."""
+        return self.config.verifier.environment or self.config.environment
+
+    @property
+    def agent_network(self) -> NetworkMode:
+        """Network policy while the agent works."""
+        return self.config.agent.network_mode or self.config.environment.network_mode or "public"
+
+    @property
+    def verifier_network(self) -> NetworkMode:
+        """Network policy while the verifier runs."""
+        return self.config.verifier.network_mode or self.verifier_environment.network_mode or "public"
+
+    @property
+    def artifacts(self) -> tuple[ArtifactPath, ...]:
+        """Artifacts of the task, all in their long form."""
+        return tuple(
+            ArtifactPath(source=each) if isinstance(each, str) else each for each in self.config.artifacts
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSet:
+    """The tasks of a folder. `left_out` maps the id of a task that cannot run here to the reason."""
+
+    tasks: tuple[HarborTask, ...]
+    left_out: Mapping[str, str]
+
+    @property
+    def summary(self) -> str:
+        """One line on the tasks that are left out, with the number of each reason; "" without such tasks."""
+        if not self.left_out:
+            return ""
+        counts = Counter(self.left_out.values()).most_common()
+        named = ", ".join(f"{reason} {count}" for reason, count in counts)
+        total = len(self.tasks) + len(self.left_out)
+        return f"{len(self.left_out):,} of {total:,} tasks are left out: {named}"
+
+
+def is_task_folder(path: Path) -> bool:
+    """Return True for a task, and for a folder with tasks."""
+    return (path / TASK_FILE).is_file() or any(path.glob(f"*/{TASK_FILE}"))
+
+
+def read_tasks(path: Path) -> TaskSet:
+    """Read a task, or all tasks of a folder, in the order of their names. Raises ProblemsError."""
+    folders = [path] if (path / TASK_FILE).is_file() else _task_folders(path)
+    tasks, left_out = [], {}
+    for folder in folders:
+        task = read_task(folder)
+        if reason := unsupported(task):
+            left_out[task.id] = reason
+        else:
+            tasks.append(task)
+    return TaskSet(tasks=tuple(tasks), left_out=left_out)
+
+
+def read_task(folder: Path) -> HarborTask:
+    """Read one task. Raises ProblemsError if its folder or its task.toml is invalid."""
+    folder = folder.resolve()
+    if not _ID.fullmatch(folder.name):
+        raise ProblemsError(f"{folder}: a task's folder needs a name of letters, digits, '.', '_' and '-'")
+    config = parse_config((folder / TASK_FILE).read_bytes(), str(folder / TASK_FILE))
+    sha256 = _hash_of(folder)
+    instruction = "" if config.steps else _text(folder / INSTRUCTION)
+    if not config.steps and not (folder / "tests" / "test.sh").is_file() and config.environment.os == "linux":
+        raise ProblemsError(f"{folder}: tests/test.sh is missing")
+    return HarborTask(
+        id=folder.name,
+        folder=folder,
+        sha256=sha256,
+        instruction=without_canary(instruction),
+        config=config,
+        has_dockerfile=(folder / "environment" / "Dockerfile").is_file(),
+        has_solution=(folder / "solution" / "solve.sh").is_file(),
+    )
+
+
+def unsupported(task: HarborTask) -> str:
+    """Return the feature of a task that this program does not have; "" if the task can run."""
+    config, environments = task.config, (task.config.environment, task.verifier_environment)
+    has_compose = any((task.folder / folder / name).exists() for folder in ("environment", "tests")
+                      for name in _COMPOSE)  # fmt: skip
+    rules = (
+        ("compose", has_compose or any(each.service != "main" for each in config.verifier.collect)),
+        ("steps", bool(config.steps)),
+        ("gpu", any(each.gpus for each in environments)),
+        ("tpu", any(each.tpu for each in environments)),
+        ("windows", any(each.os != "linux" for each in environments)),
+        ("mcp", any(each.mcp_servers for each in environments)),
+        ("skills", any(each.skills_dir for each in environments)),
+        ("allowlist", "allowlist" in (task.agent_network, task.verifier_network)),
+        ("no image", config.environment.docker_image is None and not task.has_dockerfile),
+    )
+    return next((name for name, applies in rules if applies), "")
+
+
+def parse_config(content: bytes, name: str) -> TaskConfig:
+    """Parse task.toml; old keys are converted.
+
+    Raises ProblemsError with `name`, the key and the expected type.
+    """
+    if len(content) > _TEXT_BYTES:
+        raise ProblemsError(f"{name}: larger than {_TEXT_BYTES:,} bytes")
+    try:
+        raw = tomllib.loads(content.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ProblemsError(f"{name}: invalid TOML: {error}") from error
+    for parent in (raw, raw.get("verifier")):
+        if isinstance(parent, dict) and isinstance(table := parent.get("environment"), dict):
+            _convert_old_keys(table, name)
+    try:
+        config = msgspec.convert(raw, TaskConfig)
+    except msgspec.ValidationError as error:
+        raise ProblemsError(f"{name}: {error}") from error
+    if config.verifier.environment_mode == "shared" and config.verifier.environment is not None:
+        raise ProblemsError(f"{name}: [verifier.environment] needs environment_mode = 'separate'")
+    return config
+
+
+def without_canary(instruction: str) -> str:
+    """Return an instruction without the canary comments at its beginning and the blank lines after them."""
+    lines = instruction.split("\n")
+    at = next((n for n, line in enumerate(lines) if not _CANARY.fullmatch(line.strip())), len(lines))
+    at = next((n for n in range(at, len(lines)) if lines[n].strip()), len(lines))
+    return "\n".join(lines[at:])
+
+
+def _convert_old_keys(table: dict[str, Any], name: str) -> None:
+    """Convert `allow_internet`, `memory = "2G"` and `storage` to the current keys."""
+    internet = table.pop("allow_internet", None)
+    if isinstance(internet, bool):
+        table.setdefault("network_mode", "public" if internet else "no-network")
+    if isinstance(table.get("os"), str):
+        table["os"] = table["os"].lower()
+    for old, new in (("memory", "memory_mb"), ("storage", "storage_mb")):
+        value = table.pop(old, None)
+        if value is None:
+            continue
+        found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+        if not found:
+            raise ProblemsError(f"{name}: {old} = {value!r} is not a size such as '2G' or '512M'")
+        table.setdefault(new, int(float(found[1]) * _MEGABYTES[found[2].upper()]))
+
+
+def _task_folders(path: Path) -> list[Path]:
+    folders = sorted(each.parent for each in path.glob(f"*/{TASK_FILE}"))
+    if not folders:
+        old = " (task.yaml is the old format of Terminal-Bench: convert it with: harbor tasks migrate)"
+        has_old = any(path.glob("*/task.yaml")) or (path / "task.yaml").is_file()
+        raise ProblemsError(f"{path}: no folder with {TASK_FILE}{old if has_old else ''}")
+    return folders
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """Yield the regular files below a folder in the order of their paths.
+
+    Raises ProblemsError for symbolic links, devices and other special files, and for a too large folder.
+    """
+    count, size = 0, 0
+    for path in sorted(folder.rglob("*")):
+        found = path.lstat()
+        if stat.S_ISDIR(found.st_mode):
+            continue
+        if not stat.S_ISREG(found.st_mode):
+            raise ProblemsError(f"{path}: a task may only contain regular files, no links or devices")
+        count, size = count + 1, size + found.st_size
+        if count > MOST_FILES or size > MOST_BYTES:
+            raise ProblemsError(f"{folder}: larger than {MOST_FILES:,} files or {MOST_BYTES // 1024**2:,} MB")
+        yield path
+
+
+def _hash_of(folder: Path) -> str:
+    """Return a SHA-256 over the paths, executable bits and contents of all files."""
+    digest = hashlib.sha256()
+    for path in files_of(folder):
+        relative = PurePosixPath(path.relative_to(folder).as_posix())
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(
+            f"{relative}\0{path.stat().st_mode & 0o100}\0{content}\n".encode("utf-8", "surrogateescape")
+        )
+    return digest.hexdigest()
+
+
+def _text(path: Path) -> str:
+    """Read a text file of the task. Raises ProblemsError."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_TEXT_BYTES + 1)
+    except OSError as error:
+        raise ProblemsError(f"{path}: {error.strerror}") from error
+    if len(content) > _TEXT_BYTES:
+        raise ProblemsError(f"{path}: larger than {_TEXT_BYTES:,} bytes")
+    return content.decode("utf-8", "replace")

@@ -1,0 +1,176 @@
+"""A task made ready: its folder and the options of the run become what its samples need."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ProjectError, UsageError
+from astra_async.harbor.environment import ensure_built, task_image
+from astra_async.harbor.task import files_of, read_task
+from astra_async.overlay import path_policy
+from astra_async.prepare import Prepared
+from astra_async.types import Project, Prompt
+from astra_async.types.task_work import DISK_BYTES, MEMORY_BYTES, Artifact, Health, TaskProfile, TaskWork
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from astra_async.errors import AstraError
+    from astra_async.harbor.task import HarborTask, Healthcheck
+    from astra_async.types import Format, Problem
+    from astra_async.types.task_work import File, TaskSettings
+
+_MEBIBYTE = 1024**2
+_UPLOADED_BYTES = 256 * 1024**2  # maximum for tests and for a solution
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
+
+
+def prepare_tasks(
+    problems: Sequence[Problem], settings: TaskSettings, formats: Sequence[Format]
+) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
+    """Make all tasks ready; those that cannot be are returned with the reason."""
+    ready: dict[str, Prepared] = {}
+    failed: dict[str, AstraError] = {}
+    for problem in problems:
+        try:
+            ready[problem.id] = prepare_task(problem, settings, formats)
+        except ProjectError as error:
+            failed[problem.id] = error
+        except (UsageError, OSError) as error:
+            failed[problem.id] = ProjectError(str(error), problem_id=problem.id)
+    return ready, failed
+
+
+def prepare_task(problem: Problem, settings: TaskSettings, formats: Sequence[Format]) -> Prepared:
+    """Make a task ready; its prompt is the instruction.
+
+    Raises ProjectError: it asks for what is not supported, for what the options do not allow, or for a
+    variable that is not set; UsageError or OSError: its folder cannot be read.
+    """
+    work = _work_of(read_task(Path(problem.task)), settings)
+    text = problem.statement
+    prompt = Prompt(text=text, sha256=hashlib.sha256(text.encode(errors="replace")).hexdigest(), files=())
+    empty = Project(files=(), sha256=work.sha256)
+    return Prepared(
+        problem=problem,
+        project=empty,
+        policy=path_policy(problem, empty),
+        prompts=dict.fromkeys(formats, prompt),
+        command="",
+        task=work,
+    )
+
+
+def _work_of(task: HarborTask, settings: TaskSettings) -> TaskWork:
+    config = task.config
+    environment, verifier = config.environment, config.verifier
+    has_network, verifier_has_network = task.agent_network == "public", task.verifier_network == "public"
+    if (has_network or verifier_has_network) and not settings.allow_network:
+        raise ProjectError(
+            "the task asks for the network: allow that with --allow-network", problem_id=task.id
+        )
+    if verifier.environment or (task.is_separate and (task.folder / "tests" / "Dockerfile").exists()):
+        raise ProjectError("the verifier's own image is not supported", problem_id=task.id)
+    if verifier.collect:
+        raise ProjectError("[[verifier.collect]] is not supported", problem_id=task.id)
+    container = TaskProfile(
+        user=_user(config.agent.user),
+        workdir=environment.workdir or "",
+        memory_bytes=(environment.memory_mb or 0) * _MEBIBYTE or MEMORY_BYTES,
+        cpus=environment.cpus,
+        disk_bytes=(environment.storage_mb or 0) * _MEBIBYTE or DISK_BYTES,
+        environment=filled(environment.env, os.environ, task.id),
+        rights=settings.allow_root,
+        network=has_network or (verifier_has_network and not task.is_separate),
+        connected=has_network,
+    )
+    separate = replace(container, user="", network=verifier_has_network, connected=verifier_has_network)
+    context = task.folder / "environment"
+    is_built = environment.docker_image is None
+    build = partial(
+        ensure_built, context=context, tag=task_image(task), timeout_s=environment.build_timeout_sec
+    )
+    return TaskWork(
+        sha256=task.sha256,
+        agent=container,
+        image=task_image(task),
+        build=build if is_built else None,
+        verifier=separate if task.is_separate else None,
+        agent_s=config.agent.timeout_sec if settings.minutes is None else 60 * settings.minutes,
+        verifier_user=_user(verifier.user),
+        verifier_s=verifier.timeout_sec,
+        verifier_variables=filled(verifier.env, os.environ, task.id),
+        verifier_connected=verifier_has_network,
+        tests=files_below(task.folder / "tests", "/tests"),
+        solution=files_below(task.folder / "solution", "/solution"),
+        solution_variables=filled(config.solution.env, os.environ, task.id),
+        started_with={} if task.has_dockerfile else files_below(context, ""),
+        artifacts=tuple(
+            Artifact(
+                source=each.source, destination=each.destination or each.source, exclude=tuple(each.exclude)
+            )
+            for each in task.artifacts
+        ),
+        health=_health(environment.healthcheck),
+        reward_range=(settings.low, settings.high),
+    )
+
+
+def _user(given: str | int | None) -> str:
+    return "" if given is None else str(given)
+
+
+def _health(check: Healthcheck | None) -> Health | None:
+    """Return a health check; tries within the start period do not count, as in Docker."""
+    if check is None:
+        return None
+    first = int(check.start_period_sec // max(check.start_interval_sec, 0.1))
+    return Health(
+        command=check.command,
+        tries=first + check.retries,
+        interval_s=check.start_interval_sec if first else check.interval_sec,
+        timeout_s=check.timeout_sec,
+    )
+
+
+def files_below(folder: Path, target: str) -> dict[str, File]:
+    """Return the files below a folder by their paths below `target`; scripts can be run.
+
+    Raises ProjectError: they are more than 256 MiB; UsageError: a link or a device is among them.
+    """
+    found: dict[str, File] = {}
+    left = _UPLOADED_BYTES
+    for path in files_of(folder) if folder.is_dir() else ():
+        status = path.stat()
+        left -= status.st_size
+        if left < 0:
+            raise ProjectError(f"{folder} has more than {_UPLOADED_BYTES // _MEBIBYTE} MiB")
+        is_run = path.suffix == ".sh" or status.st_mode & 0o100
+        name = "/".join(filter(None, (target, path.relative_to(folder).as_posix())))
+        found[name] = path.read_bytes(), 0o755 if is_run else 0o644
+    return found
+
+
+def filled(values: Mapping[str, str], environ: Mapping[str, str], task_id: str) -> dict[str, str]:
+    """Fill `${NAME}` and `${NAME:-default}` with variables of the host that the task names.
+
+    Raises ProjectError: a variable is not set and has no default, or its name is that of a secret.
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        name, default = found["name"], found["default"]
+        if _SECRET.search(name):
+            raise ProjectError(f"it wants the variable {name}, which may hold a key", problem_id=task_id)
+        value = environ.get(name) or default
+        if value is None:
+            raise ProjectError(f"it wants the variable {name}: set it", problem_id=task_id)
+        return value
+
+    return {name: _VARIABLE.sub(value_of, text) for name, text in values.items()}

@@ -1,0 +1,2 @@
+#!/bin/bash
+echo early >early; sleep 1000

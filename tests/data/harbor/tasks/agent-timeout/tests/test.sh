@@ -1,0 +1,3 @@
+#!/bin/bash
+[ "$(cat /app/early)" = early ]
+echo $((1 - $?)) >/logs/verifier/reward.txt

@@ -1,0 +1,3 @@
+#!/bin/bash
+[ "$(stat -c %U "/home/worker/$REPORT_NAME")" = "$OWNER" ] && [ "$(id -u)" = 0 ]
+echo $((1 - $?)) >/logs/verifier/reward.txt
