@@ -180,7 +180,7 @@ class AgentRuns(Closing):
         async with self._places.open(image, prepared, agent) as place:
             if agent.speaks is None:
                 if agent.command:
-                    work = _ended(place.run(agent.command, {}))
+                    work = _ended(place.run(agent.command, {}), calls)
                 else:
                     work = self._in_shell(place, calls, prompt)
                 outcome = await self._within_limits(work, calls, place)
@@ -206,7 +206,7 @@ class AgentRuns(Closing):
         with self._gateway.admit(calls):
             async with relayed(self._containers, base, place.container, socket) as relay:
                 work = place.run(fill.command(agent.command), variables)
-                return await self._within_limits(_ended(work), calls, place, lost=relay.lost)
+                return await self._within_limits(_ended(work, calls), calls, place, lost=relay.lost)
 
     async def _within_limits(
         self,
@@ -293,10 +293,12 @@ def _replaced(text: str, values: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], text)
 
 
-async def _ended(work: Awaitable[Ended]) -> _Outcome:
+async def _ended(work: Awaitable[Ended], calls: AgentCalls) -> _Outcome:
+    """Return the outcome of a command. Some agents end with an error if the context is full."""
     ended = await work
+    error: AgentEnd = "crashed" if calls.too_long is None else "context"
     return _Outcome(
-        end="done" if ended.exit_code == 0 else "crashed",
+        end="done" if ended.exit_code == 0 else error,
         exit_code=ended.exit_code,
         output=f"{ended.stopped} limit; " * bool(ended.stopped) + ended.output.text(),
     )
