@@ -48,7 +48,7 @@ class AppendLog:
 
     Attributes:
         path: the file.
-        cut_bytes: size of the incomplete last line removed on opening (0 if there was none).
+        cut_bytes: size of the incomplete last line removed on opening (0 without one).
     """
 
     path: Path
@@ -227,7 +227,7 @@ def _is_record(line: bytes) -> bool:
 
 
 def _end_of_last_line(descriptor: int, size: int) -> int:
-    """Return the offset after the last newline (0 if there is none), searching from the end."""
+    """Return the offset after the last newline (0 without one), searching from the end."""
     end = size
     while end > 0:
         start = max(0, end - _TAIL_BLOCK_BYTES)

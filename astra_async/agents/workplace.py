@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.keeper import Keeper
     from astra_async.types import AgentSettings, Project
 
-FOREVER_S = 30 * 86_400.0  # whoever runs the command keeps the time
+FOREVER_S = 30 * 86_400.0  # the caller keeps the time
 _TREE_BYTES = 4 * 1024**3
 _WRITING_S = 60.0
 _COMMIT_S = 60.0
@@ -287,7 +287,7 @@ class Workplace:
             try:
                 await self.keeper.ask()
             except ContainerLost:
-                return  # whoever works in it sees it
+                return  # the agent's runner raises the error
 
     async def rest(self) -> None:
         """Ask no more: there is one who asks the first process at a time."""

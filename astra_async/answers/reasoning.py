@@ -1,8 +1,8 @@
 """Find and remove reasoning before an answer.
 
 Servers move reasoning into a separate field only for models they know. Otherwise it is part of the text, and
-its files are drafts. The marks are those of the reasoning parsers of vLLM and SGLang, of the models' chat
-templates and of common prompts.
+its files are drafts. The marks are those of the reasoning parsers of vLLM and SGLang, the models' chat
+templates and common prompts.
 
 Only marks before the first file of an answer count: a project may have `<think>` in its sources.
 """

@@ -59,7 +59,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Suites:
-    """Mutated suites of a problem, container seconds spent to find them, and the reason if there are none."""
+    """Mutated suites of a problem, seconds in containers for them, and the reason if there is no suite."""
 
     covered: tuple[Covered, ...]
     seconds: float

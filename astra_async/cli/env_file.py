@@ -20,7 +20,7 @@ _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^
 
 
 def read_env_file(environ: MutableMapping[str, str], path: Path = Path(ENV_FILE)) -> str:
-    """Set keys of the file that are not set yet. Return a line that names them; "" if there are none.
+    """Set keys of the file that are not set yet. Return a line that names them, or "".
 
     Raises UsageError if the file cannot be read.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Names of this package's handlers on a Dask worker.
 TESTS, ABOUT, LOAD, ENGINE = "astra-tests", "astra-about", "astra-load", "astra-engine"
-VERSION = 2  # of the message format
+VERSION = 2  # the message format
 _CONNECT_S = 10.0
 
 Message = dict[str, Any]

@@ -297,7 +297,7 @@ class _Session:
         if image_id and await engine.image(image_id) is not None:
             return image_id
         here = await engine.image(name)
-        # Pull only images named by the user, because anybody could register a generated name.
+        # Pull only images named by the user, because any user could register a generated name.
         if here is None and pull:
             self._stream.send("said", text=f"pulling {name}")
             await engine.pull(name, starts_within_s=_PULL_STARTS_S)

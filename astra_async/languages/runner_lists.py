@@ -64,7 +64,7 @@ def matching_lines(output: str, pattern: str) -> Iterator[tuple[str, ...]]:
 
 
 def _json_in(output: str, begin: str) -> Any:
-    """Return the JSON value that starts on a line with `begin`; None if there is none."""
+    """Return the JSON value that starts on a line with `begin`, or None."""
     for found in re.finditer(rf"^{re.escape(begin)}", output, re.MULTILINE):
         try:
             return json.JSONDecoder().raw_decode(output, found.start())[0]

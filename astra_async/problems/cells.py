@@ -79,7 +79,7 @@ def read_id(cell: str) -> str:
     """Parse a problem id: printable text on one line, at most 200 characters.
 
     Raises:
-        ValueError: the id is empty, too long, or contains control characters.
+        ValueError: the id is too long or empty, or contains control characters.
     """
     text = cell.strip()
     if not text:

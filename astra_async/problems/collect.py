@@ -132,7 +132,7 @@ async def _info(source: HubSet, store: Store) -> tuple[HubInfo, tuple[str, ...]]
 async def collect(
     source: Source, folder: Path, store: Store, wanted: Selection, *, update: bool = False, say: Say
 ) -> FetchResult:
-    """Fetch a problem set into a folder, at the versions its lock pins; create the lock if there is none.
+    """Fetch a problem set into a folder, at the versions its lock pins; create a missing lock.
 
     With `update`, the source's current content replaces the lock.
 
@@ -248,7 +248,7 @@ def _refuse_other(source: Source, lock: Lock, folder: Path) -> None:
 
 
 async def _newer(source: Source, lock: Lock, store: Store) -> str:
-    """Return a revision newer than the pinned one; return '' if there is none or the Hub does not respond."""
+    """Return a newer revision than the pinned one, or '' (also if the Hub does not respond)."""
     if not isinstance(source, HubSet) or source.revision or store.hub.offline:
         return ""
     try:

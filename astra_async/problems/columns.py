@@ -37,7 +37,7 @@ def read_table(data: bytes, name: str) -> tuple[tuple[str, ...], tuple[Row, ...]
     one; otherwise it is the one that splits the header into most columns.
 
     Raises:
-        ProblemsError: the file is empty, too large, not UTF-8 or UTF-16, or has unbalanced quotes.
+        ProblemsError: the file is too large or empty, not UTF-8 or UTF-16, or has unbalanced quotes.
     """
     if len(data) > MAX_CSV_BYTES:
         raise ProblemsError(f"{name}: larger than {MAX_CSV_BYTES // 1024**2} MiB; split it")

@@ -114,7 +114,7 @@ class Lock:
 
 
 def read_lock(folder: Path) -> Lock | None:
-    """Return the folder's lock, or None if there is none. Raises UsageError for an unreadable lock."""
+    """Return the folder's lock, or None. Raises UsageError for an unreadable lock."""
     path = folder / LOCK_NAME
     try:
         data = path.read_bytes()

@@ -18,7 +18,7 @@ from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.run_settings import families_of
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table, shown, visible
 from astra_async.stats.sequential import RULE, Schedule, SequentialOutcome, Series, can_find, decide, precise
-from astra_async.stats.spread import rms_within_sd
+from astra_async.stats.spread import rms_within_sd, round_drift
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN if missing
 
+_DRIFT_P = 0.01  # over all models of a run
 _MOST_PROBLEMS = 100  # upper end of the search for a sufficient number; from 14 on the flips do not increase
 
 
@@ -170,10 +171,34 @@ def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a sentence for each pair or model of runs with `--until`."""
+    """Yield a sentence for each pair or model of runs with `--until`, and what limits these conclusions."""
     for run in runs:
         if record := run.settings.deciding:
             yield from (visible(sentence(each, record)) for each in compared(run, record))
+            yield from map(visible, _limits_of(run, record))
+
+
+def _limits_of(run: Run, record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence if models joined later, and one for each model whose rounds disagree."""
+    groups, alpha = len(record["groups"]), record["alpha"]
+    if groups > 1 and record["until"] == "decided":
+        yield (
+            f"Models joined this run {groups - 1} times. Each time adds an error rate of {100 * alpha:g} %:"
+            f" over the whole run, a false conclusion may occur in up to {100 * alpha * groups:g} % of runs."
+        )
+    found = scores_of(run)
+    for (model, fmt), scores in found.items():
+        drift = round_drift(scores[:, : _complete(scores)], record["rounds"][0])
+        if drift and drift.p < _DRIFT_P / len(found):
+            change = (
+                f"{100 * abs(drift.difference):.1f} points {'higher' if drift.difference > 0 else 'lower'}"
+            )
+            name = model if len(run.settings.formats) == 1 else f"{model} ({fmt})"
+            yield (
+                f"{name} scores {change} after its first round than in it (p = {drift.p:.2g}): the model or"
+                " its server may have changed during the run, and all conclusions above assume that it did"
+                " not."
+            )
 
 
 def interim_conclusions(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standing]]:

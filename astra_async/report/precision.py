@@ -142,12 +142,14 @@ def _now(pilots: Sequence[_Pilot], target: float) -> Table:
         Column("n", "n", "count", help="problems with at least two samples"),
         Column("k", "k", "number", help="samples of each problem (effective number if they differ)"),
         Column("between_sd", "SD between problems", "score", help="allows for one unobserved problem"),
-        Column("between_sd_range", "95 % range", "score", interval=True, help="of the SD between problems"),
+        Column(
+            "between_sd_range", "95 % range", "score", interval=True, help="range of the SD between problems"
+        ),
         Column("within_sd", "SD within problems", "score"),
         Column("se_total", "SE, new problems", "percent", help="standard error in points"),
         Column("se_run_only", "SE, new samples", "percent", help="standard error in points, same problems"),
         Column("k_total", "k for the target, new problems", "number"),
-        Column("k_total_range", "95 % range", "number", interval=True, help="of that k"),
+        Column("k_total_range", "95 % range", "number", interval=True, help="range of this k"),
         Column("k_run_only", "k for the target, new samples", "number"),
         Column("detectable", "Detectable difference", "percent", help="in points, with 80 % power"),
     )
@@ -193,7 +195,7 @@ def _options(pilots: Sequence[_Pilot], target: float) -> Table:
         Column("se_same_n", "SE with this n", "percent", help="in points, for new problems"),
         Column("se_run_only", "SE, new samples", "percent", help="in points, for the same problems"),
         Column("n_needed", "Problems needed", "count", help="for the target standard error"),
-        Column("n_range", "95 % range", "count", interval=True, help="of the problems needed"),
+        Column("n_range", "95 % range", "count", interval=True, help="range of the problems needed"),
         Column("calls", "Samples", "count", help="problems needed x k"),
         Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost of a sample"),
     )

@@ -80,8 +80,8 @@ def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     """Return samples, cost and decisions that complete runs would have had with `--until decided`."""
     columns = (
         Column("run", "Run"),
-        Column("asked", "Samples used %", "percent", help="of the run's samples"),
-        Column("cost_usd", "Cost $", "usd", help="of the samples used, at each model's mean"),
+        Column("asked", "Samples used %", "percent", help="share of the run's samples"),
+        Column("cost_usd", "Cost $", "usd", help="cost of the samples used, at each model's mean"),
         Column("whole_usd", "Whole run $", "usd", help="cost of all samples"),
         Column("decided", "Decided", "count", help="pairs concluded as better, worse or equivalent"),
         Column("pairs", "Pairs", "count"),

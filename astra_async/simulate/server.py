@@ -93,7 +93,7 @@ class SimulatedServer:
 
     @property
     def root_url(self) -> str:
-        """URL of the server without a path; the wire formats are available here, too."""
+        """URL of the server without a path; the wire formats are also available here."""
         return f"http://{HOST}:{self.port}"
 
 

@@ -11,6 +11,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import stdtr
 
 from astra_async.stats.intervals import UNOBSERVED_WEIGHT, family_means
 
@@ -20,6 +21,33 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+
+_LEAST_PAIRS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Mean change of score between the first round and later samples, and its two-sided p-value."""
+
+    difference: float
+    p: float
+
+
+def round_drift(scores: Floats, first: int) -> Drift | None:
+    """Compare the first samples of each problem with its later ones, by a paired t-test over problems.
+
+    `scores` has a row for each problem. None if there are fewer than two problems, no later samples, or no
+    differences.
+    """
+    problems, samples = scores.shape
+    if problems < _LEAST_PAIRS or samples <= first:
+        return None
+    change = scores[:, first:].mean(axis=1) - scores[:, :first].mean(axis=1)
+    error = float(change.std(ddof=1)) / math.sqrt(problems)
+    if not error:
+        return None
+    mean = float(change.mean())
+    return Drift(mean, float(2 * stdtr(problems - 1, -abs(mean / error))))
 
 
 def pass_at(m: int, k: int, c: int) -> float:

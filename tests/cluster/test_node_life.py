@@ -191,7 +191,7 @@ async def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no
     supply._settled.set()
     await supply.bring(Holding({"a": "sha256:1"}), {})  # type: ignore[arg-type]
     assert supply.known == {"a": "sha256:1", "b": ""}
-    with pytest.raises(NodeRefused, match=r"its image a is sha256:2, and that of the others sha256:1"):
+    with pytest.raises(NodeRefused, match=r"its image a is sha256:2, but other nodes have sha256:1"):
         await supply.bring(Holding({"a": "sha256:2"}), {})  # type: ignore[arg-type]
 
 

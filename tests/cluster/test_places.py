@@ -154,7 +154,7 @@ async def test_a_cancelled_job_gives_its_place_back() -> None:
 
 
 async def test_a_scheduler_that_is_not_there_is_named() -> None:
-    with pytest.raises(EngineUnavailable, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+    with pytest.raises(EngineUnavailable, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:1 "):
         await ClusterSandbox.open(
             "tcp://127.0.0.1:1", run_id="r", limits=Limits(), sandboxes=1, say=lambda _: None
         )

@@ -77,7 +77,7 @@ async def test_what_is_not_known_of_the_language_of_the_tests_is_told() -> None:
     )
     problem = Problem(id="p", statement="s", project="p", test_command="dart test")
     [told] = (await prepare(problem, MemorySource({"p": project}, {}), ["xml"])).warnings
-    assert told.startswith("tests in dart: no image can be made for it; its test files are known by")
+    assert told.startswith("tests in dart: no image can be built for it; test files are recognized by")
     assert told.endswith("an audit cannot mutate its tests")
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pytest
 
+from astra_async.report import deciding
 from astra_async.report.deciding import Compared, NextRound, sentence, status_line
 from astra_async.report.tables import build_report
 from astra_async.stats.sequential import SequentialOutcome
@@ -15,6 +18,7 @@ from made_runs import Made, MadeProblem, made_problems, write_run
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from astra_async.report.load import Run
     from astra_async.stats.sequential import State
 
 RECORD = {
@@ -134,3 +138,22 @@ def test_a_model_with_missing_samples_is_marked_before_its_sentence(tmp_path: Pa
     )
     (text,) = build_report([write_run(tmp_path / "run", made)]).conclusions
     assert text.startswith("So far, with samples missing: m has a mean score of ")
+
+
+def test_models_that_join_and_rounds_that_disagree_limit_the_conclusions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steady = np.tile(np.linspace(0, 1, 65)[:, None], 4)
+    later = steady - np.array([0, 0, 0.1, 0.1]) * np.linspace(0.5, 1.5, 65)[:, None]
+    scores = {("x", "xml"): steady, ("y", "xml"): later}
+    monkeypatch.setattr(deciding, "scores_of", lambda _: scores)
+    run = cast("Run", SimpleNamespace(settings=SimpleNamespace(formats=("xml",))))
+    record = RECORD | {"alpha": 0.05, "groups": [{}, {}, {}]}
+    joined, drifted = deciding._limits_of(run, record)
+    assert joined == (
+        "Models joined this run 2 times. Each time adds an error rate of 5 %: over the whole run, a false"
+        " conclusion may occur in up to 15 % of runs."
+    )
+    assert drifted.startswith("y scores 10.0 points lower after its first round than in it (p = ")
+    assert drifted.endswith("and all conclusions above assume that it did not.")
+    assert list(deciding._limits_of(run, record | {"groups": [{}]})) == [drifted]

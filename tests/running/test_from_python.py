@@ -56,7 +56,7 @@ async def test_a_whole_configuration_takes_no_options(tmp_path: Path) -> None:
     from astra_async.config import load_config
 
     config = load_config({**SMALL, "model": ("simulated/steady",), "out": str(tmp_path / "r")})
-    with pytest.raises(UsageError, match="leave out samples"):
+    with pytest.raises(UsageError, match="remove samples"):
         (await astra_async.run(config, samples=3))
     assert (await astra_async.run(config, generate_only=True)).outcome == "complete"
 

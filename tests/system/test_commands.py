@@ -29,11 +29,11 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
     [
         ("run", 2, "no run directory: add --out DIR"),
         ("rnu", 2, "no such command: rnu; did you mean `astra run`?"),
-        ("worker tls://127.0.0.1:1", 2, "wants certificates: set --tls-ca-file"),
+        ("worker tls://127.0.0.1:1", 2, "needs certificates: set --tls-ca-file"),
         (
             "doctor --cluster tls://127.0.0.1:1",
             2,
-            "wants certificates: set DASK_DISTRIBUTED__COMM",
+            "needs certificates: set DASK_DISTRIBUTED__COMM",
         ),
         ("run --out x", 2, "no model: add --model"),
         ("run --out x --model foo/bar", 2, "unknown provider 'foo'"),
@@ -196,9 +196,9 @@ def test_nobody_is_asked_for_a_problem_that_cannot_be_read(odd: Path, server: st
     )
     assert done.returncode == 1
     said = " ".join((done.stdout + done.stderr).split())
-    assert "warning: columns 'name', 'title' all fit name" in said
+    assert "warning: columns 'name', 'title' all match name" in said
     assert "problem empty: the statement is empty; fill it in" in said
-    assert "problem yaml: no test command: hackerrank.yml: not valid YAML: line 2" in said
+    assert "problem yaml: no test command: hackerrank.yml: invalid YAML: line 2" in said
     if "--generate-only" in words:
         lines = (odd.parent / "run" / "completions.jsonl").read_text().splitlines()
         assert len(lines) == 2

@@ -249,4 +249,4 @@ def test_the_trouble_was_real(played: tuple[Secrets, Path, str]) -> None:
     assert "bad: POST" in events
     assert "***" in events
     assert "X-Literal" in events
-    assert "the server answers 403" in said
+    assert "the server responded 403" in said

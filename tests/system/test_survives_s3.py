@@ -78,7 +78,7 @@ def test_a_missing_object_leaves_its_problem_missing_until_it_is_there(tmp_path:
         upload(s3, tmp_path, "missing", "p")
         said = run.finish(code=1)
         assert "2 samples missing: " in said
-        assert "missing/q.zip: there is no such object" in said
+        assert "missing/q.zip: object not found" in said
         run.check_end(missing=2, of="completions.jsonl")
         assert {line["problem_id"] for line in run.lines("completions.jsonl")} == {"p"}
         upload(s3, tmp_path, "missing", "q")

@@ -737,6 +737,8 @@ def test_the_overview_has_what_is_decided_what_is_open_and_the_price_of_the_next
         )
         assert await page.text(".standing-line strong") == "36 of 36 samples graded (100 %)"
         assert await page.text("#run-state") == "stopped"  # a pair is open, and nobody works
+        assert await page.text("#run-name") == "run"
+        assert await page.run("document.title") == "Overview · run · astra view"
         rows = await page.run(all_of(".decided tbody tr", "[...b.cells].map((c) => c.textContent)"))
         assert rows[1][:5] == ["alpha and gamma", "better", "2", "10.0", "5.0 to 25.0"]
         assert rows[2][-1] == (

@@ -164,7 +164,7 @@ _ENVIRONMENT = {
 
 
 def find_dotnet(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:  # noqa: ARG001 - same signature for all
-    """Return one part for all .NET project files of a project; None if there are none."""
+    """Return one part for all .NET project files of a project, or None."""
     kept = {path: content for path, content in files.items() if _RESTORED.fullmatch(path)}
     if folder or not any(path.endswith("proj") for path in kept):
         return None

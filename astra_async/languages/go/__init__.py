@@ -111,7 +111,7 @@ chmod -R a+rX {_MODULES} || exit 1
 
 
 def find_go(files: Mapping[str, bytes], folder: str, _: Commands) -> Part | None:
-    """Return the part of a folder with a go.mod; None if there is none."""
+    """Return the part of a folder with a go.mod, or None."""
     prefix = f"{folder}/" if folder else ""
     module = files.get(f"{prefix}go.mod")
     if module is None:

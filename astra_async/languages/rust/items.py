@@ -120,7 +120,7 @@ def counting(pristine: str, answer: str) -> str:
 
 
 def _reaches_within(pristine: str) -> bool:
-    """Return True if an answer's tests in inline modules are dropped, too."""
+    """Return True if an answer's tests in inline modules are also dropped."""
     return _pieces(pristine)[1] == _pieces(pristine, within=True)[1]
 
 

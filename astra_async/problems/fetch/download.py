@@ -42,7 +42,7 @@ async def download(
     Raises:
         TransientFetchError: connection error, timeout, truncated body, or status 408, 425, 429 or 5xx.
         AccessRefused: status 401 or 403.
-        SourceError: another error status, too many redirects, or an invalid address or certificate.
+        SourceError: too many redirects, another error status, or an invalid address or certificate.
         ArchiveError: the archive is too large.
     """
     try:

@@ -69,7 +69,7 @@ def solution_in_json(path: Path) -> Solution | None:
     """Parse a JSON solution, `{path: content}` or `{"files": [{"path", "content"}]}`; None if it is not JSON.
 
     Raises:
-        ArchiveError: the JSON is invalid, too large, or has another structure.
+        ArchiveError: the JSON is too large or invalid, or has another structure.
     """
     import orjson
 
@@ -155,7 +155,7 @@ class Store:
 
         Raises:
             SourceError: the reference cannot be fetched.
-            ArchiveError: the reference is broken, malicious, too large or has another structure.
+            ArchiveError: the reference is too large, broken, malicious or has another structure.
         """
         return await self._once("reference", location, self._reference)
 

@@ -137,7 +137,7 @@ def safe_path(text: str) -> str:
     """Normalize a path in the project: `/`, no `.` and no empty parts; '' for the root.
 
     Raises:
-        ArchiveError: the path is absolute, too long, or has a drive, `..` or control characters.
+        ArchiveError: the path is too long or absolute, or has a drive, `..` or control characters.
     """
     path = text.replace("\\", "/")
     parts = [part for part in path.split("/") if part not in ("", ".")]

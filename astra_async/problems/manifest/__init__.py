@@ -211,7 +211,7 @@ MANIFEST_NAMES = ("hackerrank.yml", "hackerrank.yaml")
 
 
 def find_manifest(project: Project) -> ProjectFile | None:
-    """Return hackerrank.yml or .yaml at the project's root, in any case; None if there is none."""
+    """Return hackerrank.yml or .yaml at the project's root, in any case, or None."""
     found = [file for file in project.files if file.path.lower() in MANIFEST_NAMES and file.link is None]
     return min(found, key=lambda file: (file.path not in MANIFEST_NAMES, file.path.lower()), default=None)
 
@@ -232,7 +232,7 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def read_install_command(data: bytes) -> str:
-    """Return the commands of `project_menu.install`, one per line; '' if there are none."""
+    """Return the commands of `project_menu.install`, one per line, or ''."""
     known = walk(load(data, warn=lambda _: None))  # `read_manifest` has already warned
     install = next((value for place, value in known if place[-2:] == ("projectmenu", "install")), "")
     return "\n".join(texts(install))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MAX_MANIFEST_BYTES = 128 * 1024  # real manifests are under 5 KB; PyYAML needs about 1 s per megabyte
 MAX_DEPTH = 40
 
-_MAX_ALIASES = 16  # real manifests have none; the limit prevents an exponential expansion
+_MAX_ALIASES = 16  # real manifests have no aliases; the limit prevents an exponential expansion
 
 Node = str | list["Node"] | dict[str, "Node"]  # BaseLoader leaves every scalar a string
 
@@ -59,7 +59,7 @@ def _decode(data: bytes, warn: Callable[[str], None]) -> str:
 
 
 def _parse(text: str) -> tuple[Node, str]:
-    """Return the first document with all scalars as strings, and the error ('' if there is none).
+    """Return the first document with all scalars as strings, and the error ('' without one).
 
     BaseLoader builds only strings, lists and mappings, and does not expand merge keys.
     """

@@ -21,6 +21,11 @@ const WORDS = { running: "running", finished: "finished", stopped: "stopped", un
 const main = document.getElementById("main");
 let shown = { page: null, draw: null, end: null };
 
+/** The names of the run directories. */
+function runNames() {
+  return state.run.directories.map((path) => path.split("/").filter(Boolean).pop() ?? path).join(", ");
+}
+
 async function show() {
   if (!state.run) return;
   const address = read();
@@ -33,7 +38,7 @@ async function show() {
     scrollTo(0, 0);
     shown = { page, end, draw: page.open(root, end.signal) };
   }
-  document.title = `${[title, ...address.parts].join(" · ")} · astra view`;
+  document.title = `${[title, ...address.parts].join(" · ")} · ${runNames()} · astra view`;
   for (const link of document.querySelectorAll("#top nav a")) {
     if (PAGES[link.dataset.page][0] === page) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -52,7 +57,9 @@ function showState() {
   if (run) {
     mark.textContent = isLoading() ? "loading" : WORDS[run.state] ?? run.state;
     mark.className = `state ${isLoading() ? "loading" : run.state}`;
-    mark.title = run.directories.join("\n");
+    const name = document.getElementById("run-name");
+    name.textContent = runNames();
+    name.title = run.directories.join("\n");
     const loading = run.loading === null || run.loading === undefined ? null : `The logs are being read: ${Math.round(100 * run.loading)} %.`;
     trouble("loading", loading);
     trouble("warnings", run.warnings.join(" · ") || null);
