@@ -132,7 +132,7 @@ class Viewer:
         return _json(known | {"session_log": session_log(run.directory, key).is_file()} | found)
 
     async def _session_log(self, request: web.Request) -> web.StreamResponse:
-        """The log that an agent kept of its own work, as text."""
+        """Return the session log of a sample as text."""
         model, problem, sample = self._cell(request.query)
         path = session_log(self.board.run_of(model).directory, self.board.key(model, problem, sample))
         if not path.is_file():
