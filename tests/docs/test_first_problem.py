@@ -52,7 +52,7 @@ def test_the_page_leads_from_an_empty_folder_to_a_graded_run(tmp_path: Path) -> 
     assert done.returncode == 0, f"{said}\n{done.stderr}"
     assert re.search(r"discount +.*\b1\b.*\b4\b.*\bfit\b", said)
     assert "4 of 4 samples, 100 %" in said
-    assert said.count("mean score of 87.5 %, and 50.0 % of its samples") == 3
+    assert said.count("mean score of 87.5 %. Its pass@1 is 50.0 %.") == 3
     # Requests are concurrent, so sample 0 has either of the two answers.
     assert re.search(r"result: [34] of 4 tests passed, scored", said)
     assert re.search(r"^\+    return .*total\(prices\)", said, re.MULTILINE)
