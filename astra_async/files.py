@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import os
+import re
 import stat
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+_UNFIT = re.compile(r"[^\w.-]+")
 _drafts = itertools.count()  # `next` is atomic, which is needed because several threads write drafts
 
 
@@ -74,3 +77,9 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(
         f"{path}: {reason}; free space or restore access, then run the same command again to resume"
     )
+
+
+def plain_name(text: str) -> str:
+    """Return a name that every file system accepts. A changed name ends in a hash, so that it is unique."""
+    plain = _UNFIT.sub("_", text).strip("._")
+    return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -153,6 +153,7 @@ _SET: Mapping[str, Mapping[str, str]] = {
         "command": """'python3 /opt/agent/work.py {prompt_file} --model {model}'""",
         "variables": '{ OPENAI_BASE_URL = "{base_url}", OPENAI_API_KEY = "{token}" }',
         "files": "{}",
+        "logs": '[".own-agent/**/*.jsonl"]',
         "volume": '"own-agent"',
     },
     "sandbox": {"timeout_s": "300.0"},

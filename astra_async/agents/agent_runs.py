@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from astra_async.agents import shell
 from astra_async.agents.model_calls import BodyRefused
 from astra_async.agents.relay import PORT, relayed
+from astra_async.agents.session_log import keep_session_log, session_log
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
@@ -179,13 +180,15 @@ class AgentRuns(Closing):
         async with self._places.open(image, prepared, agent) as place:
             if agent.speaks is None:
                 if agent.command:
-                    work = _ended(place.run(agent.command, {}))
+                    work = _ended(place.run(agent.command, {}), calls)
                 else:
                     work = self._in_shell(place, calls, prompt)
                 outcome = await self._within_limits(work, calls, place)
             else:
                 outcome = await self._installed(agent, place, calls, prompt)
             _raise_trouble(agent, calls, outcome)
+            log = session_log(calls.log.path.parent, calls.key)
+            await keep_session_log(log, place, agent.logs, outcome.output)
             answer = await place.left()
         return _completion(agent, calls, outcome, answer, latency_s=time.monotonic() - began)
 
@@ -203,7 +206,7 @@ class AgentRuns(Closing):
         with self._gateway.admit(calls):
             async with relayed(self._containers, base, place.container, socket) as relay:
                 work = place.run(fill.command(agent.command), variables)
-                return await self._within_limits(_ended(work), calls, place, lost=relay.lost)
+                return await self._within_limits(_ended(work, calls), calls, place, lost=relay.lost)
 
     async def _within_limits(
         self,
@@ -290,10 +293,12 @@ def _replaced(text: str, values: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], text)
 
 
-async def _ended(work: Awaitable[Ended]) -> _Outcome:
+async def _ended(work: Awaitable[Ended], calls: AgentCalls) -> _Outcome:
+    """Return the outcome of a command. Some agents end with an error if the context is full."""
     ended = await work
+    error: AgentEnd = "crashed" if calls.too_long is None else "context"
     return _Outcome(
-        end="done" if ended.exit_code == 0 else "crashed",
+        end="done" if ended.exit_code == 0 else error,
         exit_code=ended.exit_code,
         output=f"{ended.stopped} limit; " * bool(ended.stopped) + ended.output.text(),
     )

@@ -56,10 +56,9 @@ class KnownAgent:
     pip: tuple[str, ...] = ()
 
 
-def _known(
-    name: str, *, npm: Mapping[str, str] | None = None, pip: tuple[str, ...] = (), **settings: Any
-) -> KnownAgent:
-    return KnownAgent(settings=AgentSettings(name=name, **settings), npm=npm or {}, pip=tuple(pip))
+def _known(name: str, npm: Mapping[str, str] | None = None, pip: Sequence[str] = (), **kw: Any) -> KnownAgent:
+    settings = AgentSettings(name=name, **kw | {"logs": tuple(kw.get("logs") or ())})
+    return KnownAgent(settings=settings, npm=npm or {}, pip=tuple(pip))
 
 
 SHELL = AgentSettings(name="shell", version=VERSION)  # built in: nothing to install
@@ -214,9 +213,8 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
             f"--agent {name}: version {known.version} is not installed; run `astra agents install {name}`"
         )
     variables, files = {**known.variables, **asked.variables}, {**known.files, **asked.files}
-    return replace(
-        known, name=name, variables=variables, files=files, volume=found.volume, sha256=found.sha256
-    )
+    own = replace(known, name=name, variables=variables, files=files, logs=asked.logs or known.logs)
+    return replace(own, volume=found.volume, sha256=found.sha256)
 
 
 async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str], None]) -> Installed:

@@ -87,6 +87,7 @@ class AgentCalls:
         cost_usd: cost of all calls in US dollars, calls without an answer included.
         translated: True if agent and model use different interfaces.
         removed: names of everything that was removed from requests.
+        too_long: bytes of the last request, if it exceeded the model's context.
     """
 
     key: AnswerKey
@@ -120,7 +121,7 @@ class AgentCalls:
         self._natives: dict[tuple[str, ...], object] = {}
         self._received: set[int] = set()
         self._first = self._next
-        self._too_long: int | None = None  # bytes of the last request that exceeded the model's context
+        self.too_long: int | None = None
         self._asking = 0
         self._since_s = self._asked_s = 0.0
         self.replayed_s = 0.0
@@ -288,10 +289,11 @@ class AgentCalls:
         if completion.calls and completion.native is not None:
             self._natives[tuple(call.id for call in completion.calls)] = completion.native
         if completion.finish_reason == "context_exceeded":
-            if self._too_long is not None and request.size_bytes >= self._too_long:
+            if self.too_long is not None and request.size_bytes >= self.too_long:
                 raise self._over("context")
-            self._too_long = request.size_bytes
+            self.too_long = request.size_bytes
             raise ContextFull("the conversation is longer than the model's context")
+        self.too_long = None
         return step
 
     def _with_native(self, message: Message) -> Message:

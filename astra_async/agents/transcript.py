@@ -16,6 +16,7 @@ from astra_async.agents.call_log import rebuilt, recorded_call
 from astra_async.agents.gateway.gateway_server import INTERFACES
 from astra_async.agents.gateway.interface import NotUnderstood
 from astra_async.asking.providers.answer import WRONG_SHAPE
+from astra_async.asking.providers.request_fields import arguments_of
 from astra_async.types import AgentWire, Dialogue, Message
 from astra_async.types.records import Flaw
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from astra_async.agents.call_log import Json
-    from astra_async.types import Completion, Tool
+    from astra_async.types import Completion, Tool, ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
     """
     bodies: dict[int, Json] = {}
     before: Sequence[Message] = ()
+    matched = _Matched()
     for record in records:
         try:
             call = recorded_call(dict(record))
@@ -72,9 +74,37 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
             goes_on=goes_on,
             system="" if goes_on else dialogue.system,
             tools=() if goes_on else dialogue.tools,
-            added=tuple(added),
+            added=tuple(map(matched.message, added)),
             answer=call.completion,
         )
+        matched.unanswered += call.completion.calls
+
+
+class _Matched:
+    """Finds the model's call for each result of a tool.
+
+    Some clients (Gemini CLI) replace the model's ids. A result with an unknown id belongs to the first
+    unanswered call of its tool, preferably with the same arguments.
+    """
+
+    def __init__(self) -> None:
+        self.unanswered: list[ToolCall] = []
+        self._calls: dict[str, ToolCall] = {}  # by the id that the client uses
+
+    def message(self, message: Message) -> Message:
+        """Return a message whose results carry the model's calls."""
+        results = tuple(replace(each, call=self._call(each.call)) for each in message.results)
+        return replace(message, results=results) if results else message
+
+    def _call(self, used: ToolCall) -> ToolCall:
+        if used.id not in self._calls:
+            alike = [call for call in self.unanswered if used.name == call.name]
+            fields = arguments_of(used)
+            alike.sort(key=lambda call: (call.id != used.id, arguments_of(call) != fields))
+            self._calls[used.id] = found = alike[0] if alike else used
+            if alike:
+                self.unanswered.remove(found)
+        return self._calls[used.id]
 
 
 def interface_of(run: Mapping[str, Any], agent: str) -> str | None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from astra_async.agents.account import ensure_account
 from astra_async.agents.installing import INSTALLED_AT, TOOLS
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import Ran
@@ -135,16 +136,15 @@ class Workplaces:
         project = visible(prepared)
         fitness = await self._containers.fit(image)
         kept = await self._kept_by(image)
-        secret = [_pattern(path) for path in kept if not is_shown(prepared, path)]
-        mounts = mounts_of(agent)
-        made = await self._containers.create(image, self._limits, fitness, mounts=mounts)
+        secret = sorted({_pattern(path) for path in kept if not is_shown(prepared, path)})
+        made = await self._containers.create(image, self._limits, fitness, mounts=mounts_of(agent))
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
             archive = upload_archive(project_archive(project, {}), fitness, stale=secret)
             await self._containers.engine.upload(made.container, "/", archive)
+            await ensure_account(self._containers.engine, made.container, fitness)
             if secret and PROJECT not in fitness.contents:
-                engine, paths = self._containers.engine, sorted(set(secret))
-                limits = replace(self._limits, timeout_s=_WRITING_S)
-                gone = partial(delete, engine, made.container, paths, image=image, limits=limits)
+                engine, limits = self._containers.engine, replace(self._limits, timeout_s=_WRITING_S)
+                gone = partial(delete, engine, made.container, secret, image=image, limits=limits)
                 try:
                     await gone(user=fitness.user)
                 except ImageError:

@@ -135,8 +135,9 @@ def _bring_new_answers(directory: Path, new: Path) -> int:
     """Append the parent's new answers as complete lines; existing lines are not changed."""
     if (directory / CALLS_NAME).exists():
         shutil.copyfile(directory / CALLS_NAME, new / CALLS_NAME)  # a regrade makes no model calls
-    if (directory / "prompts").is_dir():
-        shutil.copytree(directory / "prompts", new / "prompts", dirs_exist_ok=True)
+    for name in ("prompts", "agent-logs"):
+        if (directory / name).is_dir():
+            shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
     brought = 0
     for name, check in ANSWER_LOGS.items():
         there = {key for key, _, _ in valid_records(new / name, check)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.agents.session_log import session_log
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.log import scan
@@ -69,21 +71,23 @@ def show(  # noqa: PLR0913 - a flag each
         write_json(json_path, _as_json(directory, key, texts, replay))
         if takes_standard_output(json_path):
             return
-    for name, found in _in_parts(texts, replay).items():
+    for name, found in _in_parts(directory, key, texts, replay).items():
         if not part or name in part:
             for title, text in found:
                 say(f"--- {title} ---", bold=True)
                 say(text)
 
 
-def _in_parts(texts: Texts, replay: _Replay | None) -> dict[str, Iterator[tuple[str, str]]]:
+def _in_parts(
+    directory: Path, key: SampleKey, texts: Texts, replay: _Replay | None
+) -> dict[str, Iterator[tuple[str, str]]]:
     """Return titles and texts of each part, in order of output."""
     return {
         "result": _result(texts.result),
         "output": _output(texts),
         "changes": _changes(replay, texts.result),
         "events": _events(texts.events),
-        "transcript": _transcript(texts.steps),
+        "transcript": _transcript(texts.steps, session_log(directory, key)),
         "answer": _answer(texts.answer),
         "feedback": _feedback(texts.answer),
         "prompt": _prompt(texts.answer or texts.result, texts.prompt),
@@ -223,11 +227,13 @@ def _events(events: Sequence[Record]) -> Iterator[tuple[str, str]]:
         yield "events", "\n".join(f"{each['at']} {each['kind']}: {each.get('detail', '')}" for each in events)
 
 
-def _transcript(steps: Sequence[TranscriptStep]) -> Iterator[tuple[str, str]]:
+def _transcript(steps: Sequence[TranscriptStep], log: Path) -> Iterator[tuple[str, str]]:
     for step in steps:
         from astra_async.agents.transcript import step_as_text
 
         yield f"step {step.number}", step_as_text(step)
+    if log.exists():
+        yield "the agent's own log", f"read it with: zless {shlex.quote(str(log))}"
 
 
 def _steps_as_json(steps: Sequence[TranscriptStep]) -> list[Record]:

@@ -8,8 +8,6 @@ order of the responses.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,7 @@ import orjson
 from astra_async.agents.call_log import CallLog
 from astra_async.agents.transcript import interface_of, steps_of
 from astra_async.export.lines import usage_of
-from astra_async.files import write_atomically
+from astra_async.files import plain_name, write_atomically
 from astra_async.running.recorded import CALLS_NAME
 from astra_async.types import SampleKey, is_agent
 from astra_async.types.run_record import read_run
@@ -114,7 +112,6 @@ def _event(
 
 
 VERSION = "ATIF-v1.8"
-_UNFIT = re.compile(r"[^\w.-]+")
 
 
 def write_atif(runs: tuple[Run, ...], out: Path) -> int:
@@ -130,8 +127,8 @@ def write_atif(runs: tuple[Run, ...], out: Path) -> int:
                 continue
             for record in run.lines(run.pair_rows(pair)):
                 if found := trajectory(record, steps(record), run.settings.run_id):
-                    name = f"{_name(record['model'])}-{agent}-{record['sample']}.json"
-                    path = out / _name(record["problem_id"]) / name
+                    name = f"{plain_name(record['model'])}-{agent}-{record['sample']}.json"
+                    path = out / plain_name(record["problem_id"]) / name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     write_atomically(path, orjson.dumps(found, option=orjson.OPT_INDENT_2), mode=0o644)
                     written += 1
@@ -190,7 +187,7 @@ def _steps(steps: Iterable[TranscriptStep], model: str) -> Iterator[dict[str, An
             pending.append({"source": "system", "message": step.system})
         for message in step.added:
             for result in message.results:
-                caller = callers.get(result.call.id)
+                caller = callers.pop(result.call.id, None)  # a new conversation may repeat a result
                 if caller is not None:
                     observation = caller.setdefault("observation", {"results": []})
                     observation["results"].append({"source_call_id": result.call.id, "content": result.text})
@@ -229,9 +226,3 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _name(text: str) -> str:
-    """Return a file name that is valid on every file system; a changed name gets a hash to stay unique."""
-    plain = _UNFIT.sub("_", text).strip("._")
-    return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -106,7 +106,7 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
         | {
             agent.name: {
                 "prompt": prompt_fingerprint(agent.name, leave_out),
-                "agent": asdict(agent),
+                "agent": {name: value for name, value in asdict(agent).items() if name != "logs"},
                 "limits": asdict(config.agent_limits),
             }
             for agent in config.agents

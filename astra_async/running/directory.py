@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, Completion, Result
 
 # Files that a regrade copies from its parent run.
-PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "labels.csv")
+PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "agent-logs", "labels.csv")
 # In sync order: outputs before results, so a final line on disk implies that its output is on disk.
 _LOG_NAMES = (
     *(CALLS_NAME, "completions.jsonl", "outputs.jsonl", "results.jsonl"),

@@ -94,6 +94,7 @@ class AgentSettings:
         speaks: interface between agent and model. The agent `shell` runs in this process and needs none.
         command: run by bash in the project's folder, as the tests' user.
         files: path below HOME to text.
+        logs: globs below HOME for the agent's own session log (see `agents.session_log`).
         volume: volume of the engine with the installed agent; empty if the problem's image has the agent.
         sha256: hash of the volume's content.
     """
@@ -110,6 +111,10 @@ class AgentSettings:
     files: Annotated[Mapping[str, str], Setting("Files below the agent's HOME, path to text.")] = field(
         default_factory=dict
     )
+    logs: Annotated[
+        tuple[str, ...],
+        Setting("Files below the agent's HOME to keep as its session log: globs of bash."),
+    ] = ()
     volume: Annotated[str, Setting("Docker volume to mount read-only at /opt/agent.")] = ""
     sha256: str = ""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from aiohttp import web
 
+from astra_async.agents.session_log import session_log
 from astra_async.errors import AstraError, UsageError
 from astra_async.log import encode
 from astra_async.redaction import one_line
@@ -70,6 +71,7 @@ class Viewer:
                 web.get("/api/cells", self._cells),
                 web.get("/api/cells/{column}", self._column),
                 web.get("/api/sample", self._sample),
+                web.get("/api/session-log", self._session_log),
                 web.get("/api/live", _answering(lambda _: live_state(self.board))),
                 web.get("/api/history", _answering(lambda _: history(self.board))),
                 web.get("/api/tests", _answering(self._tests)),
@@ -126,7 +128,17 @@ class Viewer:
         run = self.board.run_of(model)
         cell = int(self.board.cells().reshape(self.board.grid.shape)[model, problem, sample])
         label, given_by = run.labels.get(key, (None, None))
-        return _json({"key": key._asdict(), "cell": cell, "label": label, "label_by": given_by} | found)
+        known = {"key": key._asdict(), "cell": cell, "label": label, "label_by": given_by}
+        return _json(known | {"session_log": session_log(run.directory, key).is_file()} | found)
+
+    async def _session_log(self, request: web.Request) -> web.StreamResponse:
+        """Return the session log of a sample as text."""
+        model, problem, sample = self._cell(request.query)
+        path = session_log(self.board.run_of(model).directory, self.board.key(model, problem, sample))
+        if not path.is_file():
+            return _refused(404, "this sample has no session log of an agent")
+        headers = {"Content-Encoding": "gzip", "Content-Type": _TYPES[".txt"]}
+        return web.Response(body=await asyncio.to_thread(path.read_bytes), headers=headers)
 
     def _cell(self, query: Mapping[str, str]) -> tuple[int, int, int]:
         """Return the indices of model, problem and sample in a request's query."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import secrets
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from agent_stands import OneSample, problem
-from scripted import Scripted, answered, calls_of
+from scripted import KEY, Scripted, answered, calls_of
 
 from astra_async.agents.agent_runs import LIMITS, AgentRuns, Agents, _Fill, most_slots
 from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.agents.installing import SHELL
+from astra_async.agents.session_log import session_log
 from astra_async.agents.workplace import _TIMED
 from astra_async.errors import ContainerLost, SandboxError, TransientError
 from astra_async.images.base_image import ensure_base
@@ -130,12 +132,14 @@ def left(done: Completion) -> dict[str, Any]:
 @docker
 async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(tmp_path: Path) -> None:
     settings = agent(
-        "ask; find . -type f >~/found; sort ~/found >found;"
+        "ask; find . -type f >~/found; sort ~/found >found; mkdir -p ~/.mine/log/1;"
+        " echo 'GET /?api_key=sk-ant-api03-verysecret1 done' >~/.mine/log/1/a.jsonl;"
         " printf %s {prompt} >asked; cmp {prompt_file} asked >>odd;"
         ' cp ~/.mine/settings.json seen; echo "$MODEL $BASE" >>seen; pwd >>seen; id -u >>seen;'
         " echo new >src/app.js; rm tests/visible.js; mkdir node_modules; echo x >node_modules/x;"
         " ln -s /etc/passwd link; (sleep 1000 &); echo done",
         files={".mine/settings.json": '{"model": "{model}", "key": "{token}", "url": "{base_url}/v1"}\n'},
+        logs=(".mine/log/**/*.jsonl", "missing/*"),
     )
 
     sample = OneSample(tmp_path)
@@ -162,6 +166,17 @@ async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_a
     assert (work.agent, work.version, work.end, work.exit_code, work.steps) == ("mine", "7", "done", 0, 1)
     assert work.left_out == ("a symbolic link: link", "node_modules/: node_modules/x")
     assert (done.attempts, done.cost_usd) == (1, 0.01)
+    log = gzip.decompress(session_log(tmp_path, KEY).read_bytes()).decode()
+    assert log.startswith("==> output <==\n")
+    assert log.endswith("done\n\n==> .mine/log/1/a.jsonl <==\nGET /?api_key=*** done\n")
+
+
+@docker
+async def test_the_agents_user_has_a_name_and_other_entries_stay(tmp_path: Path) -> None:
+    settings = agent("ask; { whoami; grep -c ^root: /etc/passwd; } >found")
+    async with at_work(settings, tmp_path) as (_, ask):
+        done = await ask(OneSample(tmp_path))
+    assert left(done)["files"]["found"] == "user1000\n1\n"
 
 
 @docker

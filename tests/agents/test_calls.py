@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,17 @@ async def test_a_full_context_ends_the_sample_unless_the_agent_shortens_it(tmp_p
     with pytest.raises(SampleEnds):
         await calls.answer(asking("as short as before"))
     assert calls.end == "context"
+
+
+async def test_a_context_may_fill_up_again_after_the_agent_has_shortened_it(tmp_path: Path) -> None:
+    def full(number: int, _: object) -> Completion:
+        return answered(finish_reason="stop" if number == 1 else "context_exceeded")
+
+    calls = calls_of(tmp_path, Scripted(full))
+    for text in ("a long conversation", "a summary", "a conversation that is long again"):
+        with nullcontext() if text == "a summary" else pytest.raises(ContextFull):
+            await calls.answer(asking(text))
+        assert (calls.too_long is None, calls.end) == (text == "a summary", None)
 
 
 async def test_trouble_ends_the_sample_and_what_it_cost_is_recorded(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gzip
 import io
 import os
 import shutil
@@ -19,6 +20,7 @@ import orjson
 import pytest
 from watched_runs import model_call
 
+from astra_async.agents.session_log import session_log
 from astra_async.report.tables import build_report
 from astra_async.types import SampleKey
 from astra_async.view.access import NOBODY, Access, account_of
@@ -619,7 +621,11 @@ def test_a_run_without_results_is_shown_as_one(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     directory.mkdir()
     (directory / "run.json").write_bytes(orjson.dumps(run_json(MADE)))
-    (directory / "calls.jsonl").write_bytes(model_call(SampleKey("alpha", "xml", "p01", 2), 0, []))
+    key = SampleKey("alpha", "xml", "p01", 2)
+    (directory / "calls.jsonl").write_bytes(model_call(key, 0, []))
+    log = session_log(directory, key)
+    log.parent.mkdir(parents=True)
+    log.write_bytes(gzip.compress(b"==> output <==\n<script>\n"))
 
     async def scenario(client: Client) -> None:
         run = await client.loaded()
@@ -627,8 +633,13 @@ def test_a_run_without_results_is_shown_as_one(tmp_path: Path) -> None:
         assert set(await client.content("cells")) == {MISSING}
         opened = await client.get("sample", model=0, problem="p00", sample=0)
         assert opened["missing_why"] == "not requested yet, or in progress"
+        assert not opened["session_log"]
+        await client.get("session-log", status=404, model=0, problem="p00", sample=0)
         opened = await client.get("sample", model=0, problem="p01", sample=2)
         assert opened["missing_why"] == "agent steps so far: 1"
+        assert opened["session_log"]
+        text = await client.content("session-log?model=0&problem=p01&sample=2")
+        assert text == b"==> output <==\n<script>\n"
         assert (await client.get("history"))["points"] == []
         assert (await client.get("tests", problem="p00"))["tests"] == []
 

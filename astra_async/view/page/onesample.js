@@ -18,7 +18,7 @@ export function fetchSample({ model, problem, sample, turn = "" }) {
   const question = new URLSearchParams({ model, problem: state.run.problems[problem].id, sample, ...(turn && { turn }) });
   const key = `${question} ${state.cells[cellAt(model, problem, sample)]}`;
   if (!held.has(key)) {
-    const asked = askJson(`api/sample?${question}`);
+    const asked = askJson(`api/sample?${question}`).then((data) => ({ ...data, session_log: data.session_log && `api/session-log?${question}` }));
     asked.catch(() => held.delete(key));
     held.set(key, asked);
     if (held.size > MOST_HELD) held.delete(held.keys().next().value);
@@ -119,7 +119,9 @@ function step({ step: number, at, seconds, goes_on, system, messages, text, call
 
 function transcriptTab(data) {
   if (!data.transcript?.length) return [element("p", "No agent steps are recorded.", "empty")];
-  return [holding("ol", "transcript", data.transcript.map(step))];
+  const log = data.session_log ? element("a", "The agent's own log") : null;
+  if (log) Object.assign(log, { href: data.session_log, target: "_blank" });
+  return [holding("p", null, log), holding("ol", "transcript", data.transcript.map(step))];
 }
 
 function tabBody(name, data, signal) {
