@@ -176,7 +176,7 @@ class HarborTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSet:
-    """The tasks of a folder. `left_out` maps the id of a task that cannot run here to the reason."""
+    """The tasks of a folder. `left_out` maps the folder's name of a task that cannot run to the reason."""
 
     tasks: tuple[HarborTask, ...]
     left_out: Mapping[str, str]
@@ -186,7 +186,7 @@ class TaskSet:
         """One line on the tasks that are left out, with the number of each reason; "" without such tasks."""
         if not self.left_out:
             return ""
-        counts = Counter(self.left_out.values()).most_common()
+        counts = Counter(reason.partition(":")[0] for reason in self.left_out.values()).most_common()
         named = ", ".join(f"{reason} {count}" for reason, count in counts)
         total = len(self.tasks) + len(self.left_out)
         return f"{len(self.left_out):,} of {total:,} tasks are left out: {named}"
@@ -198,11 +198,22 @@ def is_task_folder(path: Path) -> bool:
 
 
 def read_tasks(path: Path) -> TaskSet:
-    """Read a task, or all tasks of a folder, in the order of their names. Raises ProblemsError."""
-    folders = [path] if (path / TASK_FILE).is_file() else _task_folders(path)
+    """Read a task, or all tasks of a folder, in the order of their names.
+
+    An invalid task of a folder is left out with its error. Raises ProblemsError for a single invalid task,
+    and for a folder without tasks.
+    """
+    if (path / TASK_FILE).is_file():
+        task = read_task(path)
+        reason = unsupported(task)
+        return TaskSet(tasks=() if reason else (task,), left_out={task.id: reason} if reason else {})
     tasks, left_out = [], {}
-    for folder in folders:
-        task = read_task(folder)
+    for folder in _task_folders(path):
+        try:
+            task = read_task(folder)
+        except ProblemsError as error:
+            left_out[folder.name] = f"invalid: {error}"
+            continue
         if reason := unsupported(task):
             left_out[task.id] = reason
         else:

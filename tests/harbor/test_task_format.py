@@ -122,6 +122,15 @@ def test_an_invalid_task_is_one_line_with_file_and_key(tmp_path: Path, odd: OddT
     assert str(tmp_path / "odd") in str(raised.value)
 
 
+def test_an_invalid_task_of_a_folder_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:
+    OddTask().write(tmp_path / "plain")
+    OddTask(toml="a = [").write(tmp_path / "odd")
+    found = read_tasks(tmp_path)
+    assert [task.id for task in found.tasks] == ["plain"]
+    assert found.left_out["odd"].startswith(f"invalid: {tmp_path}/odd/task.toml: invalid TOML")
+    assert found.summary == "1 of 2 tasks are left out: invalid 1"
+
+
 def test_links_and_old_formats_are_refused(tmp_path: Path) -> None:
     folder = OddTask().write(tmp_path / "linked")
     (folder / "tests" / "passwd").symlink_to("/etc/passwd")

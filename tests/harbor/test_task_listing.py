@@ -49,7 +49,12 @@ def test_only_chooses_a_task_and_an_unknown_one_is_refused() -> None:
 def test_an_invalid_task_is_named_in_one_line(tmp_path: Path) -> None:
     shutil.copytree(TASKS / "fraction", tmp_path / "odd")
     (tmp_path / "odd" / "task.toml").write_text("[verifier]\ntimeout_sec = 'long'\n")
-    done = astra("problems", "--problems", str(tmp_path))
-    assert done.returncode == 2
-    assert "odd/task.toml" in done.stderr
-    assert "$.verifier.timeout_sec" in done.stderr
+    alone = astra("problems", "--problems", str(tmp_path / "odd"))
+    assert alone.returncode == 2
+    assert "odd/task.toml" in alone.stderr
+    assert "$.verifier.timeout_sec" in alone.stderr
+    shutil.copytree(TASKS / "fraction", tmp_path / "plain")
+    beside = astra("problems", "--problems", str(tmp_path))
+    assert beside.returncode == 0
+    assert "1 of 2 tasks are left out: invalid 1" in beside.stdout
+    assert "$.verifier.timeout_sec" in beside.stdout
