@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.asking.batches.batch_log import LOG_NAME, BatchLog, age_s, read_intents
+from astra_async.asking.batches.batch_log import LATE, LOG_NAME, BatchLog, age_s, read_intents
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, ProviderError, UsageError
@@ -46,7 +46,7 @@ def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: 
         say(f"{directory} has no batches; `astra run --batch` sends them")
         return 0
     if forget:
-        return _forget(directory, str(run["run_id"]), intents, forget)
+        return _forget(directory, str(run["run_id"]), intents, forget, _models(run, config_file)[0])
     models, s3 = _models(run, config_file)
     trouble = asyncio.run(
         _ask(directory, models, s3, [each for each in intents.values() if each.is_open], cancel=cancel)
@@ -153,13 +153,29 @@ def _usd(value: float | None) -> str:
     return "" if value is None else f"${value:,.2f}"
 
 
-def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: str) -> int:
-    """Give up one batch, by the id of the batch or of its intent."""
+def _forget(
+    directory: Path,
+    run_id: str,
+    intents: Mapping[str, Intent],
+    name: str,
+    models: Mapping[str, ModelSettings],
+) -> int:
+    """Give up one batch, by the id of the batch or of its intent.
+
+    Raises UsageError for a batch that is so young that its provider may still show it.
+    """
     from astra_async.running.spool import lock_directory
 
     wanted = [each for each in intents.values() if name in {each.token, each.batch_id} and each.is_open]
     if not wanted:
         raise UsageError(f"{directory}/{LOG_NAME}: no open batch is called {name}")
+    settings = models.get(wanted[0].model)
+    wait_s = (LATE * settings.batch_settled_s if settings else 0.0) - age_s(wanted[0])
+    if wait_s > 0:
+        raise UsageError(
+            f"{name} may still appear at its provider, and its requests would be paid twice; give it up in"
+            f" {duration(wait_s)} if it is still missing"
+        )
     descriptor = lock_directory(directory)
     try:
         log = BatchLog(directory, run_id)

@@ -107,6 +107,13 @@ def test_results_that_are_gone_are_paid_for_again_only_by_somebodys_will(tmp_pat
         assert server.created == 1
         token = re.search(r"--forget (\S+?)`", said)
         assert token
+        path = run.out / "run.json"
+        recorded = path.read_text()
+        path.write_text(recorded.replace('"batch_settled_s": 0.1', '"batch_settled_s": 3600'))
+        early = astra("batches", str(run.out), "--forget", token[1], env=run.environ)
+        assert early.returncode == 2
+        assert "would be paid twice; give it up in 9 h" in early.stderr
+        path.write_text(recorded)
         assert "given up" in batches(run, "--forget", token[1])
         run.finish()
         assert whole(run)

@@ -151,6 +151,10 @@ class BatchLog:
         return record
 
 
+# Missing batches and files (404) and missing results are retried for this many times `batch_settled_s`.
+LATE = 10
+
+
 def age_s(intent: Intent) -> float:
     """Return the seconds since an intent was written, by the local clock."""
     return (datetime.now(UTC) - datetime.fromisoformat(intent.at)).total_seconds()

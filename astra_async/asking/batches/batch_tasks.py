@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from astra_async.asking.batches.batch_calls import Window
 from astra_async.asking.batches.batch_interface import Gone
+from astra_async.asking.batches.batch_log import LATE
 from astra_async.asking.throttle import PoolEvent
 from astra_async.errors import Overloaded, PoolUnusable, ProviderError, RateLimited, TransientError
 from astra_async.tasks import cancel
@@ -30,8 +31,6 @@ SOONEST_S, LATEST_S = 1.0, 120.0
 # Seconds for which requests that manage batches are retried after transient errors, and after refusals. The
 # batches themselves continue at the provider.
 _PATIENCE_S, _REFUSALS_S = 86_400.0, 1_800.0
-# Missing batches and files (404) and missing results are retried for this many times `batch_settled_s`.
-_LATE = 10
 _UNKNOWN = 404
 
 
@@ -71,7 +70,7 @@ class BatchTasks:
         self.log = log
         self.calls = calls
         self.window = Window(settings.batch_enqueued_tokens)
-        self.late_s = _LATE * settings.batch_settled_s
+        self.late_s = LATE * settings.batch_settled_s
         self.held_until = 0.0
         self.waits_for = ""
         self.changed = asyncio.Event()
