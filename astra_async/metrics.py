@@ -154,7 +154,10 @@ class Metrics:
             pair.outcomes[failure] += 1
 
     def add_sums(self, pair: tuple[str, Format], problem_id: str, total: int, sums: Sums) -> None:
-        """Set the sums of a pair and problem over all valid samples. Raises KeyError if not planned."""
+        """Set the sums over all valid samples of one model, format and problem.
+
+        Raises KeyError if not planned.
+        """
         self.check_total(problem_id, total, "/".join((*pair, problem_id)))
         self._pairs[pair].problems[problem_id] = sums
 

@@ -83,7 +83,7 @@ def model_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _added(model: ModelSettings, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes of one model: tables are merged, other values are replaced."""
+    """Return the overrides of one model: tables are merged, other values replaced."""
     return {
         name: laid_over(getattr(model, name), value) if isinstance(value, Mapping) else value
         for name, value in changes.items()

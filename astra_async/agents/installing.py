@@ -96,7 +96,7 @@ def newest_version(known: KnownAgent) -> str:
             found = orjson.loads(reply.read(_REGISTRY_BYTES))
         return str(found["info"]["version"] if known.pip else found["version"])
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise SandboxError(f"{place} does not tell the newest version: {error}") from error
+        raise SandboxError(f"{place} has no readable newest version: {error}") from error
 
 
 _NPM_REGISTRY, _PYPI = "https://registry.npmjs.org", "https://pypi.org/pypi"

@@ -238,7 +238,7 @@ def _read(text: str, fmt: Format) -> _Answer:
 
 
 def _is_better(other: Reading, asked: Reading | None) -> bool:
-    """Return True if the answer is in the other format, which gave files."""
+    """Return True if the answer is in another format than the requested one, with usable files."""
     if asked is None:
         return True
     if not asked.files:  # a broken answer in the asked format: the other format's files may be part of it

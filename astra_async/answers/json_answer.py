@@ -174,9 +174,10 @@ def _outside_sentences(parts: list[_Part]) -> list[_Part]:
 
 
 def _merged(text: str, parts: list[_Part]) -> Reading | None:
-    """Merge the files of all objects outside of sentences, or of all objects if there are no such ones.
+    """Merge the files of all JSON objects that are not part of a sentence; if every object is, use all of them.
 
-    If a path occurs twice, the last content wins; objects that begin their line win over `Example: {...}`.
+    If a path occurs twice, the last content is kept, but an object at the start of a line takes precedence
+    over one after text (`Example: {...}`).
     """
     parts = _outside_sentences(parts)
     if not parts:

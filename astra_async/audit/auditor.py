@@ -51,7 +51,10 @@ _CHANGED = "the answer now gives different files than when it was graded; run: a
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A mutated suite and its covered tests: the reference passes the original and fails the mutated test."""
+    """A mutated suite and the tests that it covers.
+
+    A test is covered if the reference passes the original test and fails the mutated one.
+    """
 
     suite: Suite
     tests: frozenset[str]

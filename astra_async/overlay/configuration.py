@@ -171,7 +171,7 @@ def _settings_in(tools: ProblemTools, path: str, text: str) -> Iterator[str]:
 
 
 def _named_by_settings(path: str, text: str, texts: Mapping[str, str]) -> set[str]:
-    """Return existing files named by a setting that makes the runner load them, or used as settings."""
+    """Return the existing files that the runner loads because a setting names them, and settings files."""
     names = [*_OF_SETTINGS.findall(text), *_OPTION.findall(text)]
     for setting in _SETTING.finditer(text):
         ends = setting.end() + _SETTING_LENGTH

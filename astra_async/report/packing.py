@@ -39,7 +39,7 @@ Place = tuple[int, int, int]  # numbers of pair, problem and sample
 
 
 class _Numbers(dict[str, int]):
-    """Numbers of texts; a new text gets the next number at its first lookup."""
+    """Map from texts to numbers; a new text gets the next number at its first lookup."""
 
     def __missing__(self, text: str) -> int:
         self[text] = number = len(self)

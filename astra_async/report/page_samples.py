@@ -121,7 +121,10 @@ def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.integer[Any]],
 
 
 def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:
-    """Yield groups of picks of one entry, problem and outcome, small enough to unpack in a browser."""
+    """Yield groups of selected samples with the same entry, problem and outcome.
+
+    Each group is small enough to be unpacked in a browser.
+    """
     for _, group in groupby(picks, key=lambda pick: (pick.perfect, pick.entry, pick.problem)):
         piece: list[_Pick] = []
         size = 0

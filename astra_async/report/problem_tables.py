@@ -100,7 +100,7 @@ def table_1(rows: Sequence[ProblemInfo]) -> Table:
 
 
 def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
-    """Return each problem's description in run.json, with T from the samples."""
+    """Return each problem's description from run.json, with the number of tests (T) from the samples."""
     totals = {
         problem: float(total)
         for entry in entries

@@ -104,8 +104,9 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 def account_of(peer: Any, own: Any) -> int | None:
     """Return the user id of the client of a local connection (/proc/net/tcp, proc(5)).
 
-    Return NOBODY if the client has no open socket. Return None if the account is unknown: without /proc, or
-    for an address that is not loopback, whose socket is in another network namespace (a container's port).
+    Return NOBODY if the client has no open socket. Return None if the user id cannot be found: the system
+    has no /proc, or the address is not loopback. The socket of such an address may be in another network
+    namespace (a container's published port).
     """
     ends = [_kernel_forms(name, port) for name, port, *_ in (peer, own)]
     tables = [Path("/proc/net", name) for name in ("tcp", "tcp6")]

@@ -146,11 +146,11 @@ _EVENTS_KEPT = 100
 
 @dataclass(slots=True)
 class Logs:
-    """The content of a directory's logs under one plan; a changed plan needs a new object.
+    """Content of a directory's logs, read with one plan. A changed plan needs a new object.
 
     Attributes:
-        lines: positions of each sample's lines, by file; `columns` has those of the results.
-        last_events: the latest events, complete.
+        lines: positions of each sample's lines, by file, without result lines (see `columns`).
+        last_events: the latest events, with all their fields.
         events_seen: counts by kind and model, and reasons why samples are missing.
         conflicts: messages about lines that contradict other lines and are ignored.
     """

@@ -307,7 +307,7 @@ class Control:
     def meaning(self, failure: Failure) -> ProviderError:
         """Classify an error of the batch interface.
 
-        An error that would be a sample's result in a single request is a rejection of the batch.
+        An error that a single request would record as the sample's result rejects the whole batch here.
         """
         meant = classify(self._wire.failure(failure), self._settings)
         if isinstance(meant, ProviderError):

@@ -102,7 +102,7 @@ class BatchLog:
             left.unlink(missing_ok=True)  # left by a killed process; these files are written again
 
     def open_intents(self, model: str) -> list[Intent]:
-        """Return the open intents of a model."""
+        """Return the open batches of a model: intents that are neither collected nor given up."""
         return [each for each in self.intents.values() if each.model == model and each.is_open]
 
     def results(self, intent: Intent) -> Path:

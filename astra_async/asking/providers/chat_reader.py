@@ -65,10 +65,10 @@ class ChatReader(Reader):
             self.model = event.get("model")
 
     def usage(self) -> Usage:
-        """Return the tokens of all chunks. Some routers repeat a cumulative count.
+        """Return the token counts of a stream. Some routers repeat a cumulative count.
 
-        The names are OpenAI's, and DeepSeek's and Moonshot's for the cache. Output includes reasoning, which
-        xAI and routers to Gemini do not count in `completion_tokens`.
+        Field names are OpenAI's; for cached tokens those of DeepSeek and Moonshot are also read. Reasoning
+        tokens are added to the output if `completion_tokens` omits them (xAI, routers to Gemini).
         """
         usage = self.counts
         if not isinstance(usage, dict):

@@ -326,7 +326,10 @@ class Pool:
         self._pump()
 
     def _release_followers(self, leader: Attempt, *, late: bool = False) -> None:
-        """Queue the calls that waited for a leader. After a late leader they are sent without a new one."""
+        """Queue the calls that waited for the leader, which fills the prompt cache.
+
+        If the leader was too slow, they are sent without another leader.
+        """
         if not leader.leads:
             return
         leader.leads = False

@@ -163,7 +163,7 @@ def is_per_minute(window: RateWindow) -> bool:
 _AIM = 0.984  # Closer to the limit than AIM, because an occasional rejection is acceptable here.
 _SLOWEST = 1 / 60
 _HORIZON_S = 120.0
-_SHORT_HINT_S, _NEARLY = 5.0, 1.02  # the tolerance exists because requests may arrive closer than sent
+_SHORT_HINT_S, _NEARLY = 5.0, 1.02  # tolerance: requests may arrive closer together than they were sent
 _DECREASE, _LARGEST_DECREASE, _FAR_ABOVE = 0.97, 0.7, 3.0
 _SURE_SENDS, _NEAR_SENDS = 5, 6
 _STEP, _SMALL_STEP, _CLOSE = 2.0, 1.2, 1.1
@@ -295,7 +295,10 @@ class SendRate:
         self.trying = self.per_second != rate
 
     def _revert(self, rate: float, now: float) -> None:
-        """Return to the rate that held. Each failure close to that rate doubles the time to the next try."""
+        """Go back to the last rate without rejections.
+
+        Each failure near this rate doubles the time until a higher rate is tried.
+        """
         held = self._held or rate
         if rate <= _CLOSE * held:
             self._wait_factor = min(2 * self._wait_factor, _MAX_WAIT_FACTOR)

@@ -127,7 +127,7 @@ def _table(file: TestFile, body: Node, loop: Node) -> tuple[TestFile, Node] | No
 
 
 def _rows(file: TestFile, body: Node, operand: Node) -> Cells:
-    """Return the table cells behind `c.want`, or behind the value variable of a `range` over a literal."""
+    """Return the values of a table of cases that `c.want` or the variable of a `range` refers to."""
     above = operand.parent
     while above is not None and above.id != body.id:
         ranged = next((each for each in above.named_children if each.type == "range_clause"), None)

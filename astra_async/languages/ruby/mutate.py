@@ -108,7 +108,7 @@ def _table(file: TestFile, block: Node) -> Node | None:
 
 
 def _rows(file: TestFile, operand: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells of a literal table for a block parameter."""
+    """Return the values that a block parameter takes from a literal table of cases."""
     above = operand.parent
     while above is not None and above.id != file.root.id:
         table, names = _table(file, above), [text_of(each) for each in arguments(above, "parameters")]
