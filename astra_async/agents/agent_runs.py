@@ -59,7 +59,7 @@ _LEAST_S = 0.2
 
 
 def most_slots(memory_bytes: int, *, machine_bytes: int, graders_bytes: int) -> int:
-    """Containers of agents that fit beside the graders' into four fifths of the memory; 1 at least."""
+    """Return the number of agents that fit, with the test containers, into 80 % of the memory; at least 1."""
     return max(1, int((_SHARE_OF_MEMORY * machine_bytes - graders_bytes) // memory_bytes))
 
 
@@ -73,9 +73,9 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
-    """A run's agents, and within what they work; `at_once`: at most so many, if that is given.
+    """The agents of a run with their limits. `at_once` is the highest number of agents at a time, if given.
 
-    `places` makes the containers that they work in: those of projects, or of tasks.
+    `places` opens the containers: for projects (`Workplaces`) or for tasks (`TaskPlaces`).
     """
 
     settings: tuple[AgentSettings, ...]
@@ -86,17 +86,17 @@ class Agents:
 
 
 class Places(Protocol):
-    """Makes the containers that agents work in."""
+    """Opener of the containers in which agents work."""
 
     def open(
         self, image: str, prepared: Prepared, agent: AgentSettings
     ) -> AbstractAsyncContextManager[Workplace]:
-        """A container made ready for an agent, removed in the end. Raises SandboxError."""
+        """Open a container for an agent; it is removed at the end. Raises SandboxError."""
         ...
 
 
 class AgentRuns(Closing):
-    """Lets agents work, `slots` of them at once. `waiting` and `running` count samples."""
+    """Runs agents, at most `slots` at a time. `waiting` and `running` are numbers of samples."""
 
     def __init__(self, agents: Agents, gateway: Gateway, containers: Containers, *, slots: int) -> None:
         self.slots = slots
@@ -123,7 +123,7 @@ class AgentRuns(Closing):
         docker_host: str | None = None,
         whose: str = "",
     ) -> Self:
-        """Connect to the engine, and remove what dead runs left there.
+        """Connect to the engine and remove the containers of dead runs.
 
         No more are at work at once than fit into the memory of the engine's machine beside graders'
         containers of `graders_bytes` altogether. Where the containers are another process's (`whose`), it is
@@ -143,18 +143,18 @@ class AgentRuns(Closing):
         return cls(agents, gateway, containers, slots=slots)
 
     async def close(self) -> None:
-        """Remove every container that was made for an agent, and disconnect."""
+        """Remove all agents' containers and disconnect."""
         self.stop()
         await self._containers.close()
 
     def stop(self) -> None:
-        """The run is being stopped: agents under way are cut, and none begins."""
+        """Stop running agents; no further agent starts."""
         self._stopping.set()
 
     async def ask(
         self, key: SampleKey, prepared: Prepared, image: str, calls: AgentCalls, prompt: str
     ) -> Completion:
-        """Let the key's agent work on a problem; waits for a free slot first.
+        """Let the key's agent work on a problem, after waiting for a free slot.
 
         Raises ProviderError: its model could not be reached; SandboxError: its container could not be run,
         the run is being stopped, or the agent never spoke to its model.
@@ -195,7 +195,7 @@ class AgentRuns(Closing):
     async def _installed(
         self, agent: AgentSettings, place: Workplace, calls: AgentCalls, prompt: str
     ) -> _Outcome:
-        """Run an agent that is a program in the container, with a way to the gateway."""
+        """Run an agent that is a program in the container, connected to the gateway."""
         assert agent.speaks is not None  # noqa: S101 - the caller's distinction
         fill = _Fill(prompt, calls, home=place.home)
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
@@ -216,7 +216,7 @@ class AgentRuns(Closing):
         *,
         lost: asyncio.Event | None = None,
     ) -> _Outcome:
-        """The work's outcome, or the limit that came first: then the work is cut."""
+        """Return the outcome of the work, or the limit that was reached first; then the work is cancelled."""
         began, before_s = time.monotonic(), calls.model_s
 
         def own_s() -> float:
@@ -235,13 +235,15 @@ class AgentRuns(Closing):
                 wait_s = max(left_s, _LEAST_S)  # the clock may stand still
                 await asyncio.wait({working, *waits}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             if self._stopping.is_set():
-                raise SandboxError("The run is being stopped: the next goes on from the agent's last call")
-            # At a limit the gateway refuses, and an agent may end by itself on that: the limit was first.
+                raise SandboxError(
+                    "The run is being stopped; the next run continues from the agent's last call"
+                )
+            # At a limit the gateway refuses requests, and the agent may end because of that.
             if calls.end is not None or calls.trouble is not None:
                 return _Outcome(end=calls.end or "crashed", own_s=own_s())
             if working.done():
                 return replace(working.result(), own_s=own_s())
-            raise ContainerLost("The way from the agent's container to its model was lost")
+            raise ContainerLost("The connection from the agent's container to its model was lost")
         finally:
             await cancel(working, *waits)
 
@@ -261,7 +263,7 @@ class AgentRuns(Closing):
 
 
 class _Fill:
-    """What stands for {prompt}, {prompt_file}, {model}, {base_url} and {token} in an agent's settings."""
+    """Values of {prompt}, {prompt_file}, {model}, {base_url} and {token} in an agent's settings."""
 
     def __init__(self, prompt: str, calls: AgentCalls, *, home: str) -> None:
         file = str(PurePosixPath(home, _PROMPT))
@@ -289,7 +291,7 @@ class _Fill:
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:
-    """Every name with its value, in one go: a value may hold another's name."""
+    """Replace all names in one pass, because a value may contain another name."""
     return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], text)
 
 
@@ -305,7 +307,7 @@ async def _ended(work: Awaitable[Ended], calls: AgentCalls) -> _Outcome:
 
 
 def _raise_trouble(agent: AgentSettings, calls: AgentCalls, outcome: _Outcome) -> None:
-    """What is no answer of the agent's: trouble of its model's, or an agent that never asked it."""
+    """Raise the error of the model's provider, or an error if the agent never called its model."""
     if calls.trouble is not None:
         raise calls.trouble
     is_without_model = agent.speaks is None and agent.command

@@ -94,19 +94,19 @@ _log = logging.getLogger(__name__)
 
 
 def is_shown(prepared: Prepared, path: str) -> bool:
-    """Whether an agent finds what has this path."""
+    """Return True if an agent may see this path."""
     hidden = prepared.policy.hidden.matches(path) or path.lower() in _MANIFESTS or is_secret(path)
     return not (hidden or _LEFT_OUT.intersection(path.split("/")))
 
 
 def visible(prepared: Prepared) -> Project:
-    """The project as an agent finds it."""
+    """Return the project without files that an agent may not see."""
     files = (file for file in prepared.project.files if is_shown(prepared, file.path))
     return replace(prepared.project, files=tuple(files))
 
 
 def _pattern(path: str) -> str:
-    """What deletes a path; of version control the whole folder, which has thousands of files."""
+    """Return a pattern for a path; for version control, a pattern for the whole folder."""
     parts = path.split("/")
     place = next((number for number, part in enumerate(parts) if part in _LEFT_OUT), None)
     if place is None or place == len(parts) - 1:
@@ -115,13 +115,13 @@ def _pattern(path: str) -> str:
 
 
 def mounts_of(agent: AgentSettings) -> list[Mapping[str, Any]]:
-    """The volume that an agent was installed into, read-only; nothing for an agent that the image has."""
+    """Return the read-only mount of an installed agent's volume; empty if the image has the agent."""
     mount = {"Type": "volume", "Source": agent.volume, "Target": INSTALLED_AT, "ReadOnly": True}
     return [mount] if agent.volume else []
 
 
 class Workplaces:
-    """Makes workplaces; what images keep in the project's folder is looked at once for each."""
+    """Opens workplaces. The files in an image's project folder are read once for each image."""
 
     def __init__(self, containers: Containers, limits: Limits) -> None:
         self._containers = containers
@@ -129,9 +129,9 @@ class Workplaces:
 
     @asynccontextmanager
     async def open(self, image: str, prepared: Prepared, agent: AgentSettings) -> AsyncIterator[Workplace]:
-        """A container with the project in it, removed in the end. Raises SandboxError.
+        """Open a container with the project; it is removed at the end. Raises SandboxError.
 
-        What the image itself holds and no agent may see, is deleted first.
+        Files of the image that an agent may not see are deleted first.
         """
         project = visible(prepared)
         fitness = await self._containers.fit(image)
@@ -182,10 +182,10 @@ class Workplaces:
 
 @dataclass(slots=True, kw_only=True)
 class Workplace:
-    """One container, started, with the project in its folder.
+    """A running container with the project in its folder.
 
-    `seconds` is the wall-clock limit of the agent's work; None if the run's limit holds, which leaves out
-    model calls.
+    `seconds` is the wall-clock limit of the agent's work. If it is None, the run's limit applies, which does
+    not count model calls.
     """
 
     container: str
@@ -210,7 +210,7 @@ class Workplace:
 
     @property
     def user(self) -> str:
-        """The agent's user, as the engine wants it."""
+        """The agent's user in the engine's notation."""
         return self.fitness.user
 
     async def write(self, path: str, text: str) -> None:
@@ -252,9 +252,9 @@ class Workplace:
         return await run_command(engine, self.container, asked, limits, watched=watched)
 
     async def shell(self, command: str, timeout_s: float) -> Ran:
-        """Run one command of an agent that works from this process; its group is killed at the limit.
+        """Run one command of an agent that works from this process. At the limit its process group is killed.
 
-        Processes that it leaves in the background live on. Raises SandboxError.
+        Background processes keep running. Raises SandboxError.
         """
         asked = Command(
             text=f"cd {shlex.quote(self.folder)}\n{command}",
@@ -281,7 +281,7 @@ class Workplace:
         return Ran(exit_code=ended.exit_code, output=output, timed_out=timed_out)
 
     async def _stay_awake(self) -> None:
-        """The first process ends when it was not asked for long: ask, for as long as the agent works."""
+        """Keep the first process alive while the agent works; it ends if it gets no request for long."""
         while True:
             await asyncio.sleep(_AWAKE_S)
             try:
@@ -290,21 +290,21 @@ class Workplace:
                 return  # the agent's runner raises the error
 
     async def rest(self) -> None:
-        """Ask no more: there is one who asks the first process at a time."""
+        """Stop the keep-alive, because only one task may talk to the first process at a time."""
         await cancel(self._awake)
 
     async def left(self) -> Answer:
-        """What lies in the project's folder, after every process was stopped.
+        """Stop all processes and return the agent's answer from the project's folder.
 
-        Whatever the agent made of the folder is an answer; only the engine's own trouble is raised. Raises
-        ContainerLost, SandboxError: the container or the engine has gone.
+        Any state of the folder is an answer. Raises ContainerLost or SandboxError if the container or the
+        engine is gone.
         """
         engine = self.containers.engine
         await self.rest()
         with suppress(ContainerLost):
             await stopped(engine, self.container, self.keeper, self.fitness, self.limits)
             answer = await self._read()
-            # What lies in a tmpfs goes with the container: an empty folder then is no agent's work.
+            # A tmpfs is lost with its container: then an empty folder is not the agent's work.
             if (await engine.inspect(self.container))["State"]["Running"]:
                 return answer
         if await engine.ran_out_of_memory(self.container):
@@ -335,14 +335,14 @@ def _is_asked(path: str, entry: tarfile.TarInfo) -> bool:
 
 
 def _inside(name: str) -> str:
-    """A tar entry's path relative to the project's folder, by which every name begins; empty: the folder."""
+    """Return a tar entry's path relative to the project's folder; "" for the folder itself."""
     return name.strip("/").partition("/")[2]
 
 
 async def _walk(
     containers: Containers, container: str, wants: Callable[[str, tarfile.TarInfo], bool]
 ) -> AsyncIterator[tuple[str, tarfile.TarInfo, bytes]]:
-    """Every entry below the project's folder, by its path relative to it."""
+    """Yield every entry below the project's folder with its relative path."""
     async with containers.engine.packed(container, PROJECT) as chunks:
         found = entries(chunks, lambda entry: wants(_inside(entry.name), entry), most_bytes=_TREE_BYTES)
         async for entry, content in found:

@@ -174,7 +174,7 @@ def _outside_sentences(parts: list[_Part]) -> list[_Part]:
 
 
 def _merged(text: str, parts: list[_Part]) -> Reading | None:
-    """Merge the files of all JSON objects that are not part of a sentence; if every object is, use all of them.
+    """Merge the files of all JSON objects that are not part of a sentence; otherwise of all objects.
 
     If a path occurs twice, the last content is kept, but an object at the start of a line takes precedence
     over one after text (`Example: {...}`).

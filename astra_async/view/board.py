@@ -97,7 +97,7 @@ class Board:
 
     @property
     def grid(self) -> Grid:
-        """Return the names that the indices of models, problems and outcomes stand for."""
+        """Return the names for the indices of models, problems and outcomes."""
         if self._grid is None or self._grid[0] != self.plan:
             self._grid = self.plan, _grid_of(self.runs)
         return self._grid[1]

@@ -146,7 +146,7 @@ def _arguments(node: Node) -> tuple[Node, ...]:
 
 
 def _rows(file: TestFile, test: Node, attributes: list[Node], operand: Node) -> list[tuple[TestFile, Node]]:
-    """Return the cells of `[InlineData(1, 2)]` and the like that a parameter of the test stands for."""
+    """Return the cells of `[InlineData(1, 2)]` and the like that belong to a parameter of the test."""
     parameters = part(test, "parameters")
     names = [text_of(part(each, "name")) for each in parameters.named_children] if parameters else []
     uses = sum(each.type == "identifier" and each.text == operand.text for each in walk(test))

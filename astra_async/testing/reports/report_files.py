@@ -44,7 +44,7 @@ _SEPARATOR = " > "  # between the titles of suites and tests in vitest's names
 
 
 def merge_cases(cases: Sequence[TestCase], text: str) -> list[TestCase]:
-    """Merge the reported cases of each test, and mark cases that stand for a whole suite.
+    """Merge the reported cases of each test, and mark cases that represent a whole suite.
 
     `text` is the whole report.
     """
