@@ -44,7 +44,7 @@ def session_log(directory: Path, key: AnswerKey) -> Path:
 async def keep_session_log(path: Path, place: Workplace, patterns: Iterable[str], output: str) -> None:
     """Write the agent's output and the files below HOME that match the patterns (globs of bash).
 
-    Processes of the agent are killed. Errors are logged only.
+    No process is killed, because a task's verifier may need the agent's services. Errors are logged only.
     """
     text = f"==> output <==\n{output}\n" if output else ""
     try:
@@ -57,10 +57,11 @@ async def keep_session_log(path: Path, place: Workplace, patterns: Iterable[str]
 
 
 async def _read(place: Workplace, patterns: Iterable[str]) -> str:
-    command = Command(
+    command = Command(  # noqa: S604 - the shell in the container
         text=_READ.format(patterns=" ".join(patterns)),
-        user=place.fitness.user,
+        user=place.user,
         environment=place.environment,
+        shell='eval "$1"',
     )
     limits = replace(place.limits, timeout_s=_READ_S, output_bytes=MOST_BYTES)
     engine, watched = place.containers.engine, place.fitness.layered

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import secrets
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from astra_async.agents.session_log import keep_session_log
 from astra_async.errors import ImageError, SandboxError
 from astra_async.harbor.trial import TaskPlaces
 from astra_async.harbor.verified import read_verified
@@ -20,6 +22,7 @@ from astra_async.types.task_work import NOP, ORACLE, Artifact, Health, TaskProfi
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from astra_async.harbor.verified import Verified
 
@@ -80,6 +83,17 @@ async def test_a_service_that_an_agent_started_runs_while_the_verifier_looks() -
     task = a_task(f"rm -f /srv/beat; sleep 1; [ -e /srv/beat ] && echo 1 > {REWARD} || echo 0 > {REWARD}")
     service = "(while sleep 0.1; do : > /srv/beat; done) >/dev/null 2>&1 &"
     assert (await left_by(service, task)).score == 1
+
+
+async def test_reading_the_session_log_leaves_the_services_of_an_agent_alone(tmp_path: Path) -> None:
+    task = a_task(f"rm -f /srv/beat; sleep 1; [ -e /srv/beat ] && echo 1 > {REWARD} || echo 0 > {REWARD}")
+    service = "(while sleep 0.1; do : > /srv/beat; done) >/dev/null 2>&1 & echo done >~/session.log"
+    path = tmp_path / "agent-logs" / "p" / "m-a-0.txt.gz"
+    async with opened_places() as (places, image), places.open(image, task, OTHER) as place:
+        await place.run(service, {})
+        await keep_session_log(path, place, ("session.log",), "said")
+        assert read_verified((await place.left()).text).score == 1
+    assert "done" in gzip.decompress(path.read_bytes()).decode()
 
 
 async def test_an_agent_at_its_time_limit_is_ended_with_its_process_group() -> None:
