@@ -286,6 +286,7 @@ def _task_settings(typed: Options) -> TaskSettings:
         allow_root=typed.allow_root,
         allow_network=typed.allow_network,
         minutes=typed.agent_minutes,
+        times=typed.timeout_multiplier,
         low=low,
         high=high,
     )

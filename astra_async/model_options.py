@@ -16,6 +16,7 @@ from astra_async.listing import grouped_by_text
 from astra_async.redaction import public_url, register_secrets_in, register_secrets_in_url
 from astra_async.types import ModelSettings, Text, checked_value, declared
 from astra_async.types.declarations import shown
+from astra_async.types.task_work import WITHOUT_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,8 @@ def chosen_models(typed: Options, tables: Sequence[Mapping[str, Any]]) -> tuple[
     by_name = {model.name: model for model in known}
     by_spec = {model.spec: model for model in reversed(known)}
     chosen = [by_name.get(spec) or by_spec.get(spec) or _plain_model(spec) for spec in typed.model] or known
+    if not chosen and typed.agent and WITHOUT_MODEL.keys() >= set(typed.agent):
+        chosen = [_plain_model("simulated/steady")]  # only names the samples of agents that call no model
     if not chosen:
         raise ConfigError("no model: add --model PROVIDER/NAME, or [[models]] to the TOML file")
     changes = {name: getattr(typed, name) for name in _OF_ALL} | {"batch": typed.batch or None}

@@ -72,6 +72,9 @@ class SharedOptions:
     keep_output: Annotated[
         KeepOutput, Setting("Samples whose test output is stored in outputs.jsonl, at most 64 KB each.")
     ] = "failed"
+    keep_artifacts: Annotated[
+        bool, Setting("Keep /logs and the declared artifacts of each task's sample, below OUT/artifacts.")
+    ] = False
     cluster: Annotated[
         str | None,
         Predicate(is_cluster),
@@ -121,6 +124,9 @@ class Options(SharedOptions):
     ] = None
     allow_root: Annotated[bool, Setting("Give tasks root's usual rights inside of their containers.")] = False
     allow_network: Annotated[bool, Setting("Give tasks that ask for it access to the network.")] = False
+    timeout_multiplier: Annotated[
+        float, Gt(0), Setting("Multiply the tasks' own time limits of agents and verifiers.", "X")
+    ] = 1.0
     reward_range: Annotated[
         str,
         Predicate(is_reward_range),

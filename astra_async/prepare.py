@@ -278,6 +278,7 @@ def problem_part(prepared: Prepared) -> dict[str, Any]:
             "allow_root": task.agent.rights,
             "allow_network": task.agent.network,
             "agent_s": task.agent_s,
+            "verifier_s": task.verifier_s,
             "reward_range": task.reward_range,
         }
     return {

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from astra_async.agents import shell
 from astra_async.agents.model_calls import BodyRefused
 from astra_async.agents.relay import PORT, relayed
-from astra_async.agents.session_log import keep_session_log, session_log
+from astra_async.agents.session_log import artifacts_file, keep_session_log, session_log
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
@@ -75,7 +75,8 @@ class _Outcome:
 class Agents:
     """The agents of a run with their limits. `at_once` is the highest number of agents at a time, if given.
 
-    `places` opens the containers: for projects (`Workplaces`) or for tasks (`TaskPlaces`).
+    `places` opens the containers: for projects (`Workplaces`) or for tasks (`TaskPlaces`). `keeps_artifacts`:
+    files that a sample leaves beside its answer are kept.
     """
 
     settings: tuple[AgentSettings, ...]
@@ -83,6 +84,7 @@ class Agents:
     container: Limits = LIMITS
     at_once: int | None = None
     places: Callable[[Containers, Limits], Places] = Workplaces
+    keeps_artifacts: bool = False
 
 
 class Places(Protocol):
@@ -105,6 +107,7 @@ class AgentRuns(Closing):
         self._containers = containers
         self._agents = {agent.name: agent for agent in agents.settings}
         self._limits = agents.limits
+        self._keeps_artifacts = agents.keeps_artifacts
         self._gateway = gateway
         self._places = agents.places(
             containers, replace(agents.container, timeout_s=60 * agents.limits.minutes)
@@ -189,7 +192,11 @@ class AgentRuns(Closing):
             _raise_trouble(agent, calls, outcome)
             log = session_log(calls.log.path.parent, calls.key)
             await keep_session_log(log, place, agent.logs, outcome.output)
-            answer = await place.left()
+            try:
+                answer = await place.left()
+            finally:
+                if self._keeps_artifacts:
+                    await place.keep(artifacts_file(calls.log.path.parent, calls.key))
         return _completion(agent, calls, outcome, answer, latency_s=time.monotonic() - began)
 
     async def _installed(
@@ -248,8 +255,9 @@ class AgentRuns(Closing):
             await cancel(working, *waits)
 
     async def _in_shell(self, place: Workplace, calls: AgentCalls, prompt: str) -> _Outcome:
+        run = partial(place.shell, timeout_s=shell.COMMAND_TIMEOUT_S)
         try:
-            end = await shell.work(prompt, calls, partial(place.shell, timeout_s=shell.COMMAND_TIMEOUT_S))
+            end = await shell.work(prompt, calls, run, opening=place.opening)
         except BodyRefused as refused:
             return _Outcome(end="crashed", output=f"the provider refuses the request: {refused}")
         return _Outcome(end=end)

@@ -37,8 +37,17 @@ _log = logging.getLogger(__name__)
 
 def session_log(directory: Path, key: AnswerKey) -> Path:
     """Return the path of a sample's session log in a run directory; the file may be missing."""
+    return _file_of(directory / FOLDER, key, "txt.gz")
+
+
+def artifacts_file(directory: Path, key: AnswerKey) -> Path:
+    """Return the path of the files that a task's sample left; it exists after --keep-artifacts only."""
+    return _file_of(directory / "artifacts", key, "tar.gz")
+
+
+def _file_of(folder: Path, key: AnswerKey, suffix: str) -> Path:
     model, agent, problem, sample = key.first
-    return directory / FOLDER / plain_name(problem) / f"{plain_name(model)}-{agent}-{sample}.txt.gz"
+    return folder / plain_name(problem) / f"{plain_name(model)}-{agent}-{sample}.{suffix}"
 
 
 async def keep_session_log(path: Path, place: Workplace, patterns: Iterable[str], output: str) -> None:
@@ -51,7 +60,10 @@ async def keep_session_log(path: Path, place: Workplace, patterns: Iterable[str]
         if patterns:
             text += await _read(place, patterns)
         if text:
-            await asyncio.to_thread(_write, path, text)
+            clipped = Clipped(MOST_BYTES)
+            clipped.feed(mask(text).encode(errors="replace"))
+            content = gzip.compress(clipped.text().encode(), mtime=0)
+            await asyncio.to_thread(write_beside, path, content)
     except (SandboxError, StorageError) as error:
         _log.warning("no session log of an agent: %s", error)
 
@@ -68,14 +80,14 @@ async def _read(place: Workplace, patterns: Iterable[str]) -> str:
     return (await run_command(engine, place.container, command, limits, watched=watched)).output.text()
 
 
-def _write(path: Path, text: str) -> None:
-    """Write the text with the modes of the run's other files."""
-    run = path.parents[2]
-    clipped = Clipped(MOST_BYTES)
-    clipped.feed(mask(text).encode(errors="replace"))
+def write_beside(path: Path, content: bytes) -> None:
+    """Write FOLDER/PROBLEM/NAME of a run directory, with the modes of the run's other files.
+
+    Raises StorageError.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = file_mode(run)
+        mode = file_mode(path.parents[2])
     except OSError as error:
         raise storage_error(path, error) from error
-    write_atomically(path, gzip.compress(clipped.text().encode(), mtime=0), mode=mode, sync=False)
+    write_atomically(path, content, mode=mode, sync=False)

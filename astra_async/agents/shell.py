@@ -32,7 +32,7 @@ SYSTEM = (
     "You are a software engineer who works on a project through a shell. You act only by calling tools."
     " Your work is judged by tests that you cannot see, on the files that you leave in the project folder."
 )
-_TASK = """{task}
+_FIRST = """{task}
 
 You work alone: nobody answers questions. Each command runs in a new shell in the project folder, for
 {seconds:.0f} seconds at most, without input and without network: `cd` and variables do not last from one
@@ -40,6 +40,21 @@ command to the next. Write files with the shell, for example with a here-documen
 make your changes, check them, and call `submit` when the work is done: what is in the project folder then is
 your answer.
 """
+IN_PROJECT = (SYSTEM, _FIRST)
+# The same for a task, whose container may have a network, and whose result is not only files.
+IN_TASK = (
+    (
+        "You are a software engineer who works in a container through a shell. You act only by calling tools."
+        " Your work is judged by tests that you cannot see, on the state in which you leave the container."
+    ),
+    """{task}
+
+You work alone: nobody answers questions. Each command runs in a new shell in the task's working folder, for
+{seconds:.0f} seconds at most and without input: `cd` and variables do not last from one command to the next.
+Processes that you start in the background stay. Write files with the shell, for example with a here-document.
+Look around first, make your changes, check them, and call `submit` when the work is done.
+""",
+)
 _NO_CALL = "Your answer called no tool. Call `shell` to go on, or `submit` if the work is done."
 _CUT = "Your answer was cut off, for it was too long. Write less at once: smaller files, or a file in parts."
 _SHELL = Tool(
@@ -68,19 +83,26 @@ class Ran:
     timed_out: bool = False
 
 
-async def work(task: str, calls: AgentCalls, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:
+async def work(
+    task: str,
+    calls: AgentCalls,
+    run: Callable[[str], Awaitable[Ran]],
+    *,
+    opening: tuple[str, str] = IN_PROJECT,
+) -> AgentEnd:
     """Let the model work until it submits, stops calling tools or reaches a limit. Return the reason.
 
-    `run` runs one command for at most COMMAND_TIMEOUT_S. Raises AstraError for errors of the provider, the
-    disk or the container.
+    `opening` has the system prompt and the template of the first message. `run` runs one command for at
+    most COMMAND_TIMEOUT_S. Raises AstraError for errors of the provider, the disk or the container.
     """
-    opening = _TASK.format(task=task.rstrip(), seconds=COMMAND_TIMEOUT_S)
-    talk: list[Message] = [Message(role="user", text=opening)]
+    system, template = opening
+    first = template.format(task=task.rstrip(), seconds=COMMAND_TIMEOUT_S)
+    talk: list[Message] = [Message(role="user", text=first)]
     wordless = 0
     try:
         while True:
             answer = await calls.answer(
-                Dialogue(system=SYSTEM, tools=(_SHELL, _SUBMIT), messages=tuple(talk))
+                Dialogue(system=system, tools=(_SHELL, _SUBMIT), messages=tuple(talk))
             )
             talk.append(_spoken(answer))
             if not answer.calls:

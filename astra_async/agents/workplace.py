@@ -20,12 +20,12 @@ import tarfile
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from astra_async.agents.account import ensure_account
 from astra_async.agents.installing import INSTALLED_AT, TOOLS
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
-from astra_async.agents.shell import Ran
+from astra_async.agents.shell import IN_PROJECT, Ran
 from astra_async.asking.prompt import is_secret
 from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.overlay import project_archive
@@ -39,6 +39,7 @@ from astra_async.types import Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
 
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.containers import Containers
@@ -185,9 +186,10 @@ class Workplace:
     """A running container with the project in its folder.
 
     `seconds` is the wall-clock limit of the agent's work. If it is None, the run's limit applies, which does
-    not count model calls.
+    not count model calls. `opening` has the texts with which the shell agent begins.
     """
 
+    opening: ClassVar[tuple[str, str]] = IN_PROJECT
     container: str
     project: Project
     environment: Mapping[str, str]
@@ -292,6 +294,9 @@ class Workplace:
     async def rest(self) -> None:
         """Stop the keep-alive, because only one task may talk to the first process at a time."""
         await cancel(self._awake)
+
+    async def keep(self, path: Path) -> None:
+        """Keep files beside the answer, at `path`: a project's container has no such files."""
 
     async def left(self) -> Answer:
         """Stop all processes and return the agent's answer from the project's folder.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_async.cli.console import open_console, takes_standard_output, write_json
-from astra_async.harbor.environment import task_image
+from astra_async.harbor.environment import agent_image
 from astra_async.harbor.task import read_tasks
 from astra_async.problems import select
 from astra_async.types import Problem
@@ -51,11 +51,12 @@ async def show_tasks(config: RunConfig, json_path: Path | None) -> int:
 def _record(task: HarborTask) -> dict[str, Any]:
     """Return what `--json` writes of a task (docs/formats.md): sizes in MB, times in seconds."""
     environment, agent, verifier = task.config.environment, task.config.agent, task.config.verifier
+    image, build = agent_image(task)
     return {
         "id": task.id,
         "sha256": task.sha256,
-        "image": task_image(task),
-        "is_built": environment.docker_image is None,
+        "image": image,
+        "is_built": build is not None,
         "cpus": environment.cpus,
         "memory_mb": environment.memory_mb,
         "storage_mb": environment.storage_mb,

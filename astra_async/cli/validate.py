@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.command()
 @config_options(
     *("problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images"),
-    *("sandboxes", "allow_root", "allow_network", "reward_range"),
+    *("sandboxes", "allow_root", "allow_network", "timeout_multiplier", "reward_range"),
 )
 @click.option(
     "--repeat",

@@ -28,7 +28,7 @@ from astra_async.testing.sandbox.keeper import entry_point
 from astra_async.testing.sandbox.resultfiles import entries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from astra_async.testing.sandbox.containers import Containers
     from astra_async.testing.sandbox.engine import Engine
@@ -288,24 +288,29 @@ async def healthy(box: TaskBox, health: Health) -> None:
     raise SandboxError(f"The task's health check fails: {shown or 'it prints nothing'}")
 
 
-async def carry(artifact: Artifact, source: TaskBox, target: TaskBox) -> None:
-    """Copy a path of the agent's container into another container; a missing path is skipped.
+async def packed(artifacts: Iterable[Artifact], box: TaskBox, *, most_bytes: int = _CARRIED_BYTES) -> bytes:
+    """Return the artifacts of a container as a tar with their destinations; missing paths are skipped.
 
-    Only regular files, folders and symbolic links are copied. Raises SandboxError: the files exceed the size
-    limit.
+    Only regular files, folders and symbolic links are copied. Raises SandboxError: an artifact has more than
+    `most_bytes`.
     """
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:", format=tarfile.GNU_FORMAT) as tar:
-        try:
-            async with source.engine.packed(source.container, artifact.source) as chunks:
-                async for entry, content in entries(chunks, tarfile.TarInfo.isreg, most_bytes=_CARRIED_BYTES):
-                    below = entry.name.strip("/").partition("/")[2]
-                    is_left_out = any(fnmatch.fnmatchcase(below, each) for each in artifact.exclude)
-                    if is_left_out or not (entry.isreg() or entry.isdir() or entry.issym()):
-                        continue
-                    entry.name = f"{artifact.destination}/{below}".strip("/")
-                    entry.pax_headers = {}
-                    tar.addfile(entry, io.BytesIO(content) if entry.isreg() else None)
-        except tarfile.TarError as error:
-            raise SandboxError(f"The artifact {artifact.source} cannot be copied: {error}") from error
-    await target.engine.upload(target.container, "/", packed.getvalue())
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:", format=tarfile.GNU_FORMAT) as tar:
+        for artifact in artifacts:
+            try:
+                await _pack(artifact, box, tar, most_bytes)
+            except tarfile.TarError as error:
+                raise SandboxError(f"The artifact {artifact.source} cannot be copied: {error}") from error
+    return content.getvalue()
+
+
+async def _pack(artifact: Artifact, box: TaskBox, tar: tarfile.TarFile, most_bytes: int) -> None:
+    async with box.engine.packed(box.container, artifact.source) as chunks:
+        async for entry, content in entries(chunks, tarfile.TarInfo.isreg, most_bytes=most_bytes):
+            below = entry.name.strip("/").partition("/")[2]
+            is_left_out = any(fnmatch.fnmatchcase(below, each) for each in artifact.exclude)
+            if is_left_out or not (entry.isreg() or entry.isdir() or entry.issym()):
+                continue
+            entry.name = f"{artifact.destination}/{below}".strip("/")
+            entry.pax_headers = {}
+            tar.addfile(entry, io.BytesIO(content) if entry.isreg() else None)

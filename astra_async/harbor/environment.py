@@ -13,8 +13,11 @@ import re
 import tarfile
 import tempfile
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from astra_async.errors import ImageError
 from astra_async.harbor.task import files_of
@@ -24,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from astra_async.harbor.task import HarborTask
+    from astra_async.harbor.task import EnvironmentTable, HarborTask
     from astra_async.testing.sandbox.engine import Engine
+    from astra_async.types.task_work import Build
 
 MOST_CONTEXT_BYTES = 1024**3
 _MOST_OUTPUT = 16 * 1024**2  # characters
@@ -33,12 +37,32 @@ _IGNORE_FILE, _IGNORE_BYTES, _MOST_RULES, _MOST_DEEP = ".dockerignore", 64 * 102
 _RULES = "1"  # raise this number if a change here makes another image from the same files
 
 
-def task_image(task: HarborTask) -> str:
-    """Return the name of a task's image: its `docker_image`, else one with a hash of the build context.
+def agent_image(task: HarborTask) -> tuple[str, Build | None]:
+    """Return the name of a task's image and the function that builds it; None if it is pulled.
 
-    Raises ImageError if the context is too large.
+    Raises ImageError if the build context is too large.
     """
-    return task.config.environment.docker_image or built_name(task.folder / "environment", f"task-{task.id}")
+    return _image(task.config.environment, task.folder / "environment", f"task-{task.id}")
+
+
+def verifier_image(task: HarborTask) -> tuple[str, Build | None] | None:
+    """Return the same for a separate verifier's own image, which contains the tests.
+
+    Returns None if the verifier uses the task's image. Raises ImageError.
+    """
+    environment, context = task.verifier_environment, task.folder / "tests"
+    if not task.has_verifier_image:
+        return None
+    if task.config.verifier.environment is None:
+        environment = msgspec.structs.replace(environment, docker_image=None)
+    return _image(environment, context, f"task-{task.id}-verifier")
+
+
+def _image(environment: EnvironmentTable, context: Path, name: str) -> tuple[str, Build | None]:
+    if environment.docker_image:
+        return environment.docker_image, None
+    tag, timeout_s = built_name(context, name), environment.build_timeout_sec
+    return tag, partial(ensure_built, context=context, tag=tag, timeout_s=timeout_s)
 
 
 def built_name(context: Path, name: str) -> str:

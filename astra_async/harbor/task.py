@@ -157,6 +157,13 @@ class HarborTask:
         return self.config.verifier.environment or self.config.environment
 
     @property
+    def has_verifier_image(self) -> bool:
+        """True if a separate verifier has its own image: `docker_image` or `tests/Dockerfile`."""
+        own = self.config.verifier.environment
+        is_named = own is not None and own.docker_image is not None
+        return is_named or (self.is_separate and (self.folder / "tests" / "Dockerfile").is_file())
+
+    @property
     def agent_network(self) -> NetworkMode:
         """Network policy while the agent works."""
         return self.config.agent.network_mode or self.config.environment.network_mode or "public"
@@ -229,9 +236,7 @@ def read_task(folder: Path) -> HarborTask:
     config = parse_config((folder / TASK_FILE).read_bytes(), str(folder / TASK_FILE))
     sha256 = _hash_of(folder)
     instruction = "" if config.steps else _text(folder / INSTRUCTION)
-    if not config.steps and not (folder / "tests" / "test.sh").is_file() and config.environment.os == "linux":
-        raise ProblemsError(f"{folder}: tests/test.sh is missing")
-    return HarborTask(
+    task = HarborTask(
         id=folder.name,
         folder=folder,
         sha256=sha256,
@@ -240,6 +245,10 @@ def read_task(folder: Path) -> HarborTask:
         has_dockerfile=(folder / "environment" / "Dockerfile").is_file(),
         has_solution=(folder / "solution" / "solve.sh").is_file(),
     )
+    has_test = task.has_verifier_image or (folder / "tests" / "test.sh").is_file()
+    if not config.steps and not has_test and config.environment.os == "linux":
+        raise ProblemsError(f"{folder}: tests/test.sh is missing")
+    return task
 
 
 def unsupported(task: HarborTask) -> str:

@@ -6,23 +6,30 @@ import hashlib
 import os
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ProjectError, UsageError
-from astra_async.harbor.environment import ensure_built, task_image
+from astra_async.harbor.environment import agent_image, verifier_image
 from astra_async.harbor.task import files_of, read_task
 from astra_async.overlay import path_policy
 from astra_async.prepare import Prepared
 from astra_async.types import Project, Prompt
-from astra_async.types.task_work import DISK_BYTES, MEMORY_BYTES, Artifact, Health, TaskProfile, TaskWork
+from astra_async.types.task_work import (
+    DISK_BYTES,
+    MEMORY_BYTES,
+    Artifact,
+    Collecting,
+    Health,
+    TaskProfile,
+    TaskWork,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from astra_async.errors import AstraError
-    from astra_async.harbor.task import HarborTask, Healthcheck
+    from astra_async.harbor.task import EnvironmentTable, HarborTask, Healthcheck
     from astra_async.types import Format, Problem
     from astra_async.types.task_work import File, TaskSettings
 
@@ -76,42 +83,40 @@ def _work_of(task: HarborTask, settings: TaskSettings) -> TaskWork:
         raise ProjectError(
             "the task asks for the network: allow that with --allow-network", problem_id=task.id
         )
-    if verifier.environment or (task.is_separate and (task.folder / "tests" / "Dockerfile").exists()):
-        raise ProjectError("the verifier's own image is not supported", problem_id=task.id)
-    if verifier.collect:
-        raise ProjectError("[[verifier.collect]] is not supported", problem_id=task.id)
-    container = TaskProfile(
+    container = replace(
+        _profile(environment, task.id),
         user=_user(config.agent.user),
-        workdir=environment.workdir or "",
-        memory_bytes=(environment.memory_mb or 0) * _MEBIBYTE or MEMORY_BYTES,
-        cpus=environment.cpus,
-        disk_bytes=(environment.storage_mb or 0) * _MEBIBYTE or DISK_BYTES,
-        environment=filled(environment.env, os.environ, task.id),
         rights=settings.allow_root,
         network=has_network or (verifier_has_network and not task.is_separate),
         connected=has_network,
     )
-    separate = replace(container, user="", network=verifier_has_network, connected=verifier_has_network)
-    context = task.folder / "environment"
-    is_built = environment.docker_image is None
-    build = partial(
-        ensure_built, context=context, tag=task_image(task), timeout_s=environment.build_timeout_sec
+    own_image = verifier_image(task)
+    separate = replace(
+        _profile(task.verifier_environment, task.id),
+        image=own_image[0] if own_image else "",
+        rights=settings.allow_root,
+        network=verifier_has_network,
+        connected=verifier_has_network,
     )
+    agent_s = config.agent.timeout_sec and config.agent.timeout_sec * settings.times
     return TaskWork(
         sha256=task.sha256,
         agent=container,
-        image=task_image(task),
-        build=build if is_built else None,
+        images=dict(filter(None, (agent_image(task), own_image))),
         verifier=separate if task.is_separate else None,
-        agent_s=config.agent.timeout_sec if settings.minutes is None else 60 * settings.minutes,
+        agent_s=agent_s if settings.minutes is None else 60 * settings.minutes,
         verifier_user=_user(verifier.user),
-        verifier_s=verifier.timeout_sec,
+        verifier_s=verifier.timeout_sec * settings.times,
         verifier_variables=filled(verifier.env, os.environ, task.id),
         verifier_connected=verifier_has_network,
-        tests=files_below(task.folder / "tests", "/tests"),
+        tests={} if own_image else files_below(task.folder / "tests", "/tests"),
         solution=files_below(task.folder / "solution", "/solution"),
         solution_variables=filled(config.solution.env, os.environ, task.id),
-        started_with={} if task.has_dockerfile else files_below(context, ""),
+        started_with={} if task.has_dockerfile else files_below(task.folder / "environment", ""),
+        collecting=tuple(
+            Collecting(command=each.command, user=_user(each.user), timeout_s=each.timeout_sec)
+            for each in verifier.collect
+        ),
         artifacts=tuple(
             Artifact(
                 source=each.source, destination=each.destination or each.source, exclude=tuple(each.exclude)
@@ -120,6 +125,17 @@ def _work_of(task: HarborTask, settings: TaskSettings) -> TaskWork:
         ),
         health=_health(environment.healthcheck),
         reward_range=(settings.low, settings.high),
+    )
+
+
+def _profile(environment: EnvironmentTable, task_id: str) -> TaskProfile:
+    """Return the part of a container's profile that its table in task.toml determines."""
+    return TaskProfile(
+        workdir=environment.workdir or "",
+        memory_bytes=(environment.memory_mb or 0) * _MEBIBYTE or MEMORY_BYTES,
+        cpus=environment.cpus,
+        disk_bytes=(environment.storage_mb or 0) * _MEBIBYTE or DISK_BYTES,
+        environment=filled(environment.env, os.environ, task_id),
     )
 
 

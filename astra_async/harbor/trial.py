@@ -12,22 +12,28 @@ and then the sample is missing. A reward of 0 without a test report may come fro
 from __future__ import annotations
 
 import asyncio
+import gzip
+import logging
 import tarfile
 from collections import defaultdict
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.agents.left_behind import Answer
+from astra_async.agents.session_log import write_beside
+from astra_async.agents.shell import IN_TASK
 from astra_async.agents.workplace import FOREVER_S, WITH_TOOLS, Workplace, mounts_of
-from astra_async.errors import SandboxError
-from astra_async.harbor.container import TaskBox, carry, healthy, opened
+from astra_async.errors import SandboxError, StorageError
+from astra_async.harbor.container import TaskBox, healthy, opened, packed
 from astra_async.harbor.verified import Verified, answer_of, outcome
+from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.types import AGENT_MINUTES, Project
-from astra_async.types.task_work import NOP, ORACLE
+from astra_async.types.task_work import NOP, ORACLE, Artifact
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.containers import Containers
@@ -38,13 +44,16 @@ TESTS, SOLUTION, VERIFIER_LOGS = "/tests", "/solution", "/logs/verifier"
 _LOGS = ("/logs", "/logs/agent", VERIFIER_LOGS, "/logs/artifacts")
 _SANDBOXED = {"IS_SANDBOX": "1"}  # Claude Code refuses to work as root without
 _TRIES = 2  # of a verifier that gives no reward
+_log = logging.getLogger(__name__)
 _LOG_BYTES, _LOG_FILE_BYTES = 256 * 1024**2, 16 * 1024**2
+_KEPT_BYTES = 64 * 1024**2  # of each artifact that --keep-artifacts keeps
 
 
 @dataclass(slots=True, kw_only=True)
 class TaskPlace(Workplace):
     """The container in which an agent works on a task."""
 
+    opening: ClassVar[tuple[str, str]] = IN_TASK
     box: TaskBox
     places: TaskPlaces
     prepared: Prepared
@@ -73,8 +82,19 @@ class TaskPlace(Workplace):
         Raises SandboxError: the verifier gives no reward; ContainerLost.
         """
         await self.box.end_commands()
+        await self.places.collect(self)
         verified = await self.places.verified(self)
         return Answer(text=answer_of(verified))
+
+    async def keep(self, path: Path) -> None:
+        """Write /logs and the task's artifacts as a compressed tar. Errors are logged only."""
+        assert self.prepared.task is not None  # noqa: S101 - every place has a task
+        logs = Artifact(source="/logs", destination="/logs")
+        try:
+            content = await packed((logs, *self.prepared.task.artifacts), self.box, most_bytes=_KEPT_BYTES)
+            await asyncio.to_thread(write_beside, path, gzip.compress(content, mtime=0))
+        except (SandboxError, StorageError) as error:
+            _log.warning("the artifacts of a sample are not kept: %s", error)
 
 
 class TaskPlaces:
@@ -132,7 +152,18 @@ class TaskPlaces:
         """Return the verifier's outcome after an agent that calls no model (ORACLE, NOP)."""
         async with self.open(image, prepared, agent) as place:
             await place.timed(agent.command)
+            await self.collect(place)
             return await self._verified(place)
+
+    async def collect(self, place: TaskPlace) -> None:
+        """Run the commands of `[[verifier.collect]]`. Their failures are only logged, as in Harbor."""
+        assert place.prepared.task is not None  # noqa: S101 - every place has a task
+        for each in place.prepared.task.collecting:
+            user = each.user or place.box.image_user
+            ended = await place.box.run(each.command, user=user, timeout_s=each.timeout_s)
+            if ended.stopped or ended.exit_code:
+                shown = both_ends(ended.output.text())
+                _log.warning("%s: verifier.collect fails: %s", place.prepared.problem.id, shown)
 
     async def verified(self, place: TaskPlace) -> Verified:
         """Run the verifier and return its outcome.
@@ -191,9 +222,11 @@ class TaskPlaces:
                 opening = opened(self._containers, separate, longest_s=task.verifier_s)
                 box = await stack.enter_async_context(opening)
                 await box.upload({}, folders=_LOGS)
-                for artifact in task.artifacts:
-                    await carry(artifact, place.box, box)
+                content = await packed(task.artifacts, place.box)
+                await box.engine.upload(box.container, "/", content)
             await box.upload(task.tests, folders=(VERIFIER_LOGS,))
+            if not task.tests:  # they are part of the verifier's image
+                await box.short('chmod +x -- "$1"', f"{TESTS}/test.sh", user="0:0")
             ended = await box.run(
                 f"{TESTS}/test.sh",
                 user=task.verifier_user or box.image_user,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from astra_async.images.stacks import Stack
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
+    from astra_async.types.task_work import Build
 
     Report = Callable[[str], None]
     Deliver = Callable[[str], Awaitable[None]]
@@ -61,11 +62,13 @@ class Recipe:
     """An image, the problems that share it, and the function that makes it.
 
     `tags` are the images built for it, by which failures are recorded; empty if the image is pulled.
+    `further` are more images that the problems need.
     """
 
     name: str
     make: Make
     tags: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -92,15 +95,13 @@ def recipes(
     failed: dict[str, AstraError] = {}
     for problem_id, item in prepared.items():
         named = item.problem.image or default
-        build = item.task.build if item.task else None
-        stack = None if named or build else detect(item.project, item.problem)
-        key: object = named or (_identity(stack) if stack else None)
+        images = item.task.images if item.task else {}
+        stack = None if named or images else detect(item.project, item.problem)
+        key: object = tuple(images) or named or (_identity(stack) if stack else None)
         try:
-            if item.task and build:
-                key = item.task.image
-                found.setdefault(key, Recipe(name=key, make=partial(_build, build), tags=(key,)))
-            elif key not in found:
-                found[key] = _named(named) if named else _made_for(item, stack)
+            if key not in found:
+                made = _of_task(images) if images else _named(named) if named else _made_for(item, stack)
+                found[key] = made
             found[key].problems.append(problem_id)
         except ImageError as error:
             failed[problem_id] = error
@@ -165,7 +166,8 @@ class ProblemImages:
         absent = []
         for recipe in wanted:
             self.names |= dict.fromkeys(recipe.problems, recipe.name)
-            if await self._maker.engine.image(recipe.name):
+            wanted_images = (recipe.name, *recipe.further)
+            if all([await self._maker.engine.image(each) for each in wanted_images]):
                 self.ready |= dict.fromkeys(recipe.problems, recipe.name)
             elif error := recipe.recorded_failure(self._maker.failures):
                 self._say(str(error))
@@ -280,8 +282,19 @@ def _named(named: str) -> Recipe:
     return Recipe(name=tag, make=partial(_ensure, folder), tags=(tag,))
 
 
-async def _build(build: Callable[..., Awaitable[None]], maker: _Maker, say: Report) -> None:
-    await build(maker.engine, progress=say)
+def _of_task(images: Mapping[str, Build | None]) -> Recipe:
+    """Return the recipe of a task's images: each is pulled or built, unless it exists."""
+    name, *further = images
+    tags = (name,) if images[name] else ()
+    return Recipe(name=name, make=partial(_make_all, images), tags=tags, further=tuple(further))
+
+
+async def _make_all(images: Mapping[str, Build | None], maker: _Maker, say: Report) -> None:
+    for name, build in images.items():
+        if build:
+            await build(maker.engine, progress=say)
+        elif await maker.engine.image(name) is None:
+            await _pull(name, maker, say)
 
 
 async def _pull(named: str, maker: _Maker, say: Report) -> None:

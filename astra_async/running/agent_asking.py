@@ -108,7 +108,12 @@ async def open_agents(
 
         memory_bytes = max(task.agent.memory_bytes for task in tasks)
         container = replace(agents.container, memory_bytes=memory_bytes)
-        agents = replace(agents, container=container, places=lambda made, _: TaskPlaces(made))
+        agents = replace(
+            agents,
+            container=container,
+            places=lambda made, _: TaskPlaces(made),
+            keeps_artifacts=config.keep_artifacts,
+        )
     opens = partial(AgentRuns.open, directory.run_id, agents, gateway)
     runs: AgentRuns | ClusterAgents
     if cluster:

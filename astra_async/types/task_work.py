@@ -11,6 +11,8 @@ from astra_async.types.sandbox import Limits
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    Build = Callable[..., Awaitable[None]]
+
 MEMORY_BYTES = 2 * 1024**3  # default memory
 DISK_BYTES = 10 * 1024**3
 _PROCESSES = 4096
@@ -29,13 +31,14 @@ class TaskSettings:
     """Options for all tasks of a run.
 
     `allow_root` and `allow_network` are the consent to root's rights and to the network in containers.
-    `minutes` replaces every task's own time limit of the agent. Rewards from `low` to `high` become scores
-    from 0 to 1.
+    `minutes` replaces every task's own time limit of the agent; `times` multiplies the tasks' own limits.
+    Rewards from `low` to `high` become scores from 0 to 1.
     """
 
     allow_root: bool = False
     allow_network: bool = False
     minutes: float | None = None
+    times: float = 1.0
     low: float = 0.0
     high: float = 1.0
 
@@ -90,19 +93,28 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Collecting:
+    """A command that runs in the agent's container after the agent and before artifacts are copied."""
+
+    command: str
+    user: str = ""
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWork:
     """Everything that the samples of one task need.
 
-    `image` is pulled, or made by `build(engine, progress=...)`. `agent` and `verifier` describe containers;
-    if `verifier` is None, the verifier runs in the agent's container. Times are wall-clock seconds. If
-    `agent_s` is None, the run's limit applies. Paths of `tests` and `solution` are absolute, those of
-    `started_with` are relative to the working folder. `sha256` is of the task's folder.
+    `images` maps each image to the function `build(engine, progress=...)` that makes it; None if it is
+    pulled. The agent's image is the first. `agent` and `verifier` describe containers; if `verifier` is None,
+    the verifier runs in the agent's container. Times are wall-clock seconds. If `agent_s` is None, the run's
+    limit applies. Paths of `tests` and `solution` are absolute, those of `started_with` are relative to the
+    working folder. `sha256` is of the task's folder.
     """
 
     sha256: str
     agent: TaskProfile
-    image: str = ""
-    build: Callable[..., Awaitable[None]] | None = None
+    images: Mapping[str, Build | None] = field(default_factory=dict)
     verifier: TaskProfile | None = None
     agent_s: float | None = None
     verifier_user: str = ""
@@ -113,6 +125,7 @@ class TaskWork:
     solution: Mapping[str, File] = field(default_factory=dict)
     solution_variables: Mapping[str, str] = field(default_factory=dict)
     started_with: Mapping[str, File] = field(default_factory=dict)
+    collecting: tuple[Collecting, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     health: Health | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)

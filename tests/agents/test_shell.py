@@ -126,6 +126,6 @@ def test_long_output_is_shown_by_its_ends() -> None:
 
 def test_the_text_is_that_of_its_version() -> None:
     text = "\n".join(
-        (shell.SYSTEM, shell._TASK, shell._NO_CALL, shell._CUT, repr(shell._SHELL), repr(shell._SUBMIT))
+        (shell.SYSTEM, shell._FIRST, shell._NO_CALL, shell._CUT, repr(shell._SHELL), repr(shell._SUBMIT))
     )
     assert (shell.VERSION, sha256(text.encode()).hexdigest()[:12]) == ("1", TEXT_OF_VERSION_1)

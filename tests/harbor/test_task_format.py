@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from astra_async.errors import ProblemsError
-from astra_async.harbor.environment import task_image
+from astra_async.harbor.environment import agent_image
 from astra_async.harbor.task import parse_config, read_task, read_tasks, without_canary
 
 TASKS = Path(__file__).parents[1] / "data" / "harbor" / "tasks"
@@ -66,7 +66,7 @@ def test_old_keys_are_converted() -> None:
 
 def test_a_folder_is_read_in_the_order_of_names_and_a_task_alone() -> None:
     found = read_tasks(TASKS)
-    assert len(found.tasks) == 12
+    assert len(found.tasks) == 13
     assert [task.id for task in found.tasks] == sorted(task.id for task in found.tasks)
     assert found.summary == ""
     assert [task.id for task in read_tasks(TASKS / "service").tasks] == ["service"]
@@ -146,13 +146,13 @@ def test_links_and_old_formats_are_refused(tmp_path: Path) -> None:
 def test_any_file_changes_the_hash_and_only_the_context_changes_the_image(tmp_path: Path) -> None:
     folder = OddTask().write(tmp_path / "hello")
     before = read_task(folder)
-    image = task_image(before)
+    image = agent_image(before)[0]
     (folder / "tests" / "test.sh").write_text("exit 1\n")
     after = read_task(folder)
     assert after.sha256 != before.sha256
-    assert task_image(after) == image
+    assert agent_image(after)[0] == image
     (folder / "environment" / "Dockerfile").write_text("FROM scratch\n")
-    assert task_image(read_task(folder)) != image
+    assert agent_image(read_task(folder))[0] != image
 
 
 def test_leading_canary_lines_are_removed() -> None:

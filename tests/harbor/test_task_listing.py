@@ -16,7 +16,7 @@ def test_tasks_are_listed_with_image_limits_and_users() -> None:
     assert done.returncode == 0, done.stderr
     lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines()]
     rows = {line[0]: line[1:] for line in lines if line}
-    assert len(rows) == 12
+    assert len(rows) == 13
     assert rows["custom-user"] == ["Dockerfile", "", "", "", "no-network", "worker / root", "", "600 s"]
     assert rows["several-rewards"] == ["Dockerfile", "", "1 GB", "2 GB", "public", "", "", "600 s"]
     assert rows["hello-world"] == ["Dockerfile", "1", "0.5 GB", "", "no-network", "", "120 s", "60 s"]

@@ -70,13 +70,47 @@ def test_minutes_of_the_command_line_replace_the_time_limit_of_the_task() -> Non
         assert found.task.agent_s == seconds
 
 
+def test_the_multiplier_changes_the_limits_of_agent_and_verifier() -> None:
+    found, _ = prepared(TASKS / "agent-timeout", TaskSettings(times=2.0))
+    assert found
+    assert found.task
+    assert (found.task.agent_s, found.task.verifier_s) == (6, 1200)
+    part = problem_part(found)
+    assert (part["agent_s"], part["verifier_s"]) == (6, 1200)
+
+
+def test_an_own_image_of_the_verifier_has_the_tests_and_its_own_settings(tmp_path: Path) -> None:
+    environment = 'docker_image = "x:1"\nnetwork_mode = "no-network"\nenv = { A = "1" }\ncpus = 2'
+    found, why = prepared(changed(tmp_path, f"[verifier.environment]\n{environment}"))
+    assert found, why
+    task = found.task
+    assert task
+    assert task.verifier
+    assert (list(task.images)[1:], task.images["x:1"], dict(task.tests)) == (["x:1"], None, {})
+    assert (task.verifier.image, task.verifier.environment, task.verifier.cpus) == ("x:1", {"A": "1"}, 2)
+    assert (task.agent.image, task.agent.environment) == ("", {})
+
+
+def test_tests_with_a_dockerfile_are_built_and_snapshots_are_prepared() -> None:
+    found, why = prepared(TASKS / "verifier-image")
+    assert found, why
+    task = found.task
+    assert task
+    assert task.verifier
+    names = [name.partition(":")[0] for name in task.images]
+    assert names == ["astra/task-verifier-image", "astra/task-verifier-image-verifier"]
+    assert all(task.images.values())
+    assert task.verifier.image == list(task.images)[1]
+    assert [each.command for each in task.collecting] == [
+        "mkdir -p /app/out && cp /app/state /app/out/snapshot"
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ('[solution]\nenv = { KEY = "${MY_API_KEY}" }', "MY_API_KEY, which may hold a key"),
         ('[solution]\nenv = { A = "${ASTRA_NOT_SET_HERE}" }', "ASTRA_NOT_SET_HERE: set it"),
-        ('[verifier.environment]\ndocker_image = "x"\nnetwork_mode = "no-network"', "own image"),
-        ('[[verifier.collect]]\ncommand = "true"', "collect"),
     ],
 )
 def test_a_task_that_asks_for_more_is_refused_with_the_reason(tmp_path: Path, text: str, why: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import secrets
+import tarfile
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from astra_async.overlay import path_policy
 from astra_async.prepare import Prepared
 from astra_async.testing.sandbox.containers import Containers
 from astra_async.types import AgentSettings, Problem, Project
-from astra_async.types.task_work import NOP, ORACLE, Artifact, Health, TaskProfile, TaskWork
+from astra_async.types.task_work import NOP, ORACLE, Artifact, Collecting, Health, TaskProfile, TaskWork
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -144,6 +145,40 @@ async def test_a_separate_verifier_finds_the_artifacts_and_nothing_else() -> Non
         ),
     )
     assert (await left_by("mkdir made; echo a > made/a; : > made/b; : > other", task)).score == 1
+
+
+async def test_snapshots_are_taken_before_artifacts_are_copied_and_may_fail() -> None:
+    task = a_task(
+        f'[ "$(cat /out/state)" = a ] && echo 1 > {REWARD}',
+        verifier=ROOT,
+        artifacts=(Artifact(source="/srv/out", destination="/out"),),
+        collecting=(Collecting(command="false"), Collecting(command="mkdir out; cp state out")),
+    )
+    assert (await left_by("echo a > state", task)).score == 1
+
+
+async def test_kept_artifacts_are_those_of_the_task_and_all_logs(tmp_path: Path) -> None:
+    task = a_task(f"echo 1 > {REWARD}", artifacts=(Artifact(source="/srv/made", destination="/srv/made"),))
+    path = tmp_path / "artifacts" / "p" / "m-a-0.tar.gz"
+    async with opened_places() as (places, image), places.open(image, task, OTHER) as place:
+        await place.run("echo a > made; : > other; echo b > /logs/agent/note", {})
+        await place.left()
+        await place.keep(path)
+    with tarfile.open(path) as tar:
+        files = {each.name for each in tar if each.isreg()}
+    assert files == {"srv/made", "logs/agent/note", "logs/verifier/reward.txt"}
+
+
+async def test_too_large_artifacts_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("astra_async.harbor.trial._KEPT_BYTES", 4096)
+    path = tmp_path / "artifacts" / "p" / "m-a-0.tar.gz"
+    async with opened_places() as (places, image), places.open(image, a_task("true"), OTHER) as place:
+        await place.run("head -c 300000 /dev/zero > /logs/agent/note", {})
+        await place.keep(path)
+    assert not path.exists()
+    assert "/logs cannot be copied" in caplog.text
 
 
 async def test_a_0_without_a_report_counts_if_the_verifier_writes_one_elsewhere() -> None:

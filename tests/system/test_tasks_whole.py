@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -25,6 +25,9 @@ from astra_async.errors import UsageError
 from astra_async.images.base_image import DEBIAN, ensure_base
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import AgentSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1200)]
 
@@ -41,15 +44,20 @@ PLANNED = 2 * len(QUOTED) * K
 
 
 @pytest.fixture(scope="module", autouse=True)
-def debian() -> None:
+def debian() -> Iterator[None]:
     """The image that the tasks are built from, whether or not a registry answers."""
 
-    async def ensure() -> None:
+    async def ensure() -> bool:
         async with await Engine.open() as engine:
-            if not await engine.image(DEBIAN):
-                await engine.tag(await ensure_base(engine, progress=print), DEBIAN)
+            if await engine.image(DEBIAN):
+                return False
+            await engine.tag(await ensure_base(engine, progress=print), DEBIAN)
+            return True
 
-    asyncio.run(ensure())
+    is_new = asyncio.run(ensure())
+    yield
+    if is_new:
+        subprocess.run(["docker", "image", "rm", DEBIAN], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
