@@ -25,6 +25,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol, Self
 
 from astra_async.agents import shell
+from astra_async.agents.acp import converse
 from astra_async.agents.model_calls import BodyRefused
 from astra_async.agents.relay import PORT, relayed
 from astra_async.agents.session_log import artifacts_file, keep_session_log, session_log
@@ -209,10 +210,11 @@ class AgentRuns(Closing):
             await place.write(path, text)
         await place.commit()
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
+        talk = partial(converse, prompt=prompt, folder=place.folder) if agent.acp else None
         base, socket = await self._base_image(), self._gateway.socket
         with self._gateway.admit(calls):
             async with relayed(self._containers, base, place.container, socket) as relay:
-                work = place.run(fill.command(agent.command), variables)
+                work = place.run(fill.command(agent.command), variables, talk)
                 return await self._within_limits(_ended(work, calls), calls, place, lost=relay.lost)
 
     async def _within_limits(

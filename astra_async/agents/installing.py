@@ -28,6 +28,7 @@ from urllib.request import urlopen
 
 import orjson
 
+from astra_async.agents.acp import require_library
 from astra_async.agents.shell import VERSION
 from astra_async.errors import SandboxError, UsageError
 from astra_async.images.base_image import ensure_base
@@ -197,6 +198,8 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
                 f"[[agents]] {name}: `speaks` is missing; an agent with a command needs the interface of its"
                 " model calls, such as speaks = 'chat'"
             )
+        if asked.acp:
+            require_library()
         return asked
     built_in = {SHELL.name: SHELL, **WITHOUT_MODEL}
     if name in built_in:

@@ -31,7 +31,7 @@ from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.overlay import project_archive
 from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
-from astra_async.testing.sandbox.execution import Command, Ended, run_command
+from astra_async.testing.sandbox.execution import Command, Ended, Talk, run_command
 from astra_async.testing.sandbox.hardened import confined
 from astra_async.testing.sandbox.job import delete, stopped, upload_archive
 from astra_async.testing.sandbox.resultfiles import PROJECT, entries
@@ -242,13 +242,17 @@ class Workplace:
         if ended.exit_code:
             _log.debug("no git repository in the agent's container: %s", both_ends(ended.output.text()))
 
-    async def run(self, command: str, variables: Mapping[str, str]) -> Ended:
-        """Run the agent to its end, with every process that it started. The caller keeps the time limit."""
+    async def run(self, command: str, variables: Mapping[str, str], talk: Talk | None = None) -> Ended:
+        """Run the agent to its end, with every process that it started. The caller keeps the time limit.
+
+        `talk` converses with the agent (see `Command`).
+        """
         limits = replace(self.limits, timeout_s=FOREVER_S)
         asked = Command(
             text=f"{WITH_TOOLS}cd {shlex.quote(self.folder)} && {command}",
             user=self.user,
             environment={**self.environment, **variables},
+            talk=talk,
         )
         engine, watched = self.containers.engine, self.fitness.layered
         return await run_command(engine, self.container, asked, limits, watched=watched)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from astra_async.testing.sandbox.containers import Containers
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.testing.sandbox.execution import Ended
+    from astra_async.testing.sandbox.execution import Ended, Talk
     from astra_async.testing.sandbox.keeper import Keeper
     from astra_async.types.task_work import Artifact, File, Health, TaskProfile
 
@@ -105,11 +105,18 @@ class TaskBox:
         return self.containers.engine
 
     async def run(
-        self, text: str, *, user: str = "", timeout_s: float, variables: Mapping[str, str] | None = None
+        self,
+        text: str,
+        *,
+        user: str = "",
+        timeout_s: float,
+        variables: Mapping[str, str] | None = None,
+        talk: Talk | None = None,
     ) -> Ended:
         """Run a command in the working folder until its end or a time limit, at which it is ended.
 
-        Processes that it leaves behind live on. Raises SandboxError.
+        Processes that it leaves behind live on. `talk` converses with the command (see `Command`).
+        Raises SandboxError.
         """
         command = Command(
             text=text,
@@ -117,6 +124,7 @@ class TaskBox:
             environment=variables or {},
             shell=_RUN,
             arguments=(self.workdir,),
+            talk=talk,
         )
         limits = replace(self.profile.limits, timeout_s=timeout_s)
         ended = await run_command(

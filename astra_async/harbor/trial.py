@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from astra_async.prepare import Prepared
     from astra_async.testing.sandbox.containers import Containers
-    from astra_async.testing.sandbox.execution import Ended
+    from astra_async.testing.sandbox.execution import Ended, Talk
     from astra_async.types import AgentSettings
 
 TESTS, SOLUTION, VERIFIER_LOGS = "/tests", "/solution", "/logs/verifier"
@@ -66,10 +66,10 @@ class TaskPlace(Workplace):
     async def commit(self) -> None:
         """Leave the working folder as it is: a task's verifier may look at its version control."""
 
-    async def run(self, command: str, variables: Mapping[str, str]) -> Ended:
+    async def run(self, command: str, variables: Mapping[str, str], talk: Talk | None = None) -> Ended:
         """Run the agent to its end. The caller keeps the time limit. Services that the agent starts stay."""
         variables = {**self.environment, **variables}
-        return await self.box.run(WITH_TOOLS + command, timeout_s=FOREVER_S, variables=variables)
+        return await self.box.run(WITH_TOOLS + command, timeout_s=FOREVER_S, variables=variables, talk=talk)
 
     async def timed(self, command: str) -> None:
         """Run a command as the agent does, within the task's time limit."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
     from astra_async.options import FeedbackMode
     from astra_async.prepare import Prepared
+    from astra_async.types import AgentSettings
 
 
 Cell = tuple[str, str, str]  # model, format, problem
@@ -106,7 +107,7 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
         | {
             agent.name: {
                 "prompt": prompt_fingerprint(agent.name, leave_out),
-                "agent": {name: value for name, value in asdict(agent).items() if name != "logs"},
+                "agent": _agent_part(agent),
                 "limits": asdict(config.agent_limits),
             }
             for agent in config.agents
@@ -119,6 +120,12 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
             if not config.answers_only_from_record
         },
     )
+
+
+def _agent_part(agent: AgentSettings) -> dict[str, Any]:
+    """Return an agent's settings that affect results. Runs from before `acp` existed do not have the key."""
+    left_out = {"logs"} if agent.acp else {"logs", "acp"}
+    return {name: value for name, value in asdict(agent).items() if name not in left_out}
 
 
 def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:

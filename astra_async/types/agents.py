@@ -105,6 +105,9 @@ class AgentSettings:
     version: Annotated[str, Setting("Version of the agent, for all records.")] = ""
     speaks: Annotated[AgentWire | None, Setting("Interface between the agent and its model.")] = None
     command: Annotated[str, MinLen(1), Setting("Command that bash runs in the project's folder.")] = ""
+    acp: Annotated[
+        bool, Setting("The agent speaks the Agent Client Protocol over standard input and output.")
+    ] = False
     variables: Annotated[Mapping[str, str], Setting("Environment variables of the agent.")] = field(
         default_factory=dict
     )

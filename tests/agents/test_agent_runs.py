@@ -172,6 +172,26 @@ async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_a
 
 
 @docker
+@pytest.mark.parametrize(("reason", "end"), [("end_turn", "done"), ("refusal", "crashed")])
+async def test_an_agent_of_the_client_protocol_is_ended_after_its_turn(
+    tmp_path: Path, reason: str, end: str
+) -> None:
+    def reply(number: int, result: str) -> str:
+        return f"""; read -r line; echo "$line" >>lines; echo '{{"id": {number}, "result": {result}}}'"""
+
+    command = "ask" + reply(0, '{"protocolVersion": 1}') + reply(1, '{"sessionId": "s"}')
+    command += reply(2, f'{{"stopReason": "{reason}"}}') + "; sleep 1000"
+    async with at_work(agent(command, acp=True), tmp_path) as (_, ask):
+        done = await ask(OneSample(tmp_path))
+    asked = [json.loads(line) for line in left(done)["files"]["lines"].splitlines()]
+    assert [each["method"] for each in asked] == ["initialize", "session/new", "session/prompt"]
+    assert asked[1]["params"]["cwd"] == "/projects/challenge"
+    assert "Do it: 'now'" in asked[2]["params"]["prompt"][0]["text"]
+    assert done.agent
+    assert done.agent.end == end
+
+
+@docker
 async def test_the_agents_user_has_a_name_and_other_entries_stay(tmp_path: Path) -> None:
     settings = agent("ask; { whoami; grep -c ^root: /etc/passwd; } >found")
     async with at_work(settings, tmp_path) as (_, ask):

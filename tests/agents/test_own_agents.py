@@ -1,21 +1,27 @@
-"""The two agents of docs/own-agents.md, run as they stand on the page."""
+"""Agents of the user's own: those of docs/own-agents.md, and conversations over the Agent Client Protocol."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import orjson
 import pytest
 from test_gateway_official_clients import PROBLEM, worked
 
+from astra_async.agents.acp import converse
 from astra_async.bundled import read_statement
 from astra_async.config import load_config
 
 if TYPE_CHECKING:
+    from astra_async.testing.sandbox.execution import Dialog
     from astra_async.types import AgentSettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-agents.md"
@@ -25,6 +31,7 @@ ACP_AGENT = r"""
 import json, sys
 
 def send(**message):
+    print("some words of its own")
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 def take():
@@ -33,10 +40,12 @@ def take():
 for result in ({"protocolVersion": 1}, {"sessionId": "s1"}):
     send(id=take()["id"], result=result)
 prompt = take()
-assert prompt["params"] == {"sessionId": "s1", "prompt": [{"type": "text", "text": "Fix it."}]}
+assert prompt["params"] == {"sessionId": "s1", "prompt": [{"type": "text", "text": "Fix it."}]}, prompt
 send(method="session/update", params={"sessionId": "s1", "update": {}})
-options = [{"optionId": "no", "kind": "reject_once"}, {"optionId": "yes", "kind": "allow_once"}]
-send(id=7, method="session/request_permission", params={"sessionId": "s1", "options": options})
+kinds = {"no": "reject_once", "yes": "allow_once"}
+options = [{"optionId": each, "name": each, "kind": kind} for each, kind in kinds.items()]
+call = {"sessionId": "s1", "toolCall": {"toolCallId": "t1"}, "options": options}
+send(id=7, method="session/request_permission", params=call)
 assert take()["result"]["outcome"] == {"outcome": "selected", "optionId": "yes"}
 send(id=8, method="fs/read_text_file", params={"sessionId": "s1", "path": "/x"})
 assert take()["error"]["code"] == -32601
@@ -53,21 +62,63 @@ def described(number: int, folder: Path) -> AgentSettings:
     assert name
     (agent,) = load_config({**options, "agent": [name[1]]}, folder / "astra.toml").agents
     for path, text in agent.files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     return agent
 
 
-@pytest.mark.parametrize(("reason", "code"), [("end_turn", 0), ("max_tokens", 1)])
-def test_the_client_of_the_protocol_allows_calls_and_prints_all_messages(
-    tmp_path: Path, reason: str, code: int
+class Pipes:
+    """A program's standard output and input as a `Dialog`."""
+
+    def __init__(self, program: asyncio.subprocess.Process) -> None:
+        assert program.stdout
+        assert program.stdin
+        self.read = partial(program.stdout.read, 1000)
+        self._stdin = program.stdin
+
+    async def write(self, content: bytes) -> None:
+        self._stdin.write(content)
+        await self._stdin.drain()
+
+
+async def conversed(*words: str) -> str:
+    """The end of a conversation with a Python program."""
+    pipe = asyncio.subprocess.PIPE
+    program = await asyncio.create_subprocess_exec(sys.executable, "-c", *words, stdin=pipe, stdout=pipe)
+    try:
+        return await converse(cast("Dialog", Pipes(program)), prompt="Fix it.", folder="/work")
+    finally:
+        with suppress(ProcessLookupError):
+            program.kill()
+        await program.wait()
+
+
+@pytest.mark.parametrize(
+    ("reason", "end"), [("end_turn", ""), ("max_tokens", "the agent stopped: max_tokens")]
+)
+async def test_the_client_of_the_protocol_allows_calls_and_has_no_files(reason: str, end: str) -> None:
+    assert await conversed(ACP_AGENT, reason) == end
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("print('no JSON')", "the agent's turn failed: Connection closed"),
+        ('print(\'{"jsonrpc": "2.0", "id": 0, "result": 5}\', flush=True); input()', "turn failed"),
+        ("import sys; sys.stdout.write('x' * 3_000_000)", "the agent's turn failed: Connection closed"),
+    ],
+)
+async def test_an_agent_that_does_not_speak_the_protocol_ends_with_the_reason(
+    program: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("astra_async.agents.acp._LINE_BYTES", 1_000_000)
+    assert why in await conversed(program)
+
+
+def test_the_table_of_the_page_describes_an_agent_of_the_protocol(tmp_path: Path) -> None:
     agent = described(1, tmp_path)
-    assert agent.command == "python3 ~/acp.py {prompt_file} my-agent --acp"
-    (tmp_path / "task.md").write_text("Fix it.")
-    command = [sys.executable, "acp.py", "task.md", sys.executable, "-c", ACP_AGENT, reason]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert len(done.stdout.splitlines()) == 6
+    assert (agent.acp, agent.speaks, agent.command) == (True, "chat", "/opt/agent/opencode/bin/opencode acp")
+    orjson.loads(agent.files[".config/opencode/opencode.json"])
 
 
 async def test_the_script_on_an_sdk_does_its_task(tmp_path: Path) -> None:

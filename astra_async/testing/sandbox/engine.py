@@ -133,12 +133,21 @@ class Engine(Closing, EngineImages):
             await self.docker.containers.container(container).start()
 
     async def prepare(
-        self, container: str, command: Sequence[str], *, user: str, environment: Mapping[str, str]
+        self,
+        container: str,
+        command: Sequence[str],
+        *,
+        user: str,
+        environment: Mapping[str, str],
+        stdin: bool = False,
     ) -> str:
         """Create an exec in a running container and return its id."""
         async with engine_call("prepare the command", timeout_s=CALL_S, running=True):
             made = await self.docker.containers.container(container).exec(
-                list(command), user=user, environment=[f"{key}={value}" for key, value in environment.items()]
+                list(command),
+                stdin=stdin,
+                user=user,
+                environment=[f"{key}={value}" for key, value in environment.items()],
             )
         return made.id
 

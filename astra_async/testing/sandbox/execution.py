@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from astra_async.types import Limits
 
 
-_STDOUT = 1
+_STDOUT, _STDERR = 1, 2
 _LONGEST_LINE = 64 * 1024  # bytes; longer unfinished lines are split
 
 
@@ -95,6 +96,7 @@ class Output:
 
 _LAST_OUTPUT_S = 10.0
 _BEGINNING_S = 60.0
+_MOST_UNREAD = 16  # pieces of standard output, each of at most 64 KiB
 _OVERLOOKED_END_S = 2.0
 _DISK_CHECK_S = 1.0
 _UNKNOWN_SIZES = 3
@@ -116,11 +118,38 @@ exit "$status"
 """
 
 
+class Dialog:
+    """Standard output and input of a running command, for a conversation with it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        # Bounded, so that a command whose output nobody reads is blocked.
+        self._came: asyncio.Queue[bytes] = asyncio.Queue(_MOST_UNREAD)
+
+    async def read(self) -> bytes:
+        """Return the next piece of standard output; b"" at its end."""
+        return await self._came.get()
+
+    async def write(self, content: bytes) -> None:
+        """Write to standard input. Raises ContainerLost."""
+        async with engine_call("write to the command", timeout_s=None, running=True):
+            await self._stream.write_in(content)
+
+    async def feed(self, content: bytes) -> None:
+        """Add a piece of standard output; b"" ends it."""
+        await self._came.put(content)
+
+
+# Returns "" if the conversation is complete, else the reason of its end.
+Talk = Callable[[Dialog], Awaitable[str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """Command to run, its user and group (numeric, or names of the image) and its environment variables.
 
-    `shell` is the bash script that runs the command; it gets `text` and `arguments` as its arguments.
+    `shell` is the bash script that runs the command; it gets `text` and `arguments` as its arguments. `talk`
+    converses with the command, whose standard input is empty otherwise.
     """
 
     text: str
@@ -128,6 +157,13 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     shell: str = _SHELL
     arguments: tuple[str, ...] = ()
+    talk: Talk | None = None
+
+    @property
+    def line(self) -> list[str]:
+        """The command line of the exec."""
+        shell = self.shell.replace(" </dev/null", " <&0") if self.talk else self.shell
+        return ["bash", "-c", shell, "bash", self.text, *self.arguments]
 
     def __post_init__(self) -> None:
         """Raise SandboxError if a process cannot be started with this command or environment."""
@@ -162,29 +198,39 @@ async def run_command(
 ) -> Ended:
     """Run a command in a started container until it ends or exceeds a limit.
 
-    `watched` also enforces the limit on the size of the container's layer. `last_output_s` limits the seconds
-    for reading further output if child processes keep the stream open.
+    The end of a conversation (`Command.talk`) counts as the command's end, with exit code 0 or 1; the
+    command may still be running. `watched` also enforces the limit on the size of the container's layer.
+    `last_output_s` limits the seconds for reading further output if child processes keep the stream open.
     """
     output = Output(limits.output_bytes)
     process = await engine.prepare(
         container,
-        ["bash", "-c", command.shell, "bash", command.text, *command.arguments],
+        command.line,
         user=command.user,
         environment=command.environment,
+        stdin=command.talk is not None,
     )
     async with engine.started(process) as stream:
         started = time.monotonic()
-        drain = asyncio.create_task(_drain(stream, output))
+        dialog = Dialog(stream) if command.talk else None
+        drain = asyncio.create_task(_drain(stream, output, dialog))
+        ending = asyncio.create_task(
+            _wait_for_end(engine, container, process, drain, limits, watched=watched)
+        )
+        talking = [asyncio.ensure_future(command.talk(dialog))] if command.talk and dialog else []
         try:
-            exit_code, stopped = await _wait_for_end(
-                engine, container, process, drain, limits, watched=watched
-            )
+            await asyncio.wait({ending, *talking}, return_when=asyncio.FIRST_COMPLETED)
+            exit_code, stopped = ending.result() if ending.done() else (None, None)
             duration_s = time.monotonic() - started
             if not stopped:
                 # The stream normally ends now; the timeout covers an engine that keeps it open.
-                await asyncio.wait({drain}, timeout=last_output_s)
+                await asyncio.wait({drain, *talking}, timeout=last_output_s if ending.done() else 0)
+            if talking and talking[0].done() and not stopped:
+                why = talking[0].result()
+                output.feed(_STDERR, why.encode())
+                exit_code = 1 if why else 0
         finally:
-            await cancel(drain)
+            await cancel(drain, ending, *talking)
     if drain.done() and not drain.cancelled():
         drain.result()
     return Ended(exit_code=exit_code, stopped=stopped, duration_s=duration_s, output=output)
@@ -277,13 +323,17 @@ async def _disk_full(engine: Engine, container: str, limit: int) -> None:
         pause_s = max(_DISK_CHECK_S, 5 * (time.monotonic() - asked))
 
 
-async def _drain(stream: Stream, output: Output) -> None:
+async def _drain(stream: Stream, output: Output, dialog: Dialog | None) -> None:
     # Always keep reading, because a full pipe would block the container. Endless output is read slowly, so
     # that other tasks of the event loop can run (2.5 ms of CPU for a megabyte).
     due = _FREE_OUTPUT_BYTES
     async with engine_call("read the container's output", timeout_s=None, running=True):
         while (message := await stream.read_out()) is not None:
             output.feed(message.stream, message.data)
+            if dialog and message.stream == _STDOUT:
+                await dialog.feed(message.data)
             if output.total > due:
                 due = output.total + _PACED_OUTPUT_BYTES
                 await asyncio.sleep(_OUTPUT_PAUSE_S)
+    if dialog:
+        await dialog.feed(b"")
