@@ -1,7 +1,7 @@
-"""An agent's stream is made from the recorded answer; a client that reads it gets that answer again.
+"""An agent's stream is made from the recorded answer, and a client reads that answer out of it.
 
-The answers have the shapes of the providers' references: reasoning with its signature, several calls, calls of
-custom tools, refusals, citations, fields that no client knows yet.
+The answers have the shapes of the providers' references: reasoning with its signature, several calls, calls
+of custom tools, refusals, citations.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def gemini(*parts: dict[str, Any], finish: str = "STOP") -> dict[str, Any]:
     }
 
 
+CUT = {"reason": "max_output_tokens"}
 OUTPUT_TEXT = {"type": "output_text", "text": TEXT, "annotations": []}
 ANSWERS = {
     "chat": [
@@ -114,7 +115,7 @@ ANSWERS = {
         ),
         response(spoken({"type": "refusal", "refusal": "No."})),
         response(spoken(OUTPUT_TEXT, {**OUTPUT_TEXT, "text": "more"}), service_tier="default"),
-        response(spoken(OUTPUT_TEXT), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        response(spoken(OUTPUT_TEXT), status="incomplete", incomplete_details=CUT),
     ],
     "messages": [
         message({"type": "text", "text": TEXT}),
