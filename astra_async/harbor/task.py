@@ -2,7 +2,7 @@
 
 `task.toml` is parsed by its declaration below, with the field names and defaults of Harbor's format (schema
 1.4 and older); unknown keys are ignored. A task folder is untrusted: only regular files inside of it are
-read, up to limits of number and size, and a symbolic link is an error.
+read, up to limits of number and size, and a symbolic link to anything else is an error.
 
 A task that needs a missing feature (compose files, GPUs, Windows ...) is left out by name.
 """
@@ -327,18 +327,21 @@ def _task_folders(path: Path) -> list[Path]:
     return folders
 
 
-def files_of(folder: Path) -> Iterator[Path]:
+def files_of(folder: Path, *, within: Path | None = None) -> Iterator[Path]:
     """Yield the regular files below a folder in the order of their paths.
 
-    Raises ProblemsError for symbolic links, devices and other special files, and for a too large folder.
+    A symbolic link to a file below `within`, by default the folder, counts as a copy of that file. Raises ProblemsError for other
+    links, devices and other special files, and for a too large folder.
     """
-    count, size = 0, 0
+    count, size, root = 0, 0, (within or folder).resolve()
     for path in sorted(folder.rglob("*")):
         found = path.lstat()
         if stat.S_ISDIR(found.st_mode):
             continue
+        if stat.S_ISLNK(found.st_mode) and path.is_file() and path.resolve().is_relative_to(root):
+            found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise ProblemsError(f"{path}: a task may only contain regular files, no links or devices")
+            raise ProblemsError(f"{path}: a task may only contain regular files and links to them")
         count, size = count + 1, size + found.st_size
         if count > MOST_FILES or size > MOST_BYTES:
             raise ProblemsError(f"{folder}: more than {MOST_FILES:,} files or {MOST_BYTES // 1024**2:,} MB")

@@ -109,10 +109,10 @@ def _work_of(task: HarborTask, settings: TaskSettings) -> TaskWork:
         verifier_s=verifier.timeout_sec * settings.times,
         verifier_variables=filled(verifier.env, os.environ, task.id),
         verifier_connected=verifier_has_network,
-        tests={} if own_image else files_below(task.folder / "tests", "/tests"),
-        solution=files_below(task.folder / "solution", "/solution"),
+        tests={} if own_image else files_below(task, "tests", "/tests"),
+        solution=files_below(task, "solution", "/solution"),
         solution_variables=filled(config.solution.env, os.environ, task.id),
-        started_with={} if task.has_dockerfile else files_below(task.folder / "environment", ""),
+        started_with={} if task.has_dockerfile else files_below(task, "environment", ""),
         collecting=tuple(
             Collecting(command=each.command, user=_user(each.user), timeout_s=each.timeout_sec)
             for each in verifier.collect
@@ -156,21 +156,21 @@ def _health(check: Healthcheck | None) -> Health | None:
     )
 
 
-def files_below(folder: Path, target: str) -> dict[str, File]:
-    """Return the files of a folder by their paths below `target`; scripts get an executable bit.
+def files_below(task: HarborTask, name: str, target: str) -> dict[str, File]:
+    """Return the files of a task's folder by their paths below `target`; scripts get an executable bit.
 
     Raises ProjectError: the files are larger than 256 MiB; UsageError: a link or a device is among them.
     """
     found: dict[str, File] = {}
-    left = _UPLOADED_BYTES
-    for path in files_of(folder) if folder.is_dir() else ():
+    folder, left = task.folder / name, _UPLOADED_BYTES
+    for path in files_of(folder, within=task.folder) if folder.is_dir() else ():
         status = path.stat()
         left -= status.st_size
         if left < 0:
             raise ProjectError(f"{folder} has more than {_UPLOADED_BYTES // _MEBIBYTE} MiB")
         is_run = path.suffix == ".sh" or status.st_mode & 0o100
-        name = "/".join(filter(None, (target, path.relative_to(folder).as_posix())))
-        found[name] = path.read_bytes(), 0o755 if is_run else 0o644
+        below = "/".join(filter(None, (target, path.relative_to(folder).as_posix())))
+        found[below] = path.read_bytes(), 0o755 if is_run else 0o644
     return found
 
 

@@ -131,11 +131,23 @@ def test_an_invalid_task_of_a_folder_is_left_out_and_the_others_are_read(tmp_pat
     assert found.summary == "1 of 2 tasks are left out: invalid 1"
 
 
+def test_a_link_to_a_file_of_the_task_is_a_copy_of_it(tmp_path: Path) -> None:
+    linked, copied = (OddTask().write(tmp_path / name / "task") for name in ("linked", "copied"))
+    (linked / "tests" / "again").symlink_to("../solution/solve.sh")
+    shutil.copy(copied / "solution" / "solve.sh", copied / "tests" / "again")
+    assert read_task(linked).sha256 == read_task(copied).sha256
+
+
 def test_links_and_old_formats_are_refused(tmp_path: Path) -> None:
     folder = OddTask().write(tmp_path / "linked")
     (folder / "tests" / "passwd").symlink_to("/etc/passwd")
     with pytest.raises(ProblemsError, match="only contain regular files"):
         read_task(folder)
+    for target in ("loop", "../../linked/tests", "/etc", "missing"):
+        (folder / "tests" / "passwd").unlink()
+        (folder / "tests" / "passwd").symlink_to(target if target != "loop" else "passwd")
+        with pytest.raises(ProblemsError, match="only contain regular files"):
+            read_task(folder)
     old = tmp_path / "old" / "task"
     old.mkdir(parents=True)
     (old / "task.yaml").write_text("instruction: do\n")
