@@ -31,7 +31,7 @@ LAYERS = {
         ),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
         *("testing.reports", "testing.counting", "images.stacks", "fingerprint", "report_text", "bundled"),
-        *("harbor.reward", "harbor.task", "harbor.verified"),
+        *("harbor.reward", "harbor.task", "harbor.task_files", "harbor.verified"),
     },
     "loop": {"tasks"},
     "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "log"},

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from astra_async.errors import ImageError
-from astra_async.harbor.task import files_of
+from astra_async.harbor.task_files import files_of
 from astra_async.images.base_image import build_image
 
 if TYPE_CHECKING:

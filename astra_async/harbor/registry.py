@@ -24,7 +24,8 @@ import msgspec
 
 from astra_async.errors import SourceError, UsageError
 from astra_async.files import write_atomically
-from astra_async.harbor.task import TASK_FILE, files_of, read_task
+from astra_async.harbor.task import TASK_FILE, read_task
+from astra_async.harbor.task_files import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

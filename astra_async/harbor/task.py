@@ -9,26 +9,22 @@ A task that needs a missing feature (compose files, GPUs, Windows ...) is left o
 
 from __future__ import annotations
 
-import hashlib
 import re
-import stat
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from astra_async.errors import ProblemsError
+from astra_async.harbor.task_files import TEXT_BYTES, hash_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 TASK_FILE, INSTRUCTION = "task.toml", "instruction.md"
-MOST_FILES, MOST_BYTES = 20_000, 2 * 1024**3
-_TEXT_BYTES = 1024**2
 _CANARY = re.compile(r"(?:<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([GMK])\s*", re.IGNORECASE)
 _MEGABYTES = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
@@ -234,8 +230,8 @@ def read_task(folder: Path) -> HarborTask:
     if not _ID.fullmatch(folder.name):
         raise ProblemsError(f"{folder}: a task's folder needs a name of letters, digits, '.', '_' and '-'")
     config = parse_config((folder / TASK_FILE).read_bytes(), str(folder / TASK_FILE))
-    sha256 = _hash_of(folder)
-    instruction = "" if config.steps else _text(folder / INSTRUCTION)
+    sha256 = hash_of(folder)
+    instruction = "" if config.steps else text_of(folder / INSTRUCTION)
     task = HarborTask(
         id=folder.name,
         folder=folder,
@@ -275,8 +271,8 @@ def parse_config(content: bytes, name: str) -> TaskConfig:
 
     Raises ProblemsError with `name`, the key and the expected type.
     """
-    if len(content) > _TEXT_BYTES:
-        raise ProblemsError(f"{name}: larger than {_TEXT_BYTES:,} bytes")
+    if len(content) > TEXT_BYTES:
+        raise ProblemsError(f"{name}: larger than {TEXT_BYTES:,} bytes")
     try:
         raw = tomllib.loads(content.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -325,49 +321,3 @@ def _task_folders(path: Path) -> list[Path]:
         has_old = any(path.glob("*/task.yaml")) or (path / "task.yaml").is_file()
         raise ProblemsError(f"{path}: no folder with {TASK_FILE}{old if has_old else ''}")
     return folders
-
-
-def files_of(folder: Path, *, within: Path | None = None) -> Iterator[Path]:
-    """Yield the regular files below a folder in the order of their paths.
-
-    A symbolic link to a file below `within`, by default the folder, counts as a copy of that file. Raises ProblemsError for other
-    links, devices and other special files, and for a too large folder.
-    """
-    count, size, root = 0, 0, (within or folder).resolve()
-    for path in sorted(folder.rglob("*")):
-        found = path.lstat()
-        if stat.S_ISDIR(found.st_mode):
-            continue
-        if stat.S_ISLNK(found.st_mode) and path.is_file() and path.resolve().is_relative_to(root):
-            found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise ProblemsError(f"{path}: a task may only contain regular files and links to them")
-        count, size = count + 1, size + found.st_size
-        if count > MOST_FILES or size > MOST_BYTES:
-            raise ProblemsError(f"{folder}: more than {MOST_FILES:,} files or {MOST_BYTES // 1024**2:,} MB")
-        yield path
-
-
-def _hash_of(folder: Path) -> str:
-    """Return a SHA-256 over the paths, executable bits and contents of all files."""
-    digest = hashlib.sha256()
-    for path in files_of(folder):
-        relative = PurePosixPath(path.relative_to(folder).as_posix())
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        digest.update(
-            f"{relative}\0{path.stat().st_mode & 0o100}\0{content}\n".encode("utf-8", "surrogateescape")
-        )
-    return digest.hexdigest()
-
-
-def _text(path: Path) -> str:
-    """Read a text file of the task. Raises ProblemsError."""
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(_TEXT_BYTES + 1)
-    except OSError as error:
-        raise ProblemsError(f"{path}: {error.strerror}") from error
-    if len(content) > _TEXT_BYTES:
-        raise ProblemsError(f"{path}: larger than {_TEXT_BYTES:,} bytes")
-    return content.decode("utf-8", "replace")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import ProjectError, UsageError
 from astra_async.harbor.environment import agent_image, verifier_image
-from astra_async.harbor.task import files_of, read_task
+from astra_async.harbor.task import read_task
+from astra_async.harbor.task_files import files_of
 from astra_async.overlay import path_policy
 from astra_async.prepare import Prepared
 from astra_async.types import Project, Prompt
