@@ -177,7 +177,7 @@ class GeminiFormat(ResponseFormat):
     """Gemini's generateContent, whose lines end with CR LF."""
 
     def whole(self, completion: Completion, model: str, name: str, created: int) -> Json:
-        """Return a GenerateContentResponse; the format has no time."""
+        """Return a GenerateContentResponse, which has no field for a time."""
         del created
         parts: list[Json] = [{"text": completion.text}] if completion.text else []
         for call in completion.calls:

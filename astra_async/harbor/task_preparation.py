@@ -43,7 +43,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 def prepare_tasks(
     problems: Sequence[Problem], settings: TaskSettings, formats: Sequence[Format]
 ) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
-    """Make all tasks ready; those that cannot be are returned with the reason."""
+    """Prepare all tasks. Return the prepared ones, and the errors of the others."""
     ready: dict[str, Prepared] = {}
     failed: dict[str, AstraError] = {}
     for problem in problems:

@@ -142,7 +142,7 @@ def checked_value(item: Declared, value: object, where: str) -> Any:
 
 
 def _spelled(kind: Any, text: str) -> Any:
-    """Return a text in msgspec's spelling: true, false, 1, 0, plain digits."""
+    """Return a text as msgspec expects it: booleans as true, false, 1 or 0, and numbers without `_`."""
     if kind is bool:
         return _SPELLED.get(text.lower(), text)
     return text.strip().replace("_", "") if kind in (int, float) else text

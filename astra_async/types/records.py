@@ -192,7 +192,7 @@ def read_result(line: bytes, path: Path, number: int) -> tuple[Result, Outcomes]
 
 
 def score_of(record: Mapping[str, Any]) -> float:
-    """Return the score of a final line that is believed: see `Result.exact_score`."""
+    """Return the score of a valid final line (see `Result.exact_score`)."""
     return float(record["passed"] / record["total"] if record.get("rewards") is None else record["score"])
 
 
@@ -290,7 +290,7 @@ def shown_value(value: Any) -> str:
 
 
 def counting(first: bytes, second: bytes) -> bytes | None:
-    """Return the line that replaces the other in a run directory of an older version; None for neither."""
+    """Return the line that replaces the other one, in a run of an older version; None if neither does."""
     replacing = [line for line in (first, second) if read_record(line).get("replaces") is not None]
     return replacing[0] if len(replacing) == 1 else None
 

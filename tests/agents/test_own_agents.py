@@ -16,9 +16,10 @@ import orjson
 import pytest
 from test_gateway_official_clients import PROBLEM, worked
 
-from astra_async.agents.acp import converse
+from astra_async.agents.acp import converse, require_library
 from astra_async.bundled import read_statement
 from astra_async.config import load_config
+from astra_async.errors import ConfigError
 
 if TYPE_CHECKING:
     from astra_async.testing.sandbox.execution import Dialog
@@ -113,6 +114,13 @@ async def test_an_agent_that_does_not_speak_the_protocol_ends_with_the_reason(
 ) -> None:
     monkeypatch.setattr("astra_async.agents.acp._LINE_BYTES", 1_000_000)
     assert why in await conversed(program)
+
+
+def test_without_the_library_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_library()
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"pip install 'astra_async\[acp\]'"):
+        require_library()
 
 
 def test_the_table_of_the_page_describes_an_agent_of_the_protocol(tmp_path: Path) -> None:
