@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from astra_async.agents.call_log import Asked, difference, fields_of_answer, max_tokens
 from astra_async.asking.providers import PROVIDERS
-from astra_async.errors import AstraError, ProviderError, RequestRejected
+from astra_async.errors import ProviderError, RequestRejected
 from astra_async.tasks import cancel, mark_retrieved
 from astra_async.types import Dialogue, ModelRequest, NativeBody, Usage
 
@@ -103,16 +103,14 @@ class AgentCalls:
         self.token = f"astra-{secrets.token_hex(24)}"
         self.ended = asyncio.Event()
         self.end: AgentEnd | None = None
-        self.trouble: AstraError | None = None
+        self.trouble: Exception | None = None
         self.steps = self.replayed = 0
         self.usage = Usage()
         self.cost_estimated = False
         self.translated = False
         self.removed: dict[str, None] = {}
         self._recorded: list[RecordedCall] = self.log.of(self.key)
-        self._refused_before = self.log.refused(
-            self.key
-        )  # by earlier processes, until the agent repeats them
+        self._refused_before = self.log.refused(self.key)  # by earlier processes, until they are repeated
         self._refused: dict[str, str] = {}  # in this process
         self._next = 1 + max((call.step for call in self._recorded), default=-1)
         self._spent: list[float | None] = []
@@ -223,7 +221,9 @@ class AgentCalls:
             line |= {"translated": translated} if translated else {}
             line |= {"removed": list(removed)} if removed else {}
             await self.log.append(self.key, line)
-        except AstraError as error:
+        except BodyRefused:
+            raise
+        except Exception as error:
             await self._fail(error)
             raise
         finally:
@@ -316,8 +316,8 @@ class AgentCalls:
         self.ended.set()
         return SampleEnds(self.end)
 
-    async def _fail(self, error: AstraError) -> None:
-        """End the sample as missing and record the cost of the failed call."""
+    async def _fail(self, error: Exception) -> None:
+        """End the sample, also after an unexpected exception, and record the cost of the failed call."""
         self.trouble = self.trouble or error
         self.ended.set()
         if isinstance(error, ProviderError) and error.cost_usd:

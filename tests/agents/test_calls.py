@@ -195,6 +195,19 @@ async def test_trouble_ends_the_sample_and_what_it_cost_is_recorded(tmp_path: Pa
     assert (log.of(KEY), spent(tmp_path)["m"].cost_usd) == ([], 0.05)
 
 
+async def test_an_unexpected_exception_ends_the_sample(tmp_path: Path) -> None:
+    def wrong(*_: object) -> Completion:
+        raise KeyError("role")
+
+    pool = Scripted(wrong)
+    calls = calls_of(tmp_path, pool)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="role"):
+            await calls.answer(asking("a"))
+    assert calls.ended.is_set()
+    assert len(pool.asked) == 1
+
+
 def refusal(said: str = "messages.2: a tool_use has no id") -> RequestRejected:
     error = RequestRejected(f"m: HTTP 400: {said}", status=400)
     error.reply = said

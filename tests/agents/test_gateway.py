@@ -107,6 +107,15 @@ async def test_an_agent_of_each_interface_works_with_a_model_of_another(tmp_path
         assert there.calls.steps == 2
 
 
+def test_a_system_message_between_others_keeps_its_place() -> None:
+    messages = [{"role": "user", "content": "Fix it."}, {"role": "system", "content": "Be brief."}]
+    read = INTERFACES["messages"].read({"messages": [*messages, {"role": "assistant", "content": "I look."}]})
+    assert [(each.role, each.text) for each in read.messages] == [
+        ("user", "Fix it.\n\nBe brief."),
+        ("assistant", "I look."),
+    ]
+
+
 @every_interface
 async def test_an_answer_without_stream_is_one_object(tmp_path: Path, speaks: str) -> None:
     async with behind(tmp_path, Scripted(two_calls), spec="bedrock/x") as there:

@@ -142,7 +142,11 @@ class MessagesDialect(MessagesFormat, Interface):
     passed_on: ClassVar[tuple[str, ...]] = ("anthropic-beta", "anthropic-version")
 
     def read(self, body: Json) -> Dialogue:
-        """Parse a body. A message may contain both tool results and text."""
+        """Parse a body. A message may contain both tool results and text.
+
+        Newer clients put system messages between the others. They stay in place as the user's text, because
+        a system prompt that changes cannot be cached.
+        """
         talk = Talk()
         for message in body.get("messages") or ():
             content = message.get("content")
@@ -154,7 +158,7 @@ class MessagesDialect(MessagesFormat, Interface):
             uses = [block for block in blocks if block.get("type") == "tool_use"]
             calls = [call(use, use.get("id") or "", use.get("input") or {}) for use in uses]
             text = text_of([block for block in blocks if block.get("type") == "text"])
-            talk.says(message.get("role") or "user", text, calls)
+            talk.says("assistant" if message.get("role") == "assistant" else "user", text, calls)
         offered = body.get("tools") or ()
         tools = tuple(tool(each, each["input_schema"]) for each in offered if "input_schema" in each)
         return Dialogue(system=text_of(body.get("system") or ""), tools=tools, messages=tuple(talk.messages))
