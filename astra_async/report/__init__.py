@@ -2,7 +2,7 @@
 
     packing, load, entries       load run directories into arrays
     table                        data type of every table
-    pairwise, paired_table, conclusions
+    estimates, common_problems, pairwise, paired_table, conclusions
                                  paired tests of two models, their table, and sentences on the result
     leaderboard, by_skill ...    one module for each group of tables
     turn_states, turn_tables     effect of follow-up turns

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from astra_async.report.pairwise import changed_problems
+from astra_async.report.common_problems import changed_problems
 from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import Column, Table
 from astra_async.stats.differences import ALPHA, by_family, holm, paired_t, sign_flips

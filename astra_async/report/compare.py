@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import UsageError
+from astra_async.report.common_problems import changed_problems, left_out
 from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import display_tables, paired_table, swap_sides
-from astra_async.report.pairwise import Pair, changed_problems, concluded_pairs, left_out
+from astra_async.report.pairwise import Pair, concluded_pairs
 from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 

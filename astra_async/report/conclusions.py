@@ -10,15 +10,10 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from astra_async.report.common_problems import changed_problems, common_places
 from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
 from astra_async.report.entries import ranked
-from astra_async.report.pairwise import (
-    EQUIVALENCE_MARGIN,
-    RARE_DIFFERENCES,
-    by_format,
-    changed_problems,
-    common_places,
-)
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, RARE_DIFFERENCES, by_format
 from astra_async.report.table import shown, visible
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
@@ -26,8 +21,9 @@ from astra_async.types import is_agent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from astra_async.report.common_problems import Metric
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Concluded, Found, Metric, Pair, Standing
+    from astra_async.report.pairwise import Concluded, Found, Pair, Standing
 
 _MOST_NAMED = 4
 _EQUAL = 1e-12  # a smaller difference is a rounding error

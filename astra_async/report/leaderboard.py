@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from astra_async.listing import some
 from astra_async.report.audited import audited, sensitivity
+from astra_async.report.common_problems import changed_problems
 from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.entries import ranked
-from astra_async.report.pairwise import changed_problems
+from astra_async.report.estimates import ESTIMATES, estimated
 from astra_async.report.problem_tables import provisional_tests
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import median_interval, run_only_interval, total_interval
-from astra_async.stats.spread import g_pass_at, mg_pass_at, pass_at, pass_hat, rms_within_sd
+from astra_async.stats.spread import pass_at, pass_hat, rms_within_sd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.pairwise import Found, Standing
 
-_M = (2, 4, 8)  # values of m for pass@m and pass^m
-_MG = 8  # value of m for G-Pass@m and mG-Pass@m
 _INTERVALS = {
     "total": ("new problems", "for a new set of problems like these; recorded families are drawn together"),
     "run_only": ("new samples", "for new samples of the same problems"),
@@ -39,32 +38,12 @@ def _interval(name: str, title: str, kind: str) -> Column:
     return Column(f"{name}_{kind}", f"{title}, {of}", "percent", interval=True, help=f"95 % interval {note}")
 
 
-def _half_pass(m: int, k: int, c: int) -> float:
-    """Return G-Pass@m with a threshold of one half."""
-    return g_pass_at(m, k, c, (m + 1) // 2)
-
-
-class _Estimate(NamedTuple):
-    """A probability over m of k samples: title and help of its column, m, and the estimator for a problem."""
-
-    title: str
-    help: str
-    m: int
-    of: Callable[[int, int, int], float]
-
-
-_ESTIMATES = {
-    **{f"pass_at_{m}": _Estimate(f"Pass@{m} %", f"at least one of {m} passes", m, pass_at) for m in _M},
-    **{f"pass_hat_{m}": _Estimate(f"Pass^{m} %", f"all of {m} pass", m, pass_hat) for m in _M},
-    f"g_pass_at_{_MG}": _Estimate(f"G-Pass@{_MG} %", f"at least half of {_MG} pass", _MG, _half_pass),
-    f"mg_pass_at_{_MG}": _Estimate(
-        f"mG-Pass@{_MG} %", f"G-Pass@{_MG} averaged over thresholds from half to all", _MG, mg_pass_at
-    ),
-}
-_PASSES = tuple(Column(name, each.title, "percent", help=each.help) for name, each in _ESTIMATES.items())
+_PASSES = tuple(
+    Column(name, f"{each.title} %", "percent", help=each.help) for name, each in ESTIMATES.items()
+)
 _PASS_INTERVALS = tuple(
     Column(f"{name}_interval", f"{each.title}, 95 %", "percent", interval=True, help="for new problems")
-    for name, each in _ESTIMATES.items()
+    for name, each in ESTIMATES.items()
 )
 _COLUMNS = (
     *ENTRY_COLUMNS,
@@ -231,8 +210,8 @@ def curves(entries: Sequence[Entry]) -> Table:
         entry.cells
         | {
             "m": m,
-            "pass_at": _over_problems(entry, m, pass_at),
-            "pass_hat": _over_problems(entry, m, pass_hat),
+            "pass_at": _mean(_estimated(entry, m, pass_at)),
+            "pass_hat": _mean(_estimated(entry, m, pass_hat)),
         }
         for entry in entries
         for m in range(1, min(entry.begun(entry.valid).tolist(), default=0) + 1)
@@ -269,6 +248,7 @@ def _against_best(
 def _record(entry: Entry) -> dict[str, Any]:
     summary, split, several = entry.summary, entry.split, entry.valid > 1
     means, passes, found = entry.begun(entry.means), entry.begun(entry.passes), audited(entry)
+    estimates = {name: _estimated(entry, each.m, each.of) for name, each in ESTIMATES.items()}
     families, (scores, passed, places) = entry.families_of(entry.valid > 0), entry.sampled()
     return asdict(summary) | {
         "label": entry.label,
@@ -281,10 +261,10 @@ def _record(entry: Entry) -> dict[str, Any]:
         "rms_within_sd": rms_within_sd(entry.score_variances),
         "between_sd": math.sqrt(split.between) if split else None,
         "icc": split.icc if split else None,
-        **{name: _over_problems(entry, each.m, each.of) for name, each in _ESTIMATES.items()},
+        **{name: _mean(values) for name, values in estimates.items()},
         **{
-            f"{name}_interval": _interval_over_problems(entry, each, families)
-            for name, each in _ESTIMATES.items()
+            f"{name}_interval": total_interval(values, families) if len(values) else None
+            for name, values in estimates.items()
         },
         "flagged": found.share,
         "flagged_interval": found.interval,
@@ -292,25 +272,14 @@ def _record(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:
-    """Return the mean of an estimator over begun problems; None if a problem has fewer than m samples."""
-    values = _by_problem(entry, m, function)
-    return math.fsum(values) / len(values) if values else None
+def _estimated(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> NDArray[np.float64]:
+    """Return the estimate of each begun problem; an empty array if a problem has fewer than m samples."""
+    values = estimated(function, m, entry.begun(entry.valid), entry.begun(entry.perfect))
+    return values[:0] if np.isnan(values).any() else values
 
 
-def _interval_over_problems(
-    entry: Entry, estimate: _Estimate, families: NDArray[np.str_] | None
-) -> tuple[float, float] | None:
-    values = _by_problem(entry, estimate.m, estimate.of)
-    return total_interval(np.array(values), families) if values else None
-
-
-def _by_problem(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> list[float]:
-    """Return the estimate of each begun problem; [] if a problem has fewer than m samples."""
-    valid, perfect = entry.begun(entry.valid).tolist(), entry.begun(entry.perfect).tolist()
-    if min(valid, default=0) < m:
-        return []
-    return [function(m, k, c) for k, c in zip(valid, perfect, strict=True)]
+def _mean(values: NDArray[np.float64]) -> float | None:
+    return math.fsum(values) / len(values) if len(values) else None
 
 
 def _provisional(entries: Sequence[Entry]) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, by_format, left_out
+from astra_async.report.common_problems import MAIN_METRICS, METRICS, left_out
+from astra_async.report.estimates import ESTIMATES
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, by_format
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from astra_async.report.common_problems import Metric
     from astra_async.report.pairwise import Concluded, Found, Pair
     from astra_async.report.table import Cell, Kind
 
@@ -28,13 +31,23 @@ _NOTE = (
     " which needs"
     " about 140 problems. Inconclusive: all other cases, including those that missing samples could change."
 )
+_RELIABILITY_NOTE = (
+    "Pass@m is the probability that at least one of m samples passes all tests, Pass^m that all of them do,"
+    " and G-Pass@m that at least half of them do. Holm's adjustment covers the rows of one metric. The"
+    " metrics are not adjusted for one another."
+)
 
 
 def paired_table(name: str, title: str, found: Found) -> Table:
     """Return the wide table, with one row for each metric and pair."""
     found = by_format(found)
     notes = (_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else ()
-    items = (_record(pair, concluded[metric]) for metric in METRICS for pair, concluded in found)
+    items = (
+        _record(pair, concluded[metric])
+        for metric in METRICS
+        for pair, concluded in found
+        if metric in concluded
+    )
     return Table.of(name, title, _columns("score"), items, notes=notes, provisional=True)
 
 
@@ -61,21 +74,30 @@ def swap_sides(table: Table) -> Table:
 
 
 def display_tables(wide: Table) -> Iterator[Table]:
-    """Yield one table for each metric, with the main columns, and the reasons in the notes."""
-    metrics = wide.column("metric")
-    for metric, title in METRICS.items():
-        places = [place for place, named in enumerate(metrics) if named == metric]
-        rows = tuple(wide.rows[place] for place in places)
-        whole = Table(
-            name=f"{wide.name}_{metric}",
-            within=wide.name,
-            title=f"{wide.title}: {title if metric == 'sd' else title.lower()}",
-            columns=_columns("score" if metric == "sd" else "percent"),
-            rows=rows,
-            notes=(*_reasons(wide, rows), *(wide.notes if metric == "mean_score" else ())),
-            provisional=frozenset(new for new, old in enumerate(places) if old in wide.provisional),
-        )
-        yield whole.only(*DISPLAYED)
+    """Yield one table for each main metric, and one for all estimates over m samples (`reliability`).
+
+    The tables have the main columns, and the reasons in the notes.
+    """
+    for metric, title in MAIN_METRICS.items():
+        yield _displayed(wide, metric, title if metric == "sd" else title.lower(), {metric: title})
+    yield _displayed(wide, "reliability", "reliability", {name: METRICS[name] for name in ESTIMATES})
+
+
+def _displayed(wide: Table, name: str, title: str, metrics: Mapping[Metric, str]) -> Table:
+    named = wide.column("metric")
+    places = [place for place, metric in enumerate(named) if metric in metrics]
+    rows = tuple((metrics[str(named[place])], *wide.rows[place][1:]) for place in places)
+    notes = {"mean_score": wide.notes, "reliability": (_RELIABILITY_NOTE,) if rows else ()}
+    table = Table(
+        name=f"{wide.name}_{name}",
+        within=wide.name,
+        title=f"{wide.title}: {title}",
+        columns=_columns("score" if name == "sd" else "percent"),
+        rows=rows,
+        notes=(*_reasons(wide, rows), *notes.get(name, ())),
+        provisional=frozenset(new for new, old in enumerate(places) if old in wide.provisional),
+    )
+    return table.only(*(DISPLAYED if len(metrics) == 1 else ("metric", *DISPLAYED)))
 
 
 def _reasons(wide: Table, rows: Sequence[tuple[Cell, ...]]) -> Iterator[str]:

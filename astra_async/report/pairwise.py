@@ -2,12 +2,7 @@
 
 This module compares pairs of models, runs and answer formats; `paired_table` shows the results. The t-test is
 the paper's. The Wilcoxon and sign-flip tests do not need normality, which the paper doubts for SDs. Recorded
-families are the unit of all tests and intervals.
-
-The problems compared are those with all samples under both entries. While samples are missing, all problems
-begun are compared, and the conclusion is provisional: it must hold in both extreme cases (all missing samples
-fail for A and pass for B, and the reverse). A problem whose statement, project or tests differ between two
-runs is not a common problem, even if its id is the same.
+families are the unit of all tests and intervals. `common_problems` selects the values that are compared.
 """
 
 from __future__ import annotations
@@ -15,11 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from astra_async.report.common_problems import MAIN_METRICS, METRICS, Values, common_values, worst_values
 from astra_async.report.entries import ranked
 from astra_async.stats.differences import (
     ALPHA,
@@ -35,33 +30,19 @@ from astra_async.stats.differences import (
 from astra_async.stats.intervals import difference_interval, equivalence, minimum_detectable_effect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from astra_async.report.entries import Entry, Floats
+    from astra_async.report.common_problems import Metric
+    from astra_async.report.entries import Entry
     from astra_async.stats.differences import Conclusion
 
     Found = Sequence[tuple["Pair", Mapping["Metric", "Concluded"]]]
 
-Metric = Literal["mean_score", "pass_at_1", "sd"]
 Standing = Literal["better", "worse", "equivalent", "inconclusive", "incomparable"]
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
-METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
-_ARRAYS = {"mean_score": attrgetter("means"), "pass_at_1": attrgetter("passes"), "sd": attrgetter("sds")}
-_MOST_NAMED = 10  # maximum number of problems named in a warning
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 MISSING = "the missing samples could change it"
 RARE_DIFFERENCES = "Rare large differences that were not observed could reverse this conclusion."
-
-
-class Values(NamedTuple):
-    """Both entries' values of one metric over the same problems; `families` as in `Entry`."""
-
-    metric: Metric
-    a: Floats
-    b: Floats
-    families: NDArray[np.str_] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,44 +120,6 @@ class Pair:
         return self.a.complete and self.b.complete
 
 
-def changed_problems(a: Entry, b: Entry) -> dict[str, str]:
-    """Return the common problem ids whose content differs, with the difference: `T 4 and 8`, `statement`.
-
-    T and the recorded hashes are compared; only T if one run recorded no hashes of the problem.
-    """
-    if {id(run) for run, _ in a.parts} == {id(run) for run, _ in b.parts}:
-        return {}
-    ours, theirs = _contents(a), _contents(b)
-    found = {}
-    for problem in filter(theirs.__contains__, ours):
-        (total, content), (other_total, other) = ours[problem], theirs[problem]
-        differing = [name for name in content if name in other and content[name] != other[name]]
-        named = [name.removesuffix("_sha256").replace("_", " ") for name in differing]
-        if total != other_total and not math.isnan(total + other_total):
-            named.insert(0, f"T {total:.0f} and {other_total:.0f}")
-        if named:
-            found[problem] = ", ".join(named)
-    return found
-
-
-def left_out(entries: Iterable[tuple[Entry, Entry]]) -> list[str]:
-    """Return a sentence for each two runs with changed problems, which are not compared."""
-    found: dict[tuple[str, str], str] = {}
-    for two in entries:
-        a, b = sorted(two, key=_directories)
-        names = _directories(a), _directories(b)
-        if names not in found and (changed := changed_problems(a, b)):
-            common = len(a.places.keys() & b.places.keys())
-            named = [f"{problem} ({what})" for problem, what in changed.items()]
-            if len(named) > _MOST_NAMED:
-                named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more"]
-            found[names] = (
-                f"{' and '.join(names)}: {len(changed)} of {common} common problems differ between the runs"
-                f" and are not compared: {', '.join(named)}."
-            )
-    return list(found.values())
-
-
 def conclude(family: Sequence[Comparison]) -> list[Concluded]:
     """Conclude comparisons of one metric, adjusted together by Holm; those without a p-value do not count."""
     p_values = [_adjusted([getattr(each, name) for each in family]) for name in _P_VALUES]
@@ -197,7 +140,10 @@ def conclude(family: Sequence[Comparison]) -> list[Concluded]:
 
 
 def concluded_pairs(pairs: Sequence[Pair], *, together: bool = False) -> Found:
-    """Conclude every pair by metric. Holm's adjustment is by metric and format; by metric if `together`."""
+    """Conclude every pair by metric. Holm's adjustment is by metric and format; by metric if `together`.
+
+    A pair has no conclusion on an estimate over m samples if no common problem has m samples of both.
+    """
     found: list[tuple[Pair, dict[Metric, Concluded]]] = [(pair, {}) for pair in pairs]
     families = [None] if together else dict.fromkeys(pair.format for pair in pairs)
     for metric, shared in product(METRICS, families):
@@ -205,7 +151,8 @@ def concluded_pairs(pairs: Sequence[Pair], *, together: bool = False) -> Found:
         for (_, concluded), each in zip(
             family, _concluded([pair for pair, _ in family], metric), strict=True
         ):
-            concluded[metric] = each
+            if metric in MAIN_METRICS or each.comparison.n:
+                concluded[metric] = each
     return found
 
 
@@ -224,15 +171,15 @@ def undecided(concluded: Concluded) -> Concluded:
 
 def _concluded(family: Sequence[Pair], metric: Metric) -> list[Concluded]:
     """Conclude the pairs of one Holm adjustment; if samples are missing, for both extremes (see above)."""
-    found = conclude([compared(_common_values(metric, pair.a, pair.b)) for pair in family])
+    found = conclude([compared(common_values(metric, pair.a, pair.b)) for pair in family])
     if all(pair.complete for pair in family):
         return found
     worst, best = [], []
     for pair, concluded in zip(family, found, strict=True):
         low = high = concluded.comparison
         if not pair.complete:
-            other = _worst_values(metric, pair.b, pair.a)
-            low = compared(_worst_values(metric, pair.a, pair.b))
+            other = worst_values(metric, pair.b, pair.a)
+            low = compared(worst_values(metric, pair.a, pair.b))
             high = compared(other._replace(a=other.b, b=other.a))
         worst.append(low)
         best.append(high)
@@ -247,27 +194,6 @@ def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
     for answer_format in dict.fromkeys(entry.format for entry in entries):
         for a, b in combinations(ranked(entries, answer_format), 2):
             yield Pair.of(a, b)
-
-
-def _common_values(metric: Metric, a: Entry, b: Entry) -> Values:
-    """Return both entries' values on common problems; SDs depend on k, so only with equal k of at least 2."""
-    (here, there), of = common_places(a, b), _ARRAYS[metric]
-    if metric == "sd":
-        same = (a.planned[here] == b.planned[there]) & (a.valid[here] > 1) & (b.valid[there] > 1)
-        here, there = here[same], there[same]
-    return Values(metric, of(a)[here], of(b)[there], a.families_of(here))
-
-
-def _worst_values(metric: Metric, a: Entry, b: Entry) -> Values:
-    """Return the values under the assumption that all missing samples fail for A and pass for B.
-
-    SDs have no such bound: the arrays are empty.
-    """
-    if metric == "sd":
-        return Values(metric, a.sds[:0], b.sds[:0])
-    (here, there), of = common_places(a, b, planned=True), _ARRAYS[metric]
-    low, high = a.extremes(of(a))[0], b.extremes(of(b))[1]
-    return Values(metric, low[here], high[there], a.families_of(here))
 
 
 def compared(values: Values) -> Comparison:
@@ -316,37 +242,3 @@ def _obstacle(c: Comparison, tests: int) -> str:
         (c.least_p * tests >= ALPHA, f"{c.differing} differing {several} {cannot} among {tests} comparisons"),
     )
     return next((reason for holds, reason in reasons if holds), "")
-
-
-def common_places(
-    a: Entry, b: Entry, *, planned: bool = False
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indexes of the common problems in the arrays of A and of B, in A's order.
-
-    The problems are those complete under both; those begun under both if an entry is incomplete; or all with
-    `planned`. Problems whose content differs are left out.
-    """
-    sure, changed = a.complete and b.complete, changed_problems(a, b)
-    ours, theirs = (
-        np.ones(len(entry.problem_ids), bool) if planned else entry.done if sure else entry.valid > 0
-        for entry in (a, b)
-    )
-    found = [
-        (place, b.places[problem])
-        for problem, place in a.places.items()
-        if ours[place] and problem not in changed and problem in b.places and theirs[b.places[problem]]
-    ]
-    here, other = np.array(found, dtype=np.int64).reshape(-1, 2).T
-    return here, other
-
-
-def _contents(entry: Entry) -> dict[str, tuple[float, Mapping[str, str]]]:
-    """Return T and the recorded hashes of each problem."""
-    recorded = {
-        problem: run.settings.contents.get(problem, {}) for run, _ in entry.parts for problem in run.problems
-    }
-    return {problem: (entry.totals[place], recorded[problem]) for problem, place in entry.places.items()}
-
-
-def _directories(entry: Entry) -> str:
-    return " + ".join(sorted({str(run.directory) for run, _ in entry.parts}))

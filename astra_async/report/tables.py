@@ -10,6 +10,7 @@ from astra_async.report import agent_tables, by_skill, deciding, formats, harnes
 from astra_async.report import leaderboard as board
 from astra_async.report.answer_warnings import warnings_of_run
 from astra_async.report.audited import audit_tables
+from astra_async.report.common_problems import left_out
 from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
 from astra_async.report.entries import entries_of
@@ -17,7 +18,7 @@ from astra_async.report.failures import automatic_kinds, judge_tables, judged_cl
 from astra_async.report.formats import correlations, lengths_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import display_tables, paired_table
-from astra_async.report.pairwise import concluded_pairs, left_out, pairs_of
+from astra_async.report.pairwise import concluded_pairs, pairs_of
 from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, test_rates
 from astra_async.report.provenance import published
 from astra_async.report.turn_states import courses_of

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, places_of, skills_of
+from astra_async.report.common_problems import Values
 from astra_async.report.paired_table import verdict_text
-from astra_async.report.pairwise import Values, compared, conclude, undecided
+from astra_async.report.pairwise import compared, conclude, undecided
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.intervals import total_interval
 

@@ -11,8 +11,9 @@ import orjson
 import pytest
 
 from astra_async.log import encode
+from astra_async.report.common_problems import Values
 from astra_async.report.compare import compare_runs
-from astra_async.report.pairwise import Values, compared, conclude
+from astra_async.report.pairwise import compared, conclude
 from astra_async.report.tables import build_report
 from astra_async.stats.sequential import Series, decide, schedule_of
 from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run

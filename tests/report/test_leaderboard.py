@@ -95,7 +95,7 @@ def test_records_with_the_papers_means_give_its_table_3(tmp_path: Path) -> None:
         assert row["pass_at_1"] == pytest.approx(passed, abs=0.0003)
         assert (row["n"], row["k"], row["valid"]) == (65, 32, "2080/2080")
     pairs = records(report.table("pairwise"))
-    assert len(pairs) == 3 * 10
+    assert len(pairs) == 11 * 10
     assert all(row["p_t"] is not None and row["n"] == 65 for row in pairs)
     lines = printed(report.table("leaderboard"), report)
     assert "o1-preview" in lines

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
-from astra_async.report.pairwise import Values, compared
+from astra_async.report.common_problems import Values
+from astra_async.report.pairwise import compared
 from astra_async.stats.association import correlation
 from astra_async.stats.differences import (
     benjamini_hochberg,
