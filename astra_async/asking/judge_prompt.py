@@ -39,6 +39,12 @@ PART_NAMES: Mapping[str, str] = {
 }
 
 Rejected = Literal["unreadable", "no_class", "no_quote", "quote_not_found"]
+REJECTED: Mapping[str, str] = {
+    "unreadable": "the reply has no JSON object",
+    "no_class": "the reply names none of the four classes",
+    "no_quote": f"the reply has no quotation of at least {LEAST_QUOTED} characters",
+    "quote_not_found": "a quotation does not occur in the answer, the tests or the output",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,9 +34,10 @@ _LEAST_NAME = 24  # minimum width of a model's name, in characters
 _LEAST_STATE = 24
 _KEPT_MESSAGES = 50
 _LEAST_BAR = 10
+_AFTER = "after turns"  # only for a run with follow-up turns
 # Columns to omit on a narrow terminal, first ones first; samples and score are always shown.
 _LIVE = ("calls", "429")  # columns only for a running run
-_OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost")
+_OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost", _AFTER)
 
 
 def _terminal() -> Console:
@@ -242,6 +243,7 @@ def _models(rows: Sequence[ModelView], width: int, room: int, *, live: bool) -> 
     """Return a table of models and formats that fits into the width and height."""
     cells = [_cells(row) for row in rows]
     names = [name for name in cells[0] if name != "model" and (live or name not in _LIVE)] if cells else []
+    names = [name for name in names if name != _AFTER or any(row[name] for row in cells)]
     widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in names}
     longest = max((len(row["model"]) for row in cells), default=0)
     for name in _OPTIONAL:
@@ -276,6 +278,7 @@ def _cells(row: ModelView) -> dict[str, str]:
         "model": f"{row.model} ({row.format})",
         "samples": f"{row.final}/{row.planned}",
         "score": _percent(row.mean_score),
+        _AFTER: "" if row.after_turns is None else _percent(row.after_turns),
         "pass@1": _percent(row.pass_at_1),
         "calls": _calls(row),
         "tokens in/out": f"{_thousands(row.tokens_in)}/{_thousands(row.tokens_out)}",

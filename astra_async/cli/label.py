@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.asking.judge_prompt import REJECTED
 from astra_async.cli import EXIT_INCOMPLETE
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import open_console, say, tell
@@ -32,9 +36,16 @@ if TYPE_CHECKING:
     metavar="N",
     help="Print N random failed samples as CSV, to label by hand.",
 )
+@click.option("--again", is_flag=True, help="Ask again for samples whose judgment was rejected.")
 @config_options("base_url", "max_in_flight", "budget_usd")
 def label(
-    directory: Path, *, judge: str | None, draw: int | None, config_file: Path | None, **given: Any
+    directory: Path,
+    *,
+    judge: str | None,
+    draw: int | None,
+    again: bool,
+    config_file: Path | None,
+    **given: Any,
 ) -> int:
     """Classify the errors of failed samples with a judge model; labels by hand are never changed.
 
@@ -48,15 +59,15 @@ def label(
     config = load_config(fixed, config_file, environ=os.environ)
     for line in (*config.addresses, *(f"warning: {warning}" for warning in config.warnings)):
         tell(line)
-    return asyncio.run(_label(config))
+    return asyncio.run(_label(config, again=again))
 
 
-async def _label(config: RunConfig) -> int:
+async def _label(config: RunConfig, *, again: bool) -> int:
     from astra_async.running.judging import open_judging
 
     stopper = Stopper()
     with stopper.installed():
-        async with open_judging(config, tell) as (judging, pool):
+        async with open_judging(config, tell, again=again) as (judging, pool):
             stopper.drains(pool.stop)
             already = judging.tally.judged
             tell(f"{judging.tally.planned} failed samples, {already} of them already judged")
@@ -70,11 +81,24 @@ async def _label(config: RunConfig) -> int:
 
 def _tell(tally: JudgingTally, already: int) -> None:
     cost = "" if tally.cost_usd is None else f", {tally.cost_usd:.4f} USD"
-    tell(f"{tally.judged - already} judged now{cost}; {tally.judged - tally.labelled} replies are invalid")
+    tell(f"{tally.judged - already} judged now{cost}")
+    _tell_rejected(tally)
     for trouble, count in list(tally.troubles.items())[:5]:
         tell(f"{count}: {trouble}")
     if tally.judged < tally.planned:
         tell(f"{tally.planned - tally.judged} samples are not judged yet; run the same command again")
+
+
+def _tell_rejected(tally: JudgingTally) -> None:
+    """Print why replies give no label, with a sample for each reason, and the command that asks again."""
+    if not tally.rejected:
+        return
+    tell(f"{len(tally.rejected)} of {tally.judged} replies of the judge give no label:")
+    for why, count in Counter(tally.rejected.values()).most_common():
+        example = next(key for key, each in tally.rejected.items() if each == why)
+        tell(f"  {count}: {REJECTED.get(why, why)} (for example {' '.join(map(str, example))})")
+    words = [word for word in sys.argv[1:] if word != "--again"]
+    tell(f"to ask the judge again for these samples: {shlex.join(['astra', *words, '--again'])}")
 
 
 def _print_tables(directory: Path) -> None:

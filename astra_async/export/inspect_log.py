@@ -158,13 +158,14 @@ def _sample(record: Mapping[str, Any], answer: str | None, prompt: str, run: Run
             **{name: record.get(name) for name in _METADATA},
         },
         "store": {},
-        "events": [_event(record, _NAMED.format(record.get("prompt_sha256")), output)],
+        # Inspect's viewer opens a sample at its events, so the prompt must be there too.
+        "events": [_event(record, f"attachment://{_digest(prompt)}", output)],
         "model_usage": {record["model"]: usage} if usage else {},
         "started_at": record.get("started_at"),
         "completed_at": record.get("finished_at"),
         **dict.fromkeys(("total_time", "working_time"), seconds),
         "uuid": _id(run.settings.run_id, *(str(record[name]) for name in _KEY)),
-        "attachments": {},
+        "attachments": {_digest(prompt): prompt},
     }
 
 
@@ -207,3 +208,8 @@ def _event(record: Mapping[str, Any], prompt: str, output: Mapping[str, Any]) ->
 
 def _id(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:22]
+
+
+def _digest(text: str) -> str:
+    """Return the name of an attachment: 32 hexadecimal digits, as inspect_ai requires."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -57,7 +57,7 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         lstrip_blocks=True,
     )
     environment.filters["isolated"] = _isolating(report)
-    script = _script()
+    script, headline = _script(), report.table("leaderboard")
     embedded = embed(report.entries, budget_bytes)
     data = orjson.dumps(_data(report.entries, embedded)).decode()
     return environment.get_template("report.html").render(
@@ -73,7 +73,9 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         most_rows=MOST_ROWS,
         folded=_FOLDED,
         facts=_facts(report),
-        standing=_leaderboard_rows(report.leaderboard),
+        standing=_leaderboard_rows(report.leaderboard, headline),
+        headline=headline,
+        turns_title=next((each.title for each in headline.columns if each.name == "after_turns"), ""),
         data_files=report.files(),
     )
 
@@ -122,18 +124,20 @@ def _facts(report: Report) -> list[str]:
     ]
 
 
-def _leaderboard_rows(wide: Table) -> list[dict[str, Any]]:
+def _leaderboard_rows(wide: Table, headline: Table) -> list[dict[str, Any]]:
     """Return the rows of the first table, with the positions of their bars in % of the bar's width."""
     several = len(set(wide.column("format"))) > 1
     rows = []
-    for place, raw in enumerate(wide.by_name()):
+    for place, (cells, shown) in enumerate(zip(wide.by_name(), headline.by_name(), strict=True)):
+        raw = shown | cells
         interval, score = raw["mean_score_total"], raw["mean_score"]
         low, high = interval if isinstance(interval, tuple) else (None, None)
         rows.append(
             {
                 "name": visible(f"{raw['model']} ({raw['format']})" if several else str(raw["model"])),
                 "complete": raw["complete"],
-                "texts": dict(zip(raw, wide.shown(place), strict=True)),
+                "texts": dict(zip(shown, headline.shown(place), strict=True))
+                | dict(zip(cells, wide.shown(place), strict=True)),
                 "raw": {name: _sort_value(cell) for name, cell in raw.items()},
                 "low": None if low is None else round(100 * low, 2),
                 "width": None if low is None or high is None else round(100 * (high - low), 2),

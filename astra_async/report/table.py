@@ -147,6 +147,16 @@ class Table:
             rows=tuple(tuple(row[place] for place in places) for row in self.rows),
         )
 
+    def insert(self, before: str, column: Column, cells: Sequence[Cell], notes: Sequence[str]) -> Table:
+        """Return the table with another column before the column `before`, and with more notes."""
+        at = [each.name for each in self.columns].index(before)
+        return replace(
+            self,
+            columns=(*self.columns[:at], column, *self.columns[at:]),
+            rows=tuple((*row[:at], cell, *row[at:]) for row, cell in zip(self.rows, cells, strict=True)),
+            notes=(*self.notes, *notes),
+        )
+
     def by_name(self) -> list[dict[str, Cell]]:
         """Return each row as a dictionary by column name."""
         names = [column.name for column in self.columns]

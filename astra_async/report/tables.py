@@ -22,7 +22,7 @@ from astra_async.report.pairwise import concluded_pairs, pairs_of
 from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, test_rates
 from astra_async.report.provenance import published
 from astra_async.report.turn_states import courses_of
-from astra_async.report.turn_tables import TEXT, turn_tables
+from astra_async.report.turn_tables import TEXT, turn_tables, with_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -136,7 +136,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         leaderboard=wide,
         skills=skills,
         sections=(
-            *_models(runs, entries, wide, compared),
+            *_models(runs, entries, wide, compared, courses),
             *_problems(runs, entries, skills),
             *_answers(entries, by_format),
             *_agents(entries, by_agent),
@@ -153,13 +153,15 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     )
 
 
-def _models(runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared: Found) -> Iterator[Section]:
+def _models(
+    runs: Sequence[Run], entries: Sequence[Entry], wide: Table, compared: Found, courses: Sequence[Courses]
+) -> Iterator[Section]:
     yield Section(
         name="leaderboard",
         title="Leaderboard",
         text="Mean score, pass@1 and consistency as the paper defines them (equations 1 to 5).",
         tables=(
-            board.headline(wide),
+            with_turns(board.headline(wide), courses),
             board.uncertainty(wide),
             board.consistency(wide),
             board.reliability(wide),

@@ -131,6 +131,23 @@ class Courses:
         """Return each problem's share of samples solved after a turn; NaN if no state is known."""
         return self._means(turn, lambda state: float(state.solved))
 
+    @property
+    def missing(self) -> list[tuple[str, str, str]]:
+        """Model, format and problem of each sample with a missing turn."""
+        entry = self.entry
+        return [
+            (entry.model, entry.format, entry.problem_ids[course.problem])
+            for course in self.all
+            if course.end == "missing"
+        ]
+
+    @property
+    def last_score(self) -> float | None:
+        """Mean score after the last follow-up turn, over problems with a known state; None without any."""
+        scores = self.scores(self.turns)
+        known = scores[~np.isnan(scores)]
+        return math.fsum(known) / len(known) if len(known) else None
+
     def blind(self, turn: int) -> Floats:
         """Return each problem's unbiased pass@(turn + 1) of first answers; NaN with too few answers."""
         pairs = zip(self.entry.valid.tolist(), self.entry.perfect.tolist(), strict=True)

@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Floats
     from astra_async.report.pairwise import Concluded
+    from astra_async.report.table import Cell
     from astra_async.report.turn_states import Courses, End, TurnState
 
 TEXT = (
     "After an answer that did not pass all tests, the model received feedback on the failures and"
     " answered again. The paper's scores and all other tables of this report use first answers only."
+)
+_HEADLINE_NOTE = (
+    "After turns: mean score of the same samples after the last follow-up turn with feedback. All other"
+    " numbers of this table use first answers only. A dash means that turns are missing; to continue, run the"
+    " same command again."
 )
 _RESULT_NOTE = (
     "The result after a turn is the result of the sample's files at that time. An unusable answer changes no"
@@ -60,6 +66,27 @@ _ENDS: dict[End, tuple[str, str]] = {
     "missing": ("Missing", "a turn has no result yet; to continue, run the same command again"),
 }
 _WINNERS = ("feedback", "blind samples")
+
+
+def with_turns(headline: Table, found: Sequence[Courses]) -> Table:
+    """Return the leaderboard's headline with the mean score after the last follow-up turn.
+
+    A complete row has no value while one of its turns has no result.
+    """
+    if not found:
+        return headline
+    several = "format" in {column.name for column in headline.columns}
+    after: dict[tuple[Cell, ...], float | None] = {
+        (courses.entry.label, courses.entry.format)[: 1 + several]: courses.last_score
+        for courses in found
+        if courses.complete(courses.turns) or not courses.entry.complete
+    }
+    numbers = sorted({courses.turns for courses in found})
+    title = f"After {', '.join(map(str, numbers))} {'turn' if numbers == [1] else 'turns'} %"
+    column = Column("after_turns", title, "percent", help="mean score after the last follow-up turn")
+    # The headline begins with the model and, if there are several formats, the format.
+    cells = [after.get(row[: 1 + several]) for row in headline.rows]
+    return headline.insert("pass_at_1", column, cells, (_HEADLINE_NOTE,))
 
 
 def turn_tables(found: Sequence[Courses]) -> tuple[Table, ...]:

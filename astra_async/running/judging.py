@@ -2,7 +2,7 @@
 
 Every judgement is appended to judgements.jsonl before it is used, or spooled if the disk fails (see `spool`).
 The judgements are then written to labels.csv, except for samples that have a label by hand. Repeating the
-command judges only the samples without a judgement.
+command judges only the samples without a judgement, and with `--again` also samples with a rejected one.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ class JudgingTally:
     Attributes:
         planned: number of failed samples.
         judged: number of failed samples with a judgement.
-        labelled: number of judgements that name an error class.
+        rejected: by sample without a label, the reason why the judge's reply was rejected.
         troubles: error messages of failed requests, with their number.
         cost_usd: cost of this invocation in US dollars, None until it ends or if no price is known.
     """
 
     planned: int
     judged: int
-    labelled: int
+    rejected: dict[AnswerKey, str]
     troubles: Counter[str] = field(default_factory=Counter)
     cost_usd: float | None = None
 
@@ -118,6 +118,7 @@ class Judging:
     """Judging of all failed samples of a run directory that the judge has not judged yet.
 
     Attributes:
+        again: also judge the samples whose last judgement was rejected.
         tally: progress.
         refused: the storage error that stopped new requests, or None.
         recorded_usd: cost in US dollars that this process has recorded, including failed requests.
@@ -129,6 +130,7 @@ class Judging:
     spool: LineSpool
     _: KW_ONLY
     is_simulated: bool
+    again: bool = False
 
     def __post_init__(self) -> None:
         self.samples = failed_samples(self.directory)
@@ -137,14 +139,16 @@ class Judging:
         self._stop: Callable[[], None] = lambda: None
         current, keys = (self.settings.name, JUDGE_PROMPT_VERSION), {each.key for each in self.samples}
         done = {
-            key: record["label"]
+            key: None if record["label"] else record.get("rejected", "unreadable")
             for record in judgements(self.directory)
             if (record["judge"], record.get("prompt_version")) == current
             and (key := SampleKey(*map(record.__getitem__, SampleKey._fields))) in keys
         }
+        if self.again:
+            done = {key: rejected for key, rejected in done.items() if rejected is None}
         self._waiting = iter([each for each in self.samples if each.key not in done])
-        labelled = sum(label is not None for label in done.values())
-        self.tally = JudgingTally(planned=len(self.samples), judged=len(done), labelled=labelled)
+        rejected: dict[AnswerKey, str] = {key: why for key, why in done.items() if why is not None}
+        self.tally = JudgingTally(planned=len(self.samples), judged=len(done), rejected=rejected)
 
     async def run(self, pool: AnyPool, say: Say) -> None:
         """Judge all waiting samples, or until the pool fails or is stopped. Raises StorageError."""
@@ -195,7 +199,8 @@ class Judging:
             }
         )
         self.tally.judged += 1
-        self.tally.labelled += judgement.label is not None
+        if judgement.rejected:
+            self.tally.rejected[request.key] = judgement.rejected
 
     def note_spent(self, cost_usd: float) -> None:
         """Record the cost of requests without a judgement, for the budget of later invocations."""
@@ -215,11 +220,14 @@ class Judging:
 
 
 @asynccontextmanager
-async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judging, AnyPool]]:
+async def open_judging(
+    config: RunConfig, say: Say, *, again: bool = False
+) -> AsyncIterator[tuple[Judging, AnyPool]]:
     """Open the judge model `config.models[0]` for the run directory `config.out`.
 
-    labels.csv is written when the context is closed. Raises StorageError or UsageError (no run directory,
-    invalid settings, missing API key, or another judging process in the directory).
+    With `again`, rejected judgements are requested again; the last judgement of a sample counts. labels.csv
+    is written when the context is closed. Raises StorageError or UsageError (no run directory, invalid
+    settings, missing API key, or another judging process in the directory).
     """
     check_models(config)
     with _judging_lock(config.out):
@@ -231,7 +239,9 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 config = resolved_models(replace(config, models=tuple(models)))
                 name = config.models[0].name
                 is_simulated = name in simulated_names(config)
-                judging = Judging(config.out, config.models[0], log, spool, is_simulated=is_simulated)
+                judging = Judging(
+                    config.out, config.models[0], log, spool, is_simulated=is_simulated, again=again
+                )
 
                 def tell(event: PoolEvent) -> None:
                     if event.kind in ("paused", "parked"):

@@ -55,8 +55,9 @@ class OpenRun:
 class ModelView:
     """Display row of one (model, format).
 
-    Scores are computed from the valid samples so far and are None without any. Tokens and cost cover the
-    whole run directory, including earlier invocations.
+    Scores are computed from the valid samples so far and are None without any. `after_turns` is the mean
+    score after the last follow-up turn; it is only read from a directory. Tokens and cost cover the whole run
+    directory, including earlier invocations.
     """
 
     model: str
@@ -65,6 +66,7 @@ class ModelView:
     planned: int
     mean_score: float | None
     pass_at_1: float | None
+    after_turns: float | None = None
     in_flight: int = 0
     concurrency: int = 0
     waiting: int = 0
@@ -197,13 +199,15 @@ def _count(number: int, what: str) -> str:
 
 
 def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
-    """Return a snapshot of a run directory, and each (model, format, problem) with missing samples.
+    """Return a snapshot of a run directory, and each (model, format, problem) with missing samples or turns.
 
     The run may be running, finished or killed. The directory is neither locked nor changed.
     """
     import numpy as np  # imported here because runs do not need numpy
 
+    from astra_async.report.entries import entries_of
     from astra_async.report.load import load_run
+    from astra_async.report.turn_states import courses_of
 
     run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
@@ -215,21 +219,31 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     last = _seconds(str(events[-1].get("at", ""))) if events else None
     began, ends = _seconds(run.settings.created_at), [*times[-1:], *([last] if last else [])]
     per_minute = _recent_per_minute(times)
+    courses, _ = courses_of(entries_of((run,)))
+    after = {(each.entry.model, each.entry.format): each.last_score for each in courses}
+    open_turns = [cell for each in courses for cell in each.missing]
     view = View(
-        models=tuple(_row(summary, earlier.get(summary.model)) for summary in summaries),
+        models=tuple(
+            replace(
+                _row(summary, earlier.get(summary.model)),
+                after_turns=after.get((summary.model, summary.format)),
+            )
+            for summary in summaries
+        ),
         planned=planned,
         answered=max(len(answered), final),
         final=final,
         graded=len(run.rows) > 0 or not answered,
         missing=_missing(path / "events.jsonl", answered),
         most_turns=run.settings.turns,
+        turns_missing=len(open_turns),
         turns_final=len({key for key, _, _ in valid_records(path / "turn_results.jsonl")}),
         tests_per_minute=per_minute,
         elapsed_s=max(0.0, max(ends) - began) if ends and began is not None else 0.0,
         left_s=60 * (planned - final) / per_minute if per_minute else None,
         last=_event_line(events[-1] if events and final < planned else None),
     )
-    return view, missing_cells(run.metrics, read_run(path / "run.json"))
+    return view, missing_cells(run.metrics, read_run(path / "run.json")) | set(open_turns)
 
 
 def answered_keys(path: Path) -> set[AnswerKey]:

@@ -1,4 +1,4 @@
-"""Queries over all samples: results per test, failed samples, text search, comparison of two models."""
+"""Queries over all samples: results per test, failed samples, text search."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ import numpy as np
 from astra_async.files import read_at
 from astra_async.report.problem_tables import passed_untouched
 from astra_async.types.records import Flaw, read_record
-from astra_async.view.board import ALL_PASSED, MISSING, UNDER_WAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from astra_async.view.board import Board
     from astra_async.view.logs import LineIndex
@@ -69,18 +66,6 @@ def with_test(board: Board, problem: int, name: str, *, passed: bool) -> Iterato
         places = logs.columns.places[model.pair, here]
         for sample in np.flatnonzero(np.isin(places["verdict"], wanted)):
             yield number, problem, int(sample)
-
-
-def compared(board: Board, a: int, b: int) -> Record:
-    """Return (problem, sample) pairs that one model solved and the other failed; both need results."""
-    cells = board.cells().reshape(board.grid.shape)
-    one, other = cells[a], cells[b]
-    both = _is_final(one) & _is_final(other)
-    found = {
-        "right_wrong": both & (one == ALL_PASSED) & (other != ALL_PASSED),
-        "wrong_right": both & (one != ALL_PASSED) & (other == ALL_PASSED),
-    }
-    return {name: np.argwhere(where).tolist() for name, where in found.items()}
 
 
 async def with_text(board: Board, text: str, kind: str) -> Record:
@@ -162,7 +147,3 @@ def _passes(tests: tuple[str, ...], bits: int, name: str) -> bool | None:
     """Return True if all tests of this name passed; None if there is no such test."""
     found = [bool(bits >> place & 1) for place, each in enumerate(tests) if each == name]
     return all(found) if found else None
-
-
-def _is_final(cells: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    return (cells > MISSING) & (cells < UNDER_WAY)

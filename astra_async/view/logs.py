@@ -14,7 +14,8 @@ import numpy as np
 from astra_async.errors import ConflictError
 from astra_async.report.harness import Events
 from astra_async.report.sidecar import cached_columns
-from astra_async.types.records import Flaw, read_head, read_key, read_record
+from astra_async.types import is_last
+from astra_async.types.records import Flaw, read_head, read_key, read_record, score_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -142,6 +143,7 @@ class LineIndex:
 
 
 _EVENTS_KEPT = 100
+_TURN = np.dtype([("number", "u2"), ("usable", "?"), ("score", "f8"), ("is_last", "?")])
 
 
 @dataclass(slots=True)
@@ -151,12 +153,15 @@ class Logs:
     Attributes:
         lines: positions of each sample's lines, by file, without result lines (see `columns`).
         last_events: the latest events, with all their fields.
+        turns: latest follow-up turn of each sample, in the shape of `columns.places`. `number` is 0 without a
+            turn, `score` is valid if `usable` is true, and `is_last` is true if no turn can follow.
         events_seen: counts by kind and model, and reasons why samples are missing.
         conflicts: messages about lines that contradict other lines and are ignored.
     """
 
     settings: RunSettings
     columns: Columns
+    turns: NDArray[np.void]
     tails: Mapping[str, Tail]
     lines: Mapping[str, LineIndex] = field(default_factory=lambda: {name: LineIndex() for name in _READERS})
     last_events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
@@ -170,7 +175,8 @@ class Logs:
         columns, lines, size = cached_columns(directory, settings)
         if size:
             tails["results"].skip(lines, size)
-        return cls(settings=settings, columns=columns, tails=tails)
+        turns = np.zeros(columns.places.shape, dtype=_TURN)
+        return cls(settings=settings, columns=columns, turns=turns, tails=tails)
 
     def read_on(self, until: float) -> bool:
         """Read until a monotonic time; return True if there were new lines. Raises Regrown."""
@@ -220,6 +226,24 @@ def _into(name: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Li
     return read
 
 
+def _turn_result(logs: Logs, line: Line) -> None:
+    _TURN_LINE(logs, line)
+    try:
+        record = read_head(line[2], b"tests")
+        number, failure, status = record["turn"], record["failure"], record["status"]
+        score = score_of(record) if status == "scored" else None
+    except (Flaw, LookupError, TypeError, ZeroDivisionError):
+        return  # resuming the run reports this line
+    place = logs.flat(record)
+    if place < 0 or type(number) is not int:
+        return
+    latest = logs.turns.reshape(-1)[place]
+    if latest["number"] < number < 1 << 16:
+        latest["number"], latest["is_last"] = number, is_last(failure)
+        if score is not None:  # an unusable answer changes no files
+            latest["usable"], latest["score"] = True, score
+
+
 def _event(logs: Logs, line: Line) -> None:
     _, offset, content = line
     try:
@@ -231,12 +255,13 @@ def _event(logs: Logs, line: Line) -> None:
     logs.events_seen.add(record)
 
 
+_TURN_LINE = _into("turn_results", b"tests", turn=True)
 _READERS: dict[str, Callable[[Logs, Line], None]] = {
     "results": _result,
     "completions": _into("completions", b"text"),
     "outputs": _into("outputs", b"output"),
     "turns": _into("turns", b"feedback", turn=True),
-    "turn_results": _into("turn_results", b"tests", turn=True),
+    "turn_results": _turn_result,
     "events": _event,
     "calls": _into("calls", b"step"),
 }

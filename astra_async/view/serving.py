@@ -18,7 +18,7 @@ from astra_async.redaction import one_line
 from astra_async.report.labels import CLASSES
 from astra_async.view.access import Access, add_headers
 from astra_async.view.board import COLUMNS, Board
-from astra_async.view.finding import MOST_FOUND, TEXTS, compared, tests_of, with_test, with_text
+from astra_async.view.finding import MOST_FOUND, TEXTS, tests_of, with_test, with_text
 from astra_async.view.following import Following
 from astra_async.view.opened import Samples
 from astra_async.view.overview import history, labelled, live_state, run_summary
@@ -76,7 +76,6 @@ class Viewer:
                 web.get("/api/history", _answering(lambda _: history(self.board))),
                 web.get("/api/tests", _answering(self._tests)),
                 web.get("/api/search", self._search),
-                web.get("/api/compare", _answering(self._compared)),
                 web.get("/api/labels", _answering(lambda _: labelled(self.board))),
                 web.put("/api/label", self._label),
                 web.get("/api/stream", self._stream),
@@ -177,9 +176,6 @@ class Viewer:
         found = with_test(self.board, self._problem(query), name, passed=outcome == "passed")
         cells = list(islice(found, MOST_FOUND + 1))
         return _json({"cells": cells[:MOST_FOUND], "more": len(cells) > MOST_FOUND})
-
-    def _compared(self, query: Mapping[str, str]) -> Any:
-        return compared(self.board, self._model(query, "a"), self._model(query, "b"))
 
     async def _label(self, request: web.Request) -> web.StreamResponse:
         """Set a sample's error class (one of the paper's); the only request that writes."""

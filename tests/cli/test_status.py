@@ -18,12 +18,13 @@ from astra_async.cli.status import status
 from astra_async.errors import UsageError
 from astra_async.fingerprint import Parts
 from astra_async.redaction import register_secret
+from astra_async.report.tables import build_report
 from astra_async.running.description import commands_to_finish, shell_command
 from astra_async.running.directory import RunDirectory
 from astra_async.running.recorded import Spent
 from astra_async.types import Completion, Result, SampleKey, Usage
 from command_server import astra
-from made_runs import Made, made_problems, write_run
+from made_runs import Made, made_problems, write_run, write_turns
 
 COMPLETION = Completion(
     text="<solution/>",
@@ -128,6 +129,35 @@ def test_the_next_command_is_the_one_that_was_typed(tmp_path: Path) -> None:
     text = commanded(tmp_path, ("2026-01-01", whole, ("p", "q")))
     assert f"next: {whole}\n" in text
     assert "--generate-only" not in text
+
+
+def test_the_score_after_the_last_turn_is_shown_beside_the_first_answers(tmp_path: Path) -> None:
+    made = Made(skill={"alpha": 0.4, "beta": 0.5}, problems=made_problems(3), samples=4)
+    directory = write_run(tmp_path / "run", made)
+    assert "after turns" not in shown(directory)
+    write_turns(directory, made, 2, {"alpha": 0.9, "beta": 0.6})
+    text = shown(directory)
+    board = build_report([directory]).table("leaderboard").by_name()
+    for row in board:
+        first, after = row["mean_score"], row["after_turns"]
+        assert isinstance(first, float)
+        assert isinstance(after, float)
+        assert re.search(rf"{row['model']} \(xml\) .* {100 * first:.1f} % +{100 * after:.1f} %", text)
+    assert "complete" in text
+
+
+def test_a_missing_turn_is_not_complete_and_has_the_command_that_requests_it(tmp_path: Path) -> None:
+    made = Made(skill={"alpha": 0.4}, problems=made_problems(3), samples=4)
+    directory = write_run(tmp_path / "run", made)
+    write_turns(directory, made, 2, {"alpha": 0.9})
+    path = directory / "turn_results.jsonl"
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    key = json.loads(first)
+    path.write_bytes(b"".join(line for line in others if json.loads(line)["sample"] != key["sample"]))
+    text = shown(directory)
+    assert "not running, not complete" in text
+    assert "missing" in text
+    assert "next: start this run again from the same program" in text
 
 
 @pytest.mark.parametrize(

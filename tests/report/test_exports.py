@@ -155,6 +155,8 @@ def test_unknown_usage_is_unknown_and_known_usage_is_summed(whole: Path, tmp_pat
     assert totals == expected
     (asked,) = [each for each in samples if each["input"] == "Write it."]
     assert asked["messages"][0]["content"] == "Write it."
+    sent = asked["events"][0]["input"][0]["content"]
+    assert asked["attachments"][sent.removeprefix("attachment://")] == "Write it."
 
 
 def test_inspect_ai_itself_reads_the_logs(whole: Path, tmp_path: Path) -> None:
@@ -170,7 +172,8 @@ def test_inspect_ai_itself_reads_the_logs(whole: Path, tmp_path: Path) -> None:
         first = read.samples[0]
         key = (read.eval.model, read.eval.metadata["answer_format"], first.id, first.epoch - 1)
         assert first.output.completion == run.answer(key).text
-        assert first.events
+        (event,) = log.read_eval_log(str(path), resolve_attachments=True).samples[0].events
+        assert event.input[0].text == first.input
     with warnings.catch_warnings(action="ignore"):  # what it calls of pandas is its own matter
         frame = samples_df(str(tmp_path / "logs"))
     assert len(frame) == 60

@@ -208,6 +208,34 @@ def test_gains_known_by_construction_are_found(tmp_path: Path) -> None:
     assert found["beta"]["gain_interval_low"] < 0 < found["beta"]["gain_interval_high"]
 
 
+def test_the_leaderboard_has_the_score_after_the_last_turn(directory: Path, tmp_path: Path) -> None:
+    shown = {str(row["model"]): row for row in report_of(directory).table("leaderboard").by_name()}
+    for model, row in shown.items():
+        recounted = Recounted(directory, model)
+        assert row["mean_score"] == pytest.approx(recounted.score(0))
+        assert row["after_turns"] == pytest.approx(recounted.score(TURNS))
+    page = write_built(report_of(directory), tmp_path / "report")
+    after = f"{100 * Recounted(directory, 'alpha').score(TURNS):.1f}"
+    assert "After 3 turns %" in page.read_text()
+    assert (
+        f'data-label="after 3 turns %" data-v="{shown["alpha"]["after_turns"]!r}">{after}</td>'
+        in page.read_text()
+    )
+    assert "After 3 turns %" in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_the_leaderboard_has_no_score_after_turns_while_turns_are_missing(tmp_path: Path) -> None:
+    directory = run_with_turns(tmp_path / "run", made())
+    path = directory / "turn_results.jsonl"
+    kept = [line for line in lines(path) if (line["model"], line["turn"]) != ("gamma", 2)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    cells = {
+        row["model"]: row["after_turns"] for row in build_report([directory]).table("leaderboard").by_name()
+    }
+    assert cells["gamma"] is None
+    assert cells["alpha"] is not None
+
+
 def test_no_other_table_knows_of_turns(tmp_path: Path) -> None:
     plan = made()
     write_built(build_report([write_run(tmp_path / "run", plan)]), tmp_path / "without")
@@ -230,6 +258,7 @@ def test_a_run_without_turns_has_no_such_section(tmp_path: Path) -> None:
     report = build_report([write_run(tmp_path / "run", made())])
     assert "turns" not in [section.name for section in report.sections]
     assert not any(name.startswith("turn") for name in report.data())
+    assert "after_turns" not in [column.name for column in report.table("leaderboard").columns]
 
 
 def test_a_missing_turn_is_no_failure_and_says_so(directory: Path, tmp_path: Path) -> None:

@@ -232,6 +232,37 @@ def test_the_same_command_again_asks_for_nothing(tmp_path: Path, monkeypatch: py
     assert before == ((folder / "judgements.jsonl").read_bytes(), (folder / "labels.csv").read_bytes())
 
 
+def test_a_reply_without_a_label_has_a_reason_and_a_command_that_asks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my run"
+    faulty_run(folder, 3)
+    assert label(monkeypatch, folder) == 0
+    path = folder / "judgements.jsonl"
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    ((key, lost), *others) = ((each, each["label"]) for each in lines if each["label"])
+    key |= {"label": None, "rejected": "no_class"}
+    write_lines(path, lines)
+    (folder / "labels.csv").unlink()
+    capsys.readouterr()
+    assert label(monkeypatch, folder) == 0
+    said = capsys.readouterr().err
+    assert f"{9 - len(others)} of 9 replies of the judge give no label:" in said
+    example = f"m xml {key['problem_id']} {key['sample']}"
+    assert f"1: the reply names none of the four classes (for example {example})" in said
+    assert f"astra label '{folder}' --judge simulated/steady --again" in said
+    assert len(labels_of(folder)) == len(others)
+    assert label(monkeypatch, folder, "--again") == 0
+    assert f"{9 - len(others)} judged now" in capsys.readouterr().err
+    rows = {(each["problem_id"], int(each["sample"])): each["label"] for each in labels_of(folder)}
+    assert rows[key["problem_id"], key["sample"]] == lost
+    assert len(rows) == len(others) + 1
+
+
+def labels_of(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / "labels.csv").read_text().splitlines()))
+
+
 def test_a_budget_holds_over_several_calls_and_they_end_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

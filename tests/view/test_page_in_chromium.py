@@ -590,22 +590,37 @@ def test_tests_by_model_name_what_no_sample_and_what_every_sample_passes(tmp_pat
     look(directory, steps)
 
 
-def test_two_models_are_compared_by_where_one_is_right(plain: Path) -> None:
-    found = scores(plain)
+def test_two_models_are_compared_by_the_distributions_of_their_samples(plain: Path) -> None:
+    lines = scores(plain)
+    problems = [f"p{p:02}" for p in range(6)]
 
-    def right(model: str, problem: str, sample: int) -> bool:
-        line = found[model, problem, sample]
-        return bool(line["passed"] == line["total"])
+    def sorted_scores(model: str, problem: str) -> list[float]:
+        found = [line["score"] for (name, of, _), line in lines.items() if (name, of) == (model, problem)]
+        return sorted(found, reverse=True)
 
-    keys = [(f"p{p:02}", s) for p in range(6) for s in range(4)]
-    wins = [key for key in keys if right("alpha", *key) and not right("beta", *key)]
+    by_problem = {
+        problem: [sum(each) / len(each) for each in (sorted_scores(m, problem) for m in ("alpha", "beta"))]
+        for problem in problems
+    }
 
     async def steps(page: Page) -> None:
-        await page.go("compare?a=alpha&b=beta", "document.querySelector('.pairs')")
-        assert f"A right, B wrong ({len(wins)})" in await page.text(".pair section h2")
-        shown = await page.run(all_of(".pair section:first-child .pairs a", "b.textContent.trim()"))
-        assert shown == [f"{problem} sample {sample}" for problem, sample in wins]
-        await page.run("document.querySelector('.pairs a').click()")
+        await page.go("compare?a=alpha&b=beta", "document.querySelector('.distributions')")
+        rows = await page.run(all_of(".distributions tbody tr", "[...b.cells].map((c) => c.textContent)"))
+        assert sorted(row[0] for row in rows) == problems
+        gaps = [abs(by_problem[row[0]][0] - by_problem[row[0]][1]) for row in rows]
+        assert gaps == pytest.approx(sorted(gaps, reverse=True), abs=0.01)
+        for row in rows:
+            shown = [float(row[place]) / 100 for place in (2, 4)]
+            assert shown == pytest.approx(by_problem[row[0]], abs=0.005)
+        heights = await page.run(
+            all_of(
+                ".distributions tbody tr:first-child td:nth-child(2) rect:nth-of-type(even)",
+                "Number(b.getAttribute('height'))",
+            )
+        )
+        assert heights == [max(1, round(19 * score)) for score in sorted_scores("alpha", rows[0][0])]
+        assert "all samples of both models" in await page.text(".compare .note")
+        await page.run("document.querySelector('.distributions td:last-child a').click()")
         await page.until("document.querySelectorAll('.side').length === 2")
         assert "differ" in await page.text(".titled h2")
 

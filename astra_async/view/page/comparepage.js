@@ -1,15 +1,22 @@
-// Comparison of two models: samples that one solves and the other does not.
+// Comparison of two models: the distribution of each model's samples, by problem.
+//
+// Samples are independent: sample 1 of one model does not belong to sample 1 of another model. Therefore only
+// distributions and their means are compared.
 
 import { element, holding } from "./shared/dom.js";
+import { sortAgain } from "./shared/sorting.js";
 import { plain } from "./shared/terminal.js";
 import { changed, go, write } from "./address.js";
-import { glyph } from "./glyphs.js";
+import { bars } from "./glyphs.js";
 import { bindPage } from "./keys.js";
+import { scrolling } from "./longtext.js";
 import { isFinal, scoreOf } from "./outcomes.js";
-import { askJson, cellAt, modelName, modelOf, modelSlug, on, state, trouble } from "./state.js";
+import { sampleAddress } from "./mappage.js";
+import { cellAt, modelName, modelOf, modelSlug, on, state } from "./state.js";
 
-const MOST = 500; // maximum number of list lines drawn
+const MOST = 500; // maximum number of problems drawn
 const AGAIN_MS = 5000;
+const percent = (value) => (value === null ? "–" : (100 * value).toFixed(1));
 
 function choice(label, onChange) {
   const select = element("select");
@@ -19,48 +26,86 @@ function choice(label, onChange) {
   return select;
 }
 
-/** A link to two samples side by side. */
-function pairAddress(a, b, problem, sample) {
+/** The graded samples of a model and problem, highest score first, with their mean and number of full passes. */
+function samplesOf(model, problem) {
+  const found = Array.from({ length: state.run.samples }, (_, sample) => ({ sample, byte: state.cells[cellAt(model, problem, sample)] }))
+    .filter(({ byte }) => isFinal(byte)).map((one) => ({ ...one, score: scoreOf(one.byte) })).sort((one, other) => other.score - one.score);
+  const mean = found.length ? found.reduce((sum, { score }) => sum + score, 0) / found.length : null;
+  return { found, mean, passed: found.filter(({ score }) => score === 1).length };
+}
+
+const middle = ({ found }) => found[Math.floor(found.length / 2)]?.sample;
+
+const cell = (text, value, label, className = "n") => {
+  const node = element("td", text, className);
+  Object.assign(node.dataset, { v: value ?? "", label });
+  return node;
+};
+
+/** The sorted scores of one model's samples as bars; a link to the sample in the middle. */
+function distribution(letter, model, problem, side) {
+  const node = element("td", null, "bars");
+  Object.assign(node.dataset, { v: side.mean ?? "", label: `${letter}: ${side.passed} of ${side.found.length} passed all` });
+  if (!side.found.length) return node;
+  const link = element("a");
+  link.href = sampleAddress(model, problem, middle(side));
+  const ends = [side.found.at(-1), side.found[0]].map(({ score }) => percent(score));
+  link.title = `${plain(modelName(model))}: ${side.passed} of ${side.found.length} samples passed all tests, scores from ${ends[0]} to ${ends[1]} %; opens the sample in the middle`;
+  link.setAttribute("aria-label", link.title);
+  link.append(bars(side.found.map(({ byte }) => byte)));
+  node.append(link);
+  return node;
+}
+
+function line({ problem, a, b, one, other, difference }) {
   const { id } = state.run.problems[problem];
-  return write(["sample", modelSlug(a), id, String(sample)], { vs: [modelSlug(b), id, sample].map(encodeURIComponent).join("/") });
+  const name = holding("a", null, element("bdi", plain(id)));
+  name.href = write(["problem", id]);
+  const both = element("a", "two samples");
+  const vs = [modelSlug(b), id, middle(other)].map(encodeURIComponent).join("/");
+  both.href = sampleAddress(a, problem, middle(one), { vs });
+  both.setAttribute("aria-label", `two samples of ${plain(id)} side by side`);
+  return holding("tr", null, holding("td", null, name), distribution("A", a, problem, one), cell(percent(one.mean), one.mean, "A mean %"),
+    distribution("B", b, problem, other), cell(percent(other.mean), other.mean, "B mean %"),
+    cell(`${difference > 0 ? "+" : ""}${percent(difference)}`, difference, "A − B, points"), holding("td", null, both));
 }
 
-function line(a, b, [problem, sample]) {
-  const link = holding("a", null, glyph(state.cells[cellAt(a, problem, sample)]), glyph(state.cells[cellAt(b, problem, sample)]), " ",
-    element("bdi", plain(state.run.problems[problem].id)), element("span", ` sample ${sample}`, "muted"));
-  link.href = pairAddress(a, b, problem, sample);
-  return holding("li", null, link);
+const HEADS = [["Problem", ""], ["A: samples", ""], ["A mean %", "n"], ["B: samples", ""], ["B mean %", "n"], ["A − B, points", "n"]];
+
+function byProblem(rows) {
+  const head = holding("tr", null, HEADS.map(([title, className]) => {
+    const button = element("button", title);
+    button.type = "button";
+    const cell = holding("th", className, button);
+    cell.scope = "col";
+    return cell;
+  }), element("th", "Side by side"));
+  const shown = [...rows].sort((x, y) => Math.abs(y.difference) - Math.abs(x.difference)).slice(0, MOST);
+  return holding("table", "data board distributions", holding("thead", null, head), holding("tbody", null, shown.map(line)));
 }
 
-function list(title, a, b, found) {
-  const items = holding("ol", "pairs", found.slice(0, MOST).map((one) => line(a, b, one)));
-  const more = found.length > MOST ? element("p", `${(found.length - MOST).toLocaleString("en")} more; see the pages of the problems.`, "note") : null;
-  return holding("section", null, element("h2", `${title} (${found.length.toLocaleString("en")})`), found.length ? items : element("p", "None so far.", "empty"), more);
+/** Both models over the problems with samples of both: full passes and the mean over problems. */
+function totals(a, b, rows) {
+  const of = (letter, model, pick) => {
+    const sides = rows.map(pick);
+    const [n, passed] = [sides.reduce((sum, { found }) => sum + found.length, 0), sides.reduce((sum, side) => sum + side.passed, 0)];
+    // Cells have scores within 0.4 %, so the exact mean of the leaderboard is used if it covers the same problems.
+    const exact = state.run.headline.find((row) => row.model === model && row.n === rows.length)?.mean_score;
+    const mean = exact ?? (rows.length ? sides.reduce((sum, side) => sum + side.mean, 0) / rows.length : null);
+    const share = n ? `${passed.toLocaleString("en")} of ${n.toLocaleString("en")} (${((100 * passed) / n).toFixed(0)} %)` : "–";
+    const name = holding("th", null, `${letter}  `, element("bdi", plain(modelName(model))));
+    name.scope = "row";
+    return holding("tr", null, name, element("td", share, "n"), element("td", percent(mean), "n"));
+  };
+  const head = holding("tr", null, element("td"), ...["Samples that passed all", "Mean score %"].map((title) => element("th", title)));
+  return holding("table", "agreement", holding("thead", null, head), holding("tbody", null, of("A", a, ({ one }) => one), of("B", b, ({ other }) => other)));
 }
 
-/** The 2x2 table of samples with results from both models. */
-function agreement(a, b) {
-  let both = 0, right = 0, wrong = 0, onlyA = 0, onlyB = 0;
-  const { problems, samples } = state.run;
-  for (let index = 0; index < problems.length * samples; index += 1) {
-    const [x, y] = [a, b].map((model) => state.cells[model * problems.length * samples + index]);
-    if (!isFinal(x) || !isFinal(y)) continue;
-    both += 1;
-    const [p, q] = [scoreOf(x) === 1, scoreOf(y) === 1];
-    if (p && q) right += 1;
-    else if (p) onlyA += 1;
-    else if (q) onlyB += 1;
-    else wrong += 1;
-  }
-  return { both, right, wrong, onlyA, onlyB };
-}
-
-function counts(a, b) {
-  const { both, right, wrong, onlyA, onlyB } = agreement(a, b);
-  const share = (n) => (both ? `${n.toLocaleString("en")} (${((100 * n) / both).toFixed(0)} %)` : "–");
-  const head = holding("tr", null, element("td"), element("th", "B passed all"), element("th", "B did not"));
-  const rows = [["A passed all", right, onlyA], ["A did not", onlyB, wrong]].map(([name, x, y]) => holding("tr", null, element("th", name), element("td", share(x), "n"), element("td", share(y), "n")));
-  return holding("table", "agreement", holding("caption", null, `${both.toLocaleString("en")} samples with results from both models`), holding("thead", null, head), holding("tbody", null, rows));
+function summary(rows) {
+  const [higher, lower] = [rows.filter(({ difference }) => difference > 0).length, rows.filter(({ difference }) => difference < 0).length];
+  const words = `A's mean is higher on ${higher.toLocaleString("en")} problems, B's on ${lower.toLocaleString("en")}, and equal on ${(rows.length - higher - lower).toLocaleString("en")}. `;
+  const why = "Samples are independent, so each problem shows all samples of both models, sorted by score. ";
+  return holding("p", "note", words, why, "For tests and intervals run ", element("code", "astra compare"), ".");
 }
 
 /** Open the page in `root`; return the function that draws an address. */
@@ -74,27 +119,37 @@ export function open(root, signal) {
   const swap = element("button", "⇄");
   Object.assign(swap, { type: "button", title: "Swap sides (s)" });
   const body = element("div");
-  let now = null, drawing = 0;
+  let now = null;
   const change = () => { if (now) go(changed({ a: modelSlug(now.b), b: modelSlug(now.a) }), true); };
   swap.addEventListener("click", change);
   root.append(holding("div", "page-head", element("h1", "Compare"), holding("label", null, "A ", first), swap, holding("label", null, "B ", second)), body);
 
-  async function draw({ params }) {
-    const mine = ++drawing;
+  function draw({ params }) {
     const a = modelOf(params.get("a") ?? "") ?? 0;
     const b = modelOf(params.get("b") ?? "") ?? (a === 0 ? 1 : 0);
-    const { right_wrong: ab, wrong_right: ba } = await askJson(`api/compare?${new URLSearchParams({ a, b })}`);
-    if (mine !== drawing || signal.aborted) return;
     now = { a, b, at: performance.now(), params };
     [first.value, second.value] = [modelSlug(a), modelSlug(b)];
-    body.replaceChildren(counts(a, b), holding("div", "pair", list("A right, B wrong", a, b, ab), list("B right, A wrong", a, b, ba)));
+    const rows = state.run.problems.map((_, problem) => ({ problem, a, b, one: samplesOf(a, problem), other: samplesOf(b, problem) }))
+      .filter(({ one, other }) => one.found.length && other.found.length).map((row) => ({ ...row, difference: row.one.mean - row.other.mean }));
+    if (!rows.length) {
+      body.replaceChildren(element("p", "No problem has graded samples of both models yet.", "empty"));
+      return;
+    }
+    const table = byProblem(rows);
+    const old = body.querySelector("th[aria-sort]");
+    if (old) {
+      table.tHead.rows[0].cells[old.cellIndex].setAttribute("aria-sort", old.getAttribute("aria-sort"));
+      sortAgain(table);
+    }
+    const more = rows.length > MOST ? element("p", `The ${MOST} problems with the largest differences are shown, of ${rows.length.toLocaleString("en")}.`, "note") : null;
+    body.replaceChildren(...[totals(a, b, rows), summary(rows), scrolling("Samples by problem", table), more].filter(Boolean));
   }
 
   on("cells", () => {
-    if (now && performance.now() - now.at > AGAIN_MS) draw(now).catch((error) => trouble("page", error.message));
+    if (now && performance.now() - now.at > AGAIN_MS) draw(now);
   }, signal);
   const walk = (by) => () => {
-    const links = [...body.querySelectorAll(".pairs a")];
+    const links = [...body.querySelectorAll(".distributions td:first-child a")];
     links[Math.max(0, Math.min(links.length - 1, links.indexOf(document.activeElement) + by))]?.focus();
   };
   bindPage([

@@ -114,6 +114,21 @@ export function glyph(byte, title = null) {
   return picture;
 }
 
+const MOST_BARS = 64; // more samples are thinned out evenly
+
+/** Scores of several samples as bars in the order given. */
+export function bars(bytes) {
+  const shown = bytes.length <= MOST_BARS ? bytes : Array.from({ length: MOST_BARS }, (_, place) => bytes[Math.floor((place * bytes.length) / MOST_BARS)]);
+  const [each, height] = [shown.length > 24 ? 4 : 8, 20];
+  const picture = svgNode("svg", { class: "spark", viewBox: `0 0 ${each * shown.length} ${height}`, width: each * shown.length, height, "aria-hidden": "true" });
+  picture.append(...shown.flatMap((byte, place) => {
+    const [x, width, up] = [each * place, each - 1, Math.max(1, Math.round((height - 1) * scoreOf(byte)))];
+    return [svgNode("rect", { class: "fill-rest", x, y: 0, width, height }),
+      svgNode("rect", { class: byte === NO_SOLUTION ? "fill-bad" : byte === ALL ? "fill-all" : "fill-part", x, y: height - up, width, height: up })];
+  }));
+  return picture;
+}
+
 /** A sparkline of [t, value] points, values from 0 to 1; `title` is its accessible name. */
 export function sparkline(points, { from, to, low, high, title }) {
   const [width, height] = [96, 20];

@@ -109,17 +109,22 @@ function leaderRow(row, history) {
   const interval = row.interval ? `${percent(row.interval[0])}–${percent(row.interval[1])}` : "–";
   const bar = holding("td", "range", track(row));
   bar.setAttribute("aria-hidden", "true");
+  const about = (value, isKnown) => `${isKnown || value === null ? "" : "~"}${percent(value)}`;
+  const after = afterTurns();
   return holding("tr", row.complete ? "" : "unsure", holding("td", null, name),
-    cellOf(`${row.complete || row.mean_score === null ? "" : "~"}${percent(row.mean_score)}`, row.mean_score, "mean score %"),
+    cellOf(about(row.mean_score, row.complete), row.mean_score, "mean score %"),
+    after ? cellOf(about(row.after_turns, row.complete && !row.turns_missing), row.after_turns, after.toLowerCase()) : null,
     cellOf(interval, row.interval ? (row.interval[0] + row.interval[1]) / 2 : "", "95 %"), bar, movement(row, history),
     cellOf(percent(row.pass_at_1), row.pass_at_1, "pass@1 %"), cellOf(row.median_sd === null || row.median_sd === undefined ? "–" : row.median_sd.toFixed(3), row.median_sd, "median SD"),
     cellOf(`${row.valid.toLocaleString("en")}/${row.planned.toLocaleString("en")}`, row.valid, "valid"));
 }
 
-const HEADS = [["Model", ""], ["Mean score %", "n"], ["95 %", "n"], ["0 … 100 %", "range"], ["While it ran", "move"], ["Pass@1 %", "n"], ["Median SD", "n"], ["Valid", "n"]];
+/** Title of the column with the score after the last follow-up turn; null for runs without turns. */
+const afterTurns = () => (state.run.turns ? `After ${state.run.turns} ${state.run.turns === 1 ? "turn" : "turns"} %` : null);
+const heads = () => [["Model", ""], ["Mean score %", "n"], ...(afterTurns() ? [[afterTurns(), "n"]] : []), ["95 %", "n"], ["0 … 100 %", "range"], ["While it ran", "move"], ["Pass@1 %", "n"], ["Median SD", "n"], ["Valid", "n"]];
 
 function leaderboard(history) {
-  const head = holding("tr", null, HEADS.map(([title, className]) => {
+  const head = holding("tr", null, heads().map(([title, className]) => {
     const sorts = className !== "range" && className !== "move";
     const button = element(sorts ? "button" : "span", title);
     if (sorts) button.type = "button";
