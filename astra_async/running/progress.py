@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle import PoolState
     from astra_async.config import RunConfig
     from astra_async.metrics import Summary
+    from astra_async.report.load import Run
+    from astra_async.report.turn_states import Courses
     from astra_async.running.description import Cell
     from astra_async.running.model_pools import AnyPool
     from astra_async.running.runner import Runner
@@ -205,9 +207,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     """
     import numpy as np  # imported here because runs do not need numpy
 
-    from astra_async.report.entries import entries_of
     from astra_async.report.load import load_run
-    from astra_async.report.turn_states import courses_of
 
     run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
@@ -219,7 +219,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     last = _seconds(str(events[-1].get("at", ""))) if events else None
     began, ends = _seconds(run.settings.created_at), [*times[-1:], *([last] if last else [])]
     per_minute = _recent_per_minute(times)
-    courses, _ = courses_of(entries_of((run,)))
+    courses = _courses_of(run) if run.settings.turns else ()
     after = {(each.entry.model, each.entry.format): each.last_score for each in courses}
     open_turns = [cell for each in courses for cell in each.missing]
     view = View(
@@ -244,6 +244,13 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         last=_event_line(events[-1] if events and final < planned else None),
     )
     return view, missing_cells(run.metrics, read_run(path / "run.json")) | set(open_turns)
+
+
+def _courses_of(run: Run) -> Sequence[Courses]:
+    from astra_async.report.entries import entries_of  # imports scipy, which only runs with turns need here
+    from astra_async.report.turn_states import courses_of
+
+    return courses_of(entries_of((run,)))[0]
 
 
 def answered_keys(path: Path) -> set[AnswerKey]:
