@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.report.common_problems import changed_problems, common_places
 from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
-from astra_async.report.entries import ranked
+from astra_async.report.entries import format_name, ranked
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, RARE_DIFFERENCES, by_format
 from astra_async.report.table import shown, visible
 from astra_async.stats.intervals import total_interval
@@ -35,6 +35,11 @@ _EXCLUDED = (
 _STANDINGS: dict[Standing, str] = {  # conclusion on the best model against each of the named models
     "worse": "{rest} {are} better than {best} on the problems that both have.",
     "better": "{best} is better than {rest}.",
+    "lower": (
+        "The mean score of {rest} is above that of {best} on the problems that both have."
+        f" {RARE_DIFFERENCES}"
+    ),
+    "higher": f"The mean score of {{best}} is above that of {{rest}}. {RARE_DIFFERENCES}",
     "equivalent": f"{{rest}} {{are}} equivalent to {{best}}: {_EXCLUDED}.",
     "inconclusive": "{rest} {are} not separable from {best} by mean score.",
     "incomparable": "{rest} {are} not compared with {best}, because no problem is the same for both.",
@@ -71,8 +76,7 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
     several = len({entry.format for entry in entries}) > 1
     for answer_format in dict.fromkeys(entry.format for entry in entries):
         best, *rest = ranked(entries, answer_format)
-        named = answer_format if is_agent(answer_format) else answer_format.upper()
-        prefix = f"{named}: " if several else ""
+        prefix = f"{format_name(answer_format)}: " if several else ""
         if not rest:
             yield prefix + _alone(best)
             continue
@@ -125,12 +129,15 @@ def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
 
 
 def _formats(formats: Found) -> str:
-    conclusions = [concluded["mean_score"].conclusion for _, concluded in formats]
-    models = "1 model" if len(conclusions) == 1 else f"{len(conclusions)} models"
-    better, worse = conclusions.count("better"), conclusions.count("worse")
+    found = [concluded["mean_score"].conclusion for _, concluded in formats]
+    models = "1 model" if len(found) == 1 else f"{len(found)} models"
+    better, worse = found.count("better"), found.count("worse")
     if not better and not worse:
         return f"No difference in mean score between XML and JSON is shown ({models})."
-    return f"The mean score is higher with XML than with JSON for {better} of {models} and lower for {worse}."
+    return (
+        f"The mean score with XML is significantly higher than with JSON for {better} of {models} and"
+        f" significantly lower for {worse}."
+    )
 
 
 def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> str:
@@ -143,9 +150,10 @@ def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> s
     bounds = f"95 % interval {shown((low, high), 'points')} for new problems like these"
     if score.conclusion == "equivalent":
         return f"{winner} and {other} are equivalent: {_EXCLUDED}."
+    above = f"{winner}'s mean score is {points} points above {other}'s ({bounds})."
     if score.conclusion != "inconclusive":
-        text = f"{winner} is better than {other}: its mean score is {points} points higher ({bounds})."
-        return text if low > 0 else f"{text} {RARE_DIFFERENCES}"
+        better = f"{winner} is better than {other}: its mean score is {points} points higher ({bounds})."
+        return better if low > 0 else f"{above} {RARE_DIFFERENCES}"
     if points == 0:
         near = "the same mean score" if abs(c.difference) < _EQUAL else "mean scores within 0.1 points"
         why = score.why or "a larger difference cannot be excluded"
@@ -154,10 +162,7 @@ def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> s
             f" This does not show that they are equivalent: {why}."
         )
     why = score.why or "the difference is not significant at 5 %"
-    return (
-        f"{winner}'s mean score is {points} points above {other}'s ({bounds})."
-        f" This does not show that {winner} is better: {why}."
-    )
+    return f"{above} This does not show that {winner} is better: {why}."
 
 
 def _where(pair: Pair) -> str:
@@ -211,11 +216,11 @@ def _consistency(sd: Concluded, names: tuple[str, str], *, turned: bool) -> str:
         )
     low, high = c.difference_interval
     difference, bounds = (-c.difference, (-high, -low)) if turned else (c.difference, (low, high))
-    text = (
-        f"{name} is {'less' if difference > 0 else 'more'} consistent than {other}: its mean SD differs by"
-        f" {shown(difference, 'signed')} (95 % interval {shown(bounds, 'signed')})."
-    )
-    return text if low > 0 or high < 0 else f"{text} {RARE_DIFFERENCES}"
+    by = f"{shown(difference, 'signed')} (95 % interval {shown(bounds, 'signed')})."
+    if bounds[0] <= 0 <= bounds[1]:
+        return f"{name}'s mean SD differs from {other}'s by {by} {RARE_DIFFERENCES}"
+    is_less = "less" if difference > 0 else "more"
+    return f"{name} is {is_less} consistent than {other}: its mean SD differs by {by}"
 
 
 def _named(labels: Sequence[str]) -> str:

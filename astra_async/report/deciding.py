@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from astra_async.report.pairwise import RARE_DIFFERENCES
+from astra_async.report.entries import directory_names
+from astra_async.report.pairwise import TURNED, standing_of
 from astra_async.report.run_settings import families_of
-from astra_async.report.table import ENTRY_COLUMNS, Column, Table, shown, visible
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.sequential import RULE, Schedule, SequentialOutcome, Series, can_find, decide, precise
-from astra_async.stats.spread import rms_within_sd, round_drift
+from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN if missing
 
-_DRIFT_P = 0.01  # over all models of a run
 _MOST_PROBLEMS = 100  # upper end of the search for a sufficient number; from 14 on the flips do not increase
 
 
@@ -154,76 +154,29 @@ def ahead(
     return NextRound(end=end, models=tuple(going), cost_usd=whole or None)
 
 
-def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round: NextRound | None) -> str:
-    """Return a line with the numbers of decided and open pairs, and the next round with its cost."""
-    states = [each.state for each in found]
-    last = max((each.k for each in found), default=0)
-    what = "models" if record["until"] == "precise" else "pairs"
-    counts = {name: states.count(name) for name in ("not separable", "open")}
-    rest = "".join(f", {count} {name}" for name, count in counts.items() if count)
-    decided = f"{len(states) - sum(counts.values())} of {len(states)} {what} decided"
-    known = f"{decided}{rest} after {last} samples of each problem"
-    if next_round is None:
-        return known
-    money = f", about ${next_round.cost_usd:,.2f}" if next_round.cost_usd else ""
-    names = ", ".join(next_round.models)
-    return f"{known}; next round: up to {next_round.end} samples of each problem from {names}{money}"
-
-
-def sentences(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a sentence for each pair or model of runs with `--until`, and what limits these conclusions."""
-    for run in runs:
-        if record := run.settings.deciding:
-            yield from (visible(sentence(each, record)) for each in compared(run, record))
-            yield from map(visible, _limits_of(run, record))
-
-
-def _limits_of(run: Run, record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence if models joined later, and one for each model whose rounds disagree."""
-    groups, alpha = len(record["groups"]), record["alpha"]
-    if groups > 1 and record["until"] == "decided":
-        yield (
-            f"Models joined this run {groups - 1} times. Each time adds an error rate of {100 * alpha:g} %:"
-            f" over the whole run, a false conclusion may occur in up to {100 * alpha * groups:g} % of runs."
-        )
-    found = scores_of(run)
-    for (model, fmt), scores in found.items():
-        drift = round_drift(scores[:, : _complete(scores)], record["rounds"][0])
-        if drift and drift.p < _DRIFT_P / len(found):
-            change = (
-                f"{100 * abs(drift.difference):.1f} points {'higher' if drift.difference > 0 else 'lower'}"
-            )
-            name = model if len(run.settings.formats) == 1 else f"{model} ({fmt})"
-            yield (
-                f"{name} scores {change} after its first round than in it (p = {drift.p:.2g}): the model or"
-                " its server may have changed during the run, and all conclusions above assume that it did"
-                " not."
-            )
-
-
 def interim_conclusions(entries: Sequence[Entry]) -> dict[frozenset[str], dict[str, Standing]]:
-    """Return the conclusion on each pair with looks of `--until decided`.
+    """Return the conclusion on each pair of `--until decided`, also if no look has been made yet.
 
     The result maps the names of the two entries to the conclusion on each entry. Fixed-sample tests are not
-    valid after interim looks, so the report uses only these conclusions for these pairs.
+    valid with interim looks, so the report uses only these conclusions for these pairs.
     """
-    turned: dict[str, Standing] = {"better": "worse", "worse": "better", "equivalent": "equivalent"}
     found: dict[frozenset[str], dict[str, Standing]] = {}
     known = {(entry.model, entry.format, id(run)): entry.name for entry in entries for run, _ in entry.parts}
     for run in {id(run): run for entry in entries for run, _ in entry.parts}.values():
         record = run.settings.deciding
         for each in compared(run, record) if record.get("until") == "decided" else ():
-            if each.looks:
-                a, b = (known[name, each.format, id(run)] for name in (each.a, each.b))
-                of_b = turned.get(each.state, "inconclusive")
-                found[frozenset((a, b))] = {a: turned.get(of_b, "inconclusive"), b: of_b}
+            a, b = (known[name, each.format, id(run)] for name in (each.a, each.b))
+            of_a = standing_of(each.state, each.looks[-1].interval if each.looks else None)
+            found[frozenset((a, b))] = {a: of_a, b: TURNED.get(of_a, of_a)}
     return found
 
 
 def table(runs: Sequence[Run]) -> Table:
     """Return a row for every look at every pair."""
     repeated, could = "95 % over all looks together", "80 % power if the difference is as observed"
+    names = directory_names([run.directory for run in runs])
     columns = (
+        *([Column("run", "Run")] if len(runs) > 1 else []),
         Column("a", "A"),
         Column("b", "B"),
         Column("format", "Format"),
@@ -234,14 +187,15 @@ def table(runs: Sequence[Run]) -> Table:
         Column("problems", "Problems needed", "number", help=could),
     )
     items = (
-        {"a": each.a, "b": each.b, "format": each.format, **asdict(look)}
-        for run in runs
+        {"run": name, "a": each.a, "b": each.b, "format": each.format, **asdict(look)}
+        for run, name in zip(runs, names, strict=True)
         if run.settings.deciding
         for each in compared(run, run.settings.deciding)
         for look in each.looks
     )
     note = (
-        "Repeated intervals are valid whatever the reason to stop the run. Stopping at a significant"
+        "Repeated intervals are valid whatever the reason to stop the run. They are not adjusted for several"
+        " pairs. Stopping at a significant"
         " difference makes the difference look larger, on average by less than a point. The bias is largest"
         " if a difference is hard to detect."
     )
@@ -262,9 +216,9 @@ def spread_table(runs: Sequence[Run]) -> Table:
 
 
 def _spreads(scores: Scores) -> Iterator[dict[str, Any]]:
-    common = min(map(_complete, scores.values()))
+    common = min(map(complete_rounds, scores.values()))
     for (model, fmt), each in scores.items():
-        k = _complete(each)
+        k = complete_rounds(each)
         within = each[:, :k].var(axis=1, ddof=1) if k > 1 else np.full(len(each), np.nan)
         yield {
             "label": model,
@@ -308,43 +262,7 @@ def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[st
     }
 
 
-def sentence(each: Compared, record: Mapping[str, Any]) -> str:
-    """Return the conclusion on a pair, or with `--until precise` on a model."""
-    both = f"{each.a} and {each.b}" if each.b else each.a
-    if not each.looks:
-        return f"{both}: no look yet, because no round is complete."
-    look, problems = each.looks[-1], len(record["problems"])
-    needed = f"about {look.problems:,.0f}" if (look.problems or math.inf) < math.inf else "more than 10,000"
-    worse = look.state == "worse"
-    first, second = (each.b, each.a) if worse else (each.a, each.b)
-    points = f"{100 * abs(look.difference):.1f} points"
-    turned = (-look.interval[1], -look.interval[0]) if worse and look.interval else look.interval
-    bounds = f"repeated 95 % interval {shown(turned, 'points')}, " if turned else ""
-    decided = f"decided after {look.k} samples of each problem"
-    is_sure = turned is not None and turned[0] > 0
-    better = f"{first} is better than {second}: its mean score is {points} higher ({bounds}{decided})."
-    better += "" if is_sure else f" {RARE_DIFFERENCES}"
-    target = f"{record['target_se']} points"
-    return {
-        "better": better,
-        "worse": better,
-        "equivalent": (
-            f"{both} are equivalent: a difference of {100 * record['margin']:g} points or more in"
-            f" mean score can be excluded at 95 % ({decided})."
-        ),
-        "open": f"{both}: no decision after {look.k} samples of each problem.",
-        "precise": f"{each.a} has reached the target standard error of {target} ({decided}).",
-        "not separable": (
-            f"{both} are not separable with {problems} problems: their mean scores differ by {points}"
-            f" ({bounds}{decided}). If the difference is as observed, {needed} problems are needed."
-            if each.b
-            else f"{each.a} cannot reach the target standard error of {target} with {problems} problems"
-            f" ({decided}). It needs {needed} problems."
-        ),
-    }[look.state]
-
-
-def _complete(scores: Floats) -> int:
+def complete_rounds(scores: Floats) -> int:
     """Return the number of complete rounds of samples: each problem has at least this many first samples."""
     gaps = np.flatnonzero(np.isnan(scores).any(axis=0))
     return int(gaps[0]) if len(gaps) else scores.shape[1]
@@ -352,7 +270,7 @@ def _complete(scores: Floats) -> int:
 
 def _series(schedule: Schedule, a: Floats, b: Floats, families: Any) -> Series:
     """Return the means over the first k samples of both models, for each round that both have completed."""
-    common = min(_complete(a), _complete(b))
+    common = min(complete_rounds(a), complete_rounds(b))
     rounds = [k for k in schedule.rounds if k <= common]
     return Series(
         a=np.array([a[:, :k].mean(axis=1) for k in rounds]).reshape(len(rounds), len(a)),
@@ -365,7 +283,7 @@ def _series(schedule: Schedule, a: Floats, b: Floats, families: Any) -> Series:
 def _looks_at(
     schedule: Schedule, record: Mapping[str, Any], scores: Floats, families: Any
 ) -> list[SequentialOutcome]:
-    first = [scores[:, :k] for k in schedule.rounds if k <= _complete(scores)]
+    first = [scores[:, :k] for k in schedule.rounds if k <= complete_rounds(scores)]
     means, within = [each.mean(axis=1) for each in first], [_within(each) for each in first]
     return precise(schedule, means, within, families, record["target_se"] / 100)
 

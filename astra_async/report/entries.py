@@ -13,6 +13,7 @@ from astra_async.metrics import Metrics
 from astra_async.report.packed_row import FAILURES
 from astra_async.report.run_settings import families_of
 from astra_async.stats.spread import variance_split
+from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -212,6 +213,11 @@ def _merged(pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Metrics:
 
 def _floats(values: Any) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def format_name(answer_format: Format) -> str:
+    """Return the name of an answer format or agent in a sentence: `XML`, `mini-swe-agent`."""
+    return answer_format if is_agent(answer_format) else answer_format.upper()
 
 
 def directory_names(directories: Sequence[Path]) -> list[str]:

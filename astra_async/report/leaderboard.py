@@ -80,7 +80,9 @@ _COLUMNS = (
 )
 _AGAINST_BEST: dict[Standing, str] = {  # from the conclusion on the best entry to the cell of the other entry
     "better": "behind",
+    "higher": "behind, interval contains 0",
     "worse": "ahead",
+    "lower": "ahead, interval contains 0",
     "equivalent": "equivalent",
     "inconclusive": "not separable",
     "incomparable": "no common problem",

@@ -38,11 +38,20 @@ if TYPE_CHECKING:
 
     Found = Sequence[tuple["Pair", Mapping["Metric", "Concluded"]]]
 
-Standing = Literal["better", "worse", "equivalent", "inconclusive", "incomparable"]
+# `higher` and `lower`: the tests find a difference, but the interval contains 0.
+Standing = Literal["better", "higher", "worse", "lower", "equivalent", "inconclusive", "incomparable"]
+TURNED: dict[Standing, Standing] = {
+    "better": "worse",
+    "worse": "better",
+    "higher": "lower",
+    "lower": "higher",
+}
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 MISSING = "the missing samples could change it"
-RARE_DIFFERENCES = "Rare large differences that were not observed could reverse this conclusion."
+RARE_DIFFERENCES = (
+    "The difference is significant at 5 %, but rare large differences that were not seen could reverse it."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +102,9 @@ class Concluded:
 
     @property
     def standing(self) -> Standing:
-        """The conclusion; `incomparable` if the entries have no common problem."""
-        return self.conclusion if self.comparison.n else "incomparable"
+        """The conclusion as sentences state it; `incomparable` if the entries have no common problem."""
+        interval = self.comparison.difference_interval
+        return standing_of(self.conclusion, interval) if self.comparison.n else "incomparable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +128,20 @@ class Pair:
     def complete(self) -> bool:
         """True if no sample of either entry is missing."""
         return self.a.complete and self.b.complete
+
+
+def standing_of(conclusion: str, interval: tuple[float, float] | None) -> Standing:
+    """Return the standing of A from the conclusion of a test or look, and the interval of the difference."""
+    holds_0 = interval is None or interval[0] <= 0 <= interval[1]
+    match conclusion:
+        case "better":
+            return "higher" if holds_0 else "better"
+        case "worse":
+            return "lower" if holds_0 else "worse"
+        case "equivalent":
+            return "equivalent"
+        case _:
+            return "inconclusive"
 
 
 def conclude(family: Sequence[Comparison]) -> list[Concluded]:

@@ -23,6 +23,7 @@ from astra_async.report.problem_tables import difficulty, problems_of, problems_
 from astra_async.report.provenance import published
 from astra_async.report.turn_states import courses_of
 from astra_async.report.turn_tables import TEXT, turn_tables, with_turns
+from astra_async.report.until_sentences import sentences as until_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +133,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     return Report(
         runs=runs,
         entries=entries,
-        conclusions=(*deciding.sentences(runs), *conclusions(entries, compared, by_format, by_agent)),
+        conclusions=(*until_sentences(runs), *conclusions(entries, compared, by_format, by_agent)),
         leaderboard=wide,
         skills=skills,
         sections=(
@@ -198,7 +199,7 @@ def _problems(
     yield Section(
         name="skills",
         title="Skills",
-        text="The best model by skill. Means over few problems are imprecise: check n and the intervals.",
+        text="The highest mean by skill. Means over few problems are imprecise: check n and the intervals.",
         tables=tuple(
             table for kind in found for table in by_skill.display_tables(found[kind], entries, kind)
         ),

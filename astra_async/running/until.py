@@ -21,11 +21,11 @@ from astra_async.report.deciding import (
     group_of,
     recorded,
     schedule_in,
-    status_line,
     too_few_problems,
 )
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
+from astra_async.report.until_sentences import status_line
 from astra_async.stats.sequential import RULE, schedule_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import numpy as np
 
 from astra_async.redaction import one_line
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.deciding import ahead, as_recorded, sentence, status_line
+from astra_async.report.deciding import ahead, as_recorded
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
 from astra_async.report.packed_row import FAILURES
+from astra_async.report.until_sentences import sentence, status_line
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_last
 from astra_async.view.board import FAILURE_NAMES

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
-from astra_async.report import deciding
-from astra_async.report.deciding import Compared, NextRound, sentence, status_line
+from astra_async.report import until_sentences
+from astra_async.report.deciding import Compared, NextRound
+from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.tables import build_report
+from astra_async.report.until_sentences import sentence, status_line
 from astra_async.stats.sequential import SequentialOutcome
 from made_runs import Made, MadeProblem, made_problems, write_run
 
@@ -28,7 +30,7 @@ RECORD = {
     "target_se": 1.5,
     "rounds": [2, 4, 8],
 }
-REVERSE = " Rare large differences that were not observed could reverse this conclusion."
+REVERSE = f" {RARE_DIFFERENCES}"
 DECIDED = "decided after 4 samples of each problem"
 
 
@@ -55,12 +57,12 @@ def said(state: State, *, b: str = "y", **fields: Any) -> str:
         (
             "better",
             {},
-            f"x is better than y: its mean score is 11.5 points higher ({DECIDED}).{REVERSE}",
+            f"x's mean score is 11.5 points above y's ({DECIDED}).{REVERSE}",
         ),
         (
             "worse",
             {"difference": -0.115, "interval": (-0.2, 0.01)},
-            f"y is better than x: its mean score is 11.5 points higher {within('-1.0, +20.0')}.{REVERSE}",
+            f"y's mean score is 11.5 points above x's {within('-1.0, +20.0')}.{REVERSE}",
         ),
         (
             "equivalent",
@@ -146,14 +148,15 @@ def test_models_that_join_and_rounds_that_disagree_limit_the_conclusions(
     steady = np.tile(np.linspace(0, 1, 65)[:, None], 4)
     later = steady - np.array([0, 0, 0.1, 0.1]) * np.linspace(0.5, 1.5, 65)[:, None]
     scores = {("x", "xml"): steady, ("y", "xml"): later}
-    monkeypatch.setattr(deciding, "scores_of", lambda _: scores)
+    monkeypatch.setattr(until_sentences, "scores_of", lambda _: scores)
     run = cast("Run", SimpleNamespace(settings=SimpleNamespace(formats=("xml",))))
     record = RECORD | {"alpha": 0.05, "groups": [{}, {}, {}]}
-    joined, drifted = deciding._limits_of(run, record)
+    joined, drifted = until_sentences._limits_of(run, record)
     assert joined == (
-        "Models joined this run 2 times. Each time adds an error rate of 5 %: over the whole run, a false"
-        " conclusion may occur in up to 15 % of runs."
+        "The pairs are tested in 3 groups (models that began together, with one answer format), each with an"
+        " error rate of 5 %. A false difference is concluded in up to 15 % of such runs, and a false"
+        " equivalence as well."
     )
     assert drifted.startswith("y scores 10.0 points lower after its first round than in it (p = ")
     assert drifted.endswith("and all conclusions above assume that it did not.")
-    assert list(deciding._limits_of(run, record | {"groups": [{}]})) == [drifted]
+    assert list(until_sentences._limits_of(run, record | {"groups": [{}]})) == [drifted]
