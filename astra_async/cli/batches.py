@@ -13,6 +13,7 @@ import click
 from astra_async.asking.batches.batch_log import LATE, LOG_NAME, BatchLog, age_s, read_intents
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
+from astra_async.cli.env_file import env_file_option
 from astra_async.errors import ConfigError, ProviderError, UsageError
 from astra_async.types import ModelSettings, S3Settings
 from astra_async.types.run_record import read_run, require_run
@@ -37,6 +38,7 @@ _SHARED = ("extra_headers", "extra_body")  # masked in the record
     metavar="ID",
     help="Give up a batch that the provider no longer knows; its requests are sent again.",
 )
+@env_file_option
 def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: str | None) -> int:
     """List the batches of a run: state, counts, age and cost, as the providers report them now."""
     require_run(directory)

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from astra_async.cli.console import tell
 from astra_async.errors import UsageError
 from astra_async.redaction import register_secrets_of
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Callable, MutableMapping
 
 ENV_FILE = ".env"
 _MOST_BYTES = 64 * 1024
 # Only credentials are read. Any other variable could change how this program or its child processes work.
 _KEY = re.compile(r"[A-Z][A-Z0-9_]*(?:KEY|TOKEN|KEY_ID)")
 _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^#\s]*)\s*(?:#.*)?")
+
+
+def env_file_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --no-env-file to a command. Without it, the keys of `.env` are set before the command runs."""
+
+    def read(context: click.Context, _: click.Parameter, is_ignored: bool) -> None:
+        if not is_ignored and not context.resilient_parsing and (line := read_env_file(os.environ)):
+            tell(line)
+
+    return click.option(
+        "--no-env-file",
+        is_flag=True,
+        expose_value=False,
+        callback=read,
+        help="Do not read API keys from `.env` in the current folder.",
+    )(command)
 
 
 def read_env_file(environ: MutableMapping[str, str], path: Path = Path(ENV_FILE)) -> str:

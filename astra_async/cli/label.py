@@ -16,6 +16,7 @@ from astra_async.asking.judge_prompt import REJECTED
 from astra_async.cli import EXIT_INCOMPLETE
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import open_console, say, tell
+from astra_async.cli.env_file import env_file_option
 from astra_async.cli.signals import Stopper
 from astra_async.config import load_config
 from astra_async.errors import UsageError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--again", is_flag=True, help="Ask again for samples whose judgment was rejected.")
 @config_options("base_url", "max_in_flight", "budget_usd")
+@env_file_option
 def label(
     directory: Path,
     *,

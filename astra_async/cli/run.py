@@ -17,7 +17,7 @@ from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
 from astra_async.cli.click_options import config_options
 from astra_async.cli.console import is_terminal, tell
 from astra_async.cli.display import Display
-from astra_async.cli.env_file import read_env_file
+from astra_async.cli.env_file import env_file_option
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
@@ -80,8 +80,8 @@ class Invocation:
     metavar="N",
     help="Port of --view. Default: first free port from 7575.",
 )
-@click.option("--no-env-file", is_flag=True, help="Do not read API keys from `.env` in the current folder.")
-def run(*, config_file: Path | None, dry_run: bool, no_env_file: bool, **given: Any) -> int:
+@env_file_option
+def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
     """Request K solutions of every problem from each model, test them, and report.
 
     The same command resumes an interrupted run.
@@ -89,13 +89,8 @@ def run(*, config_file: Path | None, dry_run: bool, no_env_file: bool, **given: 
     flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view", "port", "audit")}
     if dry_run and not given["out"]:
         given["out"] = "dry-run"
-    keys = "" if no_env_file else read_env_file(os.environ)
     config = load_config(given, config_file, environ=os.environ)
-    for line in (
-        *([keys] if keys else []),
-        *config.addresses,
-        *(f"warning: {warning}" for warning in config.warnings),
-    ):
+    for line in (*config.addresses, *(f"warning: {warning}" for warning in config.warnings)):
         tell(line)
     if dry_run:
         from astra_async.cli.dryrun import dry_run as plan_only

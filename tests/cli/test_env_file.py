@@ -9,6 +9,7 @@ import pytest
 from astra_async.cli.env_file import read_env_file
 from astra_async.errors import UsageError
 from command_server import astra
+from made_runs import Made, write_run
 
 TEXT = """
 # keys
@@ -55,3 +56,12 @@ def test_a_run_names_the_keys_first_and_can_ignore_the_file(
     without = astra(*words, "--no-env-file", env={"OPENAI_API_KEY": ""})
     assert ".env" not in without.stderr
     assert "openai/m needs an API key" in without.stderr
+
+
+def test_label_and_batches_read_the_file_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(".env").write_text("OPENAI_API_KEY=sk-from-file\n")
+    write_run(tmp_path / "run", Made())
+    for words in (("label", "run", "--draw", "2"), ("batches", "run")):
+        assert astra(*words, env={"OPENAI_API_KEY": ""}).stderr.startswith("from .env: OPENAI_API_KEY\n")
+        assert ".env" not in astra(*words, "--no-env-file", env={"OPENAI_API_KEY": ""}).stderr
