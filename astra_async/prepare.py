@@ -20,6 +20,7 @@ from astra_async.asking.prompt import (
 )
 from astra_async.errors import ProjectError
 from astra_async.languages import LANGUAGES, lacks, language_of
+from astra_async.languages.python.image import PYTHON_VERSION, unmet_version
 from astra_async.languages.runners import early_stop
 from astra_async.listing import some
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
@@ -166,6 +167,7 @@ async def prepare(
             *_lacking(policy),
             *filter(None, [early_stop(policy.tools.commands)]),
             *_damaged_files(project),
+            *_unmet_python(whole, project),
         ),
     )
 
@@ -262,6 +264,15 @@ def _damaged_files(project: Project) -> Iterator[str]:
     ]
     if scripts:
         yield f"{_named(scripts)}: CRLF line ends, which bash cannot run; run: sed -i 's/\\r$//' FILE"
+
+
+def _unmet_python(problem: Problem, project: Project) -> Iterator[str]:
+    """Yield a warning if an image is made for the project, but its Python is not the required one."""
+    if not problem.image and (wanted := unmet_version({each.path: each.content for each in project.files})):
+        yield (
+            f"pyproject.toml requires Python {wanted}, but the image made for it has {PYTHON_VERSION};"
+            " name another image in the CSV column `image` or with --image"
+        )
 
 
 def _named(names: Sequence[str]) -> str:

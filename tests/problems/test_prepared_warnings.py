@@ -96,3 +96,23 @@ async def test_git_lfs_pointers_and_scripts_with_crlf_are_told_with_the_remedy()
     assert "'data.bin': Git LFS pointers, not the files; run: git lfs pull" in warnings
     assert [each for each in warnings if "CRLF" in each and "'bin/test'" in each]
     assert not [each for each in warnings if "notes.txt" in each or "fine.sh" in each]
+
+
+@pytest.mark.parametrize(
+    ("text", "image", "wanted"),
+    [
+        ('[project]\nrequires-python = ">=3.12"', "", ">=3.12"),
+        ('[tool.poetry.dependencies]\npython = "^4.0"', "", "^4.0"),
+        ('[project]\nrequires-python = ">=3.12"', "own:1", ""),
+        ('[project]\nrequires-python = ">=3.9,<3.13"', "", ""),
+        ('[tool.poetry.dependencies]\npython = "^3.8"', "", ""),
+        ('[project]\nrequires-python = "three"', "", ""),
+        ("[project", "", ""),
+    ],
+)
+async def test_a_python_that_the_image_lacks_is_a_warning(text: str, image: str, wanted: str) -> None:
+    files = (ProjectFile(path="pyproject.toml", content=text.encode()),)
+    problem = Problem(id="p", statement="s", project="p", test_command="pytest", image=image)
+    source = MemorySource({"p": Project(files=files, sha256="0")}, {})
+    told = [line for line in (await prepare(problem, source, ["xml"])).warnings if "requires Python" in line]
+    assert [f"requires Python {wanted}, but" in line for line in told] == [True] * bool(wanted)

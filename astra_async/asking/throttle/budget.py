@@ -97,7 +97,8 @@ class Ledger:
         if budget.ceiling_usd < math.inf and price(Usage(input_tokens=1000, output_tokens=1000)) is None:
             raise ConfigError(
                 f"--budget-usd: no price is known for {settings.name};"
-                " set price_input and price_output (USD per million tokens) for it under [[models]]"
+                " add --price-input USD --price-output USD (per million tokens), or set price_input and"
+                " price_output for it under [[models]]"
             )
         self.calls_ok = self.rate_limited = self.retries = 0
         self.input_tokens = self.output_tokens = 0

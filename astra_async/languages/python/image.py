@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from astra_async.languages.needs import Commands
 
 VENV = "/opt/venv"
+PYTHON_VERSION = "3.11.2"  # of Debian bookworm
 _REQUIREMENTS = re.compile(
     r"(?:[\w-]*[_-])?requirements?(?:[_-][\w-]+)?\.txt|requirements/[\w-]+\.txt", re.IGNORECASE
 )
@@ -75,6 +76,25 @@ def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
     )
 
 
+def unmet_version(files: Mapping[str, bytes]) -> str:
+    """Return the `requires-python` of a project that the image's Python does not meet; "" if there is none.
+
+    Poetry's `python` is read as well. Invalid versions are left to pip's own message.
+    """
+    root = _toml(files.get("pyproject.toml"))
+    poetry = table(table(table(root.get("tool")).get("poetry")).get("dependencies"))
+    wanted = table(root.get("project")).get("requires-python") or poetry.get("python")
+    if not isinstance(wanted, str):
+        return ""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        is_met = SpecifierSet(_poetry_range(wanted).strip()).contains(PYTHON_VERSION)
+    except InvalidSpecifier:
+        return ""
+    return "" if is_met else wanted
+
+
 def installs(words: Sequence[str]) -> str:
     """Return the pip command for the image if the command adds packages by name; else ''."""
     match list(words):
@@ -127,12 +147,17 @@ def _from_pipfile(lock: bytes | None) -> Iterator[str]:
             yield f"{name}{shown}{table(entry).get('version', '')}".replace("*", "")
 
 
+def _toml(content: bytes | None) -> Mapping[str, Any]:
+    """Return the tables of a TOML file; no tables if it is missing or invalid."""
+    try:
+        return tomllib.loads((content or b"").decode(errors="replace"))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
 def _from_pyproject(content: bytes | None) -> Iterator[str]:
     """Parse pyproject.toml: dependencies, extras and groups (PEP 621, PEP 735), or Poetry's tables."""
-    try:
-        root: Mapping[str, Any] = tomllib.loads((content or b"").decode(errors="replace"))
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return
+    root = _toml(content)
     project = table(root.get("project"))
     groups = [*table(project.get("optional-dependencies")).values()]
     groups += table(root.get("dependency-groups")).values()
