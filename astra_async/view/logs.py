@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 
+MOST_SAMPLES = 5_000_000
 _BLOCK_BYTES = 1 << 20
 _MARK_BYTES = 64
 
@@ -170,7 +171,13 @@ class Logs:
 
     @classmethod
     def of(cls, directory: Path, settings: RunSettings) -> Logs:
-        """Return logs with only the cached result columns loaded."""
+        """Return logs with only the cached result columns loaded.
+
+        Raises ConflictError for a plan with more than MOST_SAMPLES samples.
+        """
+        planned = len(settings.models) * len(settings.formats) * len(settings.problems) * settings.samples
+        if planned > MOST_SAMPLES:
+            raise ConflictError(f"{directory}: {planned} planned samples; the limit is {MOST_SAMPLES}")
         tails = {name: Tail(directory / f"{name}.jsonl") for name in _READERS}
         columns, lines, size = cached_columns(directory, settings)
         if size:
@@ -189,6 +196,12 @@ class Logs:
                 if time.monotonic() > until:
                     return True
         return changed
+
+    def read_results(self) -> None:
+        """Read all results and no other file; for figures of the whole run. Raises Regrown."""
+        while lines := self.tails["results"].read():
+            for line in lines:
+                _result(self, line)
 
     def flat(self, record: Mapping[str, Any]) -> int:
         """Return a sample's flat index over pairs, problems and samples; -1 if it is not planned."""
