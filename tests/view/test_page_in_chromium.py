@@ -243,7 +243,7 @@ def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path
         printed = await page.text("pre.terminal")
         assert printed.startswith(f"FAIL App.test.js\n{RUNS_SCRIPT}<U+202E>txt.exe")
         assert await page.text("pre.terminal .ink-1") == "FAIL"
-        assert "123,456 bytes" in await page.text(".why")
+        assert "The middle of the output is missing: it has 123,456 bytes" in await page.text(".why")
         assert "test/<U+202E>txt.exe" in await page.text(".dropped")
         paths = await page.run("[...document.querySelectorAll('.file .path')].map((n) => n.textContent)")
         assert sorted(paths) == ["src/<U+202E>txt.exe.jsx", "src/answer.txt"]
@@ -259,6 +259,45 @@ def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path
         assert await page.run("document.querySelectorAll('a[href^=javascript]').length") == 0
 
     look(nasty, steps)
+
+
+def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+    found = scores(directory)
+    cut, tail, none = (("alpha", "p01", 0), ("alpha", "p01", 1), ("alpha", "p01", 2))
+    total = found[cut]["total"]
+    missing = [{"name": f"test {place}", "outcome": "missing"} for place in range(total)]
+    tests = [{"name": f"test {place}", "outcome": "failed", "message": "m" * 500} for place in range(total)]
+    lines = {
+        cut: agreeing(found[cut], 0, status="no_solution", failure="truncated", finish_reason="length")
+        | {"tests": missing, "output_tail": "", "usage": {"output_tokens": 32_768}},
+        tail: agreeing(found[tail], 0, tests=tests, output_tail="E   the end"),
+        none: agreeing(found[none], 0, output_tail=""),
+    }
+    records = [lines.get(key, line) for key, line in found.items()]
+    (directory / "results.jsonl").write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in records))
+    change_lines(
+        directory / "completions.jsonl",
+        lambda answers: [
+            each | {"text": "<solution><file", "finish_reason": "length", "usage": {"output_tokens": 32_768}}
+            if (each["model"], each["problem_id"], each["sample"]) == cut
+            else each
+            for each in answers
+        ],
+    )
+
+    async def steps(page: Page) -> None:
+        await page.go("sample/alpha/p01/0", "document.querySelector('.why')")
+        assert "truncated after 32,768 tokens, 15 characters" in await page.text(".why .banner")
+        assert "-M max_tokens=N" in await page.text(".why .banner")
+        assert "no usable solution, so no test ran" in await page.text(".why")
+        await page.go("sample/alpha/p01/1", "document.querySelector('.why pre.terminal')")
+        assert "Only the last 11 bytes of the output are recorded" in await page.text(".why")
+        assert "first 500 characters of the message" in await page.text(".outcomes")
+        await page.go("sample/alpha/p01/2", "document.querySelector('.why')")
+        assert "the run used --keep-output none" in await page.text(".why")
+
+    look(directory, steps)
 
 
 def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Path) -> None:
