@@ -61,10 +61,10 @@ export function turns(data, params) {
   }));
 }
 
-function events(list) {
-  return holding("ol", "events", list.map(({ at, kind, text, detail, seconds }) =>
+function events(list, name) {
+  return scrolling(name, holding("ol", "events", list.map(({ at, kind, text, detail, seconds }) =>
     holding("li", null, element("time", String(at ?? "").slice(11, 19)), " ",
-      element("bdi", plain(text ?? `${String(kind ?? "").replaceAll("_", " ")} ${detail ?? ""}`)), seconds && !text ? ` (${seconds} s)` : null)));
+      element("bdi", plain(text ?? `${String(kind ?? "").replaceAll("_", " ")} ${detail ?? ""}`)), seconds && !text ? ` (${seconds} s)` : null))));
 }
 
 const bytesOf = (text) => new TextEncoder().encode(text).length;
@@ -88,8 +88,8 @@ function truncated({ result, answer }) {
   return `The answer is truncated${size ? ` after ${size}` : ""}: the model reached its limit of output tokens, and the rest was never sent. The Answer tab has all that was received. A new run allows longer answers with a higher limit: -M max_tokens=N.`;
 }
 
-/** Details: tests with messages, dropped changes, output, events, facts. */
-export function why(data) {
+/** Details: tests with messages, dropped changes, output, events, facts; `of` names the sample among two. */
+export function why(data, of = "") {
   const { result } = data;
   const node = element("div", null, "why");
   const add = (title, ...children) => node.append(titled(title, ...children));
@@ -103,8 +103,8 @@ export function why(data) {
   if (result?.extra_tests?.length) add(result.rewards ? "Tests of the verifier" : "Other tests, not counted", outcomes(result.extra_tests));
   const printed = data.output ?? result?.output_tail;
   const note = outputNote(data, printed);
-  if (printed || note) add("Output", ...[note ? element("p", note, "note") : null, printed ? copier(printed) : null, printed ? output(printed) : null].filter(Boolean));
-  if (data.events?.length) add("Events", events(data.events));
+  if (printed || note) add("Output", ...[note ? element("p", note, "note") : null, printed ? copier(printed) : null, printed ? output(printed, `Output${of}`) : null].filter(Boolean));
+  if (data.events?.length) add("Events", events(data.events, `Events${of}`));
   if (result) add("Record", facts(result));
   return node;
 }
