@@ -272,7 +272,7 @@ def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> No
     lines = {
         cut: agreeing(found[cut], 0, status="no_solution", failure="truncated", finish_reason="length")
         | {"tests": missing, "output_tail": "", "usage": {"output_tokens": 32_768}},
-        tail: agreeing(found[tail], 0, tests=tests, output_tail="E   the end"),
+        tail: agreeing(found[tail], 0, tests=tests, output_tail="e" * 2_000),
         none: agreeing(found[none], 0, output_tail=""),
     }
     records = [lines.get(key, line) for key, line in found.items()]
@@ -293,7 +293,7 @@ def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> No
         assert "-M max_tokens=N" in await page.text(".why .banner")
         assert "no usable solution, so no test ran" in await page.text(".why")
         await page.go("sample/alpha/p01/1", "document.querySelector('.why pre.terminal')")
-        assert "Only the last 11 bytes of the output are recorded" in await page.text(".why")
+        assert "Only the last 2,000 bytes of the output are recorded" in await page.text(".why")
         assert "first 500 characters of the message" in await page.text(".outcomes")
         await page.go("sample/alpha/p01/2", "document.querySelector('.why')")
         assert "the run used --keep-output none" in await page.text(".why")

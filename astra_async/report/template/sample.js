@@ -27,7 +27,7 @@ function* parts(record, command) {
   if (record.extra_tests?.length) yield* [element("h3", record.rewards ? "Tests of the verifier" : "Other tests, not counted"), outcomes(record.extra_tests)];
   if (record.output_tail) {
     const bytes = new TextEncoder().encode(record.output_tail).length.toLocaleString("en");
-    yield* [element("h3", "End of the output"), element("p", `The last ${bytes} bytes. If more of the output is recorded, this command prints it:`), element("pre", `${command} --part output`), terminal(record.output_tail)];
+    yield* [element("h3", "End of the output"), element("p", `${bytes} bytes. If more of the output is recorded, this command prints it:`), element("pre", `${command} --part output`), terminal(record.output_tail)];
   }
   yield element("h3", "Answer");
   yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : element("pre", escaped(record.answer), "answer");

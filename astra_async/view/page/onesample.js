@@ -67,6 +67,7 @@ function events(list, name) {
       element("bdi", plain(text ?? `${String(kind ?? "").replaceAll("_", " ")} ${detail ?? ""}`)), seconds && !text ? ` (${seconds} s)` : null))));
 }
 
+const WHOLE_TAIL = 1_800; // a result has the last 2,000 bytes of the output; masked keys make the end shorter
 const bytesOf = (text) => new TextEncoder().encode(text).length;
 
 /** A sentence on an output that is shortened or missing: how much is missing, and why; null for a whole output. */
@@ -74,6 +75,7 @@ function outputNote(data, printed) {
   const { result } = data;
   if (data.output_cut) return `The middle of the output is missing: it has ${count(data.output_bytes)} bytes, and at most 64 KB of a sample's output are recorded.`;
   if (data.output_bytes !== null) return printed ? null : "The tests printed nothing.";
+  if (printed && bytesOf(printed) < WHOLE_TAIL) return null;
   if (printed) return `Only the last ${count(bytesOf(printed))} bytes of the output are recorded. To record up to 64 KB, use --keep-output failed or all.`;
   if (result?.status === "no_solution") return "There is no output: the answer has no usable solution, so no test ran.";
   if (!result?.tests?.length) return null;
