@@ -20,7 +20,7 @@ from astra_async.report.run_settings import read_settings
 from astra_async.types.records import Flaw, read_record
 from astra_async.view.application import as_json, checked, page
 from astra_async.view.following import is_running, stamp_of
-from astra_async.view.logs import Logs
+from astra_async.view.logs import Logs, Regrown
 from astra_async.view.serving import Viewer, viewer_routes
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Folder:
         self._open = AsyncExitStack()
         self._listing = asyncio.Lock()
         self._listed: dict[Path, tuple[tuple[Stamp | None, ...], Record]] = {}
+        self._growing: dict[Path, Logs] = {}  # of running runs, whose new lines are read on
 
     def application(self) -> web.Application:
         """Return the application with all routes, behind the access checks."""
@@ -88,8 +89,9 @@ class Folder:
         for path in runs_in(self.folder):
             stamps = tuple(stamp_of(path / name) for name in ("run.json", "results.jsonl", "live.json"))
             before, record = self._listed.get(path, (None, {}))
-            if before != stamps:
-                record = listed(path)
+            # A killed run keeps its files, so the state of a running run is always checked again.
+            if before != stamps or record.get("state") == "running":
+                record = listed(path, self._growing)
                 self._listed[path] = stamps, record
             found.append(record)
         return sorted(found, key=lambda record: str(record.get("created_at", "")), reverse=True)
@@ -98,22 +100,23 @@ class Folder:
 def runs_in(folder: Path) -> list[Path]:
     """Return the run directories directly in a folder, by name; [] if the folder cannot be read."""
     with suppress(OSError):
-        return sorted(path for path in folder.iterdir() if (path / "run.json").is_file())
+        # os.path.isfile returns False for a directory without read permission, which must not hide others.
+        return sorted(path for path in folder.iterdir() if os.path.isfile(path / "run.json"))  # noqa: PTH113
     return []
 
 
-def listed(directory: Path) -> Record:
+def listed(directory: Path, growing: dict[Path, Logs]) -> Record:
     """Return a run's row in the list: `error` has the reason if the run cannot be read.
 
     `best` is the first entry of the leaderboard. `cost_usd` is the sum of the known costs of samples with a
-    result, or None. The directory is not changed.
+    result, or None. The directory is not changed. `growing` keeps a running run's logs for the next call.
     """
     shown = _as_text(directory.name)
     if shown != directory.name:
         return {"name": shown, "address": None, "error": _UNREADABLE_NAME}
     row: Record = {"name": shown, "address": f"run/{quote(shown, safe='')}/", "error": None}
     try:
-        return row | _figures(directory)
+        return row | _figures(directory, growing)
     except (AstraError, OSError) as error:
         return row | {"error": one_line(str(error))}
     except Exception as error:  # noqa: BLE001 - one damaged run must not hide the other runs
@@ -125,17 +128,25 @@ def _as_text(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _figures(directory: Path) -> Record:
+def _figures(directory: Path, growing: dict[Path, Logs]) -> Record:
     settings = read_settings(directory)
-    logs = Logs.of(directory, settings)
-    logs.read_results()
+    logs = growing.pop(directory, None)
+    if logs is None or logs.settings != settings:
+        logs = Logs.of(directory, settings)
+    try:
+        logs.read_results()
+    except Regrown:
+        logs = Logs.of(directory, settings)
+        logs.read_results()
     entries = entries_of([run_of(directory, settings, logs.columns)])
     live = None
     with suppress(OSError, Flaw):
         live = read_record((directory / "live.json").read_bytes())
     valid, planned = (sum(getattr(entry.summary, name) for entry in entries) for name in ("valid", "planned"))
     state = "running" if is_running(directory, live) else "finished" if valid == planned else "stopped"
-    costs = np.concatenate([known_of(entry, "cost_usd") for entry in entries])
+    if state == "running":
+        growing[directory] = logs
+    costs = np.concatenate([np.zeros(0), *(known_of(entry, "cost_usd") for entry in entries)])
     return {
         "created_at": settings.created_at,
         "state": state,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,13 +15,14 @@ import orjson
 import pytest
 from yarl import URL
 
+from astra_async.log import now_utc
 from astra_async.report.tables import build_report
 from astra_async.view.access import Access
 from astra_async.view.folder import Folder
 from astra_async.view.serving import served
 from axe import source, violations
 from browser import PROGRAM, Tab, open_tab
-from made_runs import Made, made_problems, write_run
+from made_runs import Made, made_problems, run_json, write_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -121,6 +123,22 @@ async def test_a_run_that_appears_is_listed_and_a_run_that_grew_is_read_again(tm
         (first / "results.jsonl").write_bytes(whole)
         write_run(tmp_path / "second", MADE)
         assert {name: row["valid"] for name, row in (await rows()).items()} == {"first": 12, "second": 12}
+
+
+async def test_a_running_run_is_read_on_and_a_truncated_log_is_read_again(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", MADE)
+    live = {"at": now_utc(), "pid": os.getpid(), "host": socket.gethostname(), "ended": False}
+    (first / "live.json").write_bytes(orjson.dumps(live))
+    lines = (first / "results.jsonl").read_bytes().splitlines(keepends=True)
+    async with serving(tmp_path) as address, aiohttp.ClientSession() as session:
+        for count in (3, 9, 5, 12):
+            (first / "results.jsonl").write_bytes(b"".join(lines[:count]))
+            (row,) = (await (await session.get(f"{address}api/runs")).json())["runs"]
+            assert (row["state"], row["valid"]) == ("running", count)
+        (first / "run.json").write_bytes(orjson.dumps(run_json(MADE) | {"models": []}))
+        (first / "results.jsonl").unlink()
+        (row,) = (await (await session.get(f"{address}api/runs")).json())["runs"]
+        assert (row["error"], row["planned"], row["cost_usd"]) == (None, 0, None)
 
 
 async def test_the_list_needs_the_token_that_the_viewer_has(folder: Path) -> None:
