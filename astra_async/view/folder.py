@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from astra_async.view.following import Stamp
 
 Record = dict[str, Any]
+_FIGURES_FROM = ("run.json", "results.jsonl", "turn_results.jsonl", "live.json")
 _UNREADABLE_NAME = "the name of the directory is not valid UTF-8; rename the directory to open it"
 
 
@@ -87,7 +88,7 @@ class Folder:
         """Return all runs, the latest first. A run is read again only after a change of its files."""
         found = []
         for path in runs_in(self.folder):
-            stamps = tuple(stamp_of(path / name) for name in ("run.json", "results.jsonl", "live.json"))
+            stamps = tuple(stamp_of(path / name) for name in _FIGURES_FROM)
             before, record = self._listed.get(path, (None, {}))
             # A killed run keeps its files, so the state of a running run is always checked again.
             if before != stamps or record.get("state") == "running":
@@ -143,7 +144,8 @@ def _figures(directory: Path, growing: dict[Path, Logs]) -> Record:
     with suppress(OSError, Flaw):
         live = read_record((directory / "live.json").read_bytes())
     valid, planned = (sum(getattr(entry.summary, name) for entry in entries) for name in ("valid", "planned"))
-    state = "running" if is_running(directory, live) else "finished" if valid == planned else "stopped"
+    is_finished = valid == planned and not logs.missing_turns().any()
+    state = "running" if is_running(directory, live) else "finished" if is_finished else "stopped"
     if state == "running":
         growing[directory] = logs
     costs = np.concatenate([np.zeros(0), *(known_of(entry, "cost_usd") for entry in entries)])

@@ -205,6 +205,7 @@ class Following:
         left = (
             missing.any()
             or not missing.size
+            or self.logs.missing_turns().any()
             or has_open_pairs(self.logs.settings.deciding, self.logs.settings.formats)
         )
         return "stopped" if left else "finished"
