@@ -22,7 +22,7 @@ from astra_async.types.run_record import require_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from astra_async.view.serving import Viewer
+    from astra_async.view.serving import Server, Viewer
 
 _GRACE_S = 5.0  # seconds that a run's viewer stays after the run and its last page
 _LONGEST_S = 1800.0  # maximum seconds that open pages keep the viewer after the run
@@ -46,19 +46,27 @@ _NICENESS = 5  # the run has priority
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--with-run", is_flag=True, hidden=True, help="End after the run that owns standard input.")
 def view(directories: tuple[Path, ...], *, host: str, port: int | None, asks: bool, **flags: bool) -> None:
-    """Show runs in a browser: progress, all samples, current state. Only reads; Ctrl-C stops the viewer."""
+    """Show runs in a browser: progress, all samples, current state. Only reads; Ctrl-C stops the viewer.
+
+    For a folder that contains run directories, the page lists the runs.
+    """
     from astra_async.view.access import Access, is_loopback
+    from astra_async.view.folder import Folder, runs_in
     from astra_async.view.serving import Viewer
 
+    access = Access(secrets.token_urlsafe(24) if asks or not is_loopback(host) else None)
+    first, *others = directories
+    if not others and not (first / "run.json").exists() and runs_in(first):
+        asyncio.run(_serve(Folder(first, access), host, port, **flags))
+        return
     for directory in directories:
         if not flags["with_run"]:
             require_run(directory)
-    token = secrets.token_urlsafe(24) if asks or not is_loopback(host) else None
-    asyncio.run(_serve(Viewer(directories, Access(token)), host, port, **flags))
+    asyncio.run(_serve(Viewer(directories, access), host, port, **flags))
 
 
-async def _serve(viewer: Viewer, host: str, port: int | None, *, opens: bool, with_run: bool) -> None:
-    from astra_async.view.serving import served
+async def _serve(viewer: Server, host: str, port: int | None, *, opens: bool, with_run: bool) -> None:
+    from astra_async.view.serving import Viewer, served
 
     stopped = asyncio.Event()
     async with served(viewer, host, port) as bound:
@@ -69,7 +77,7 @@ async def _serve(viewer: Viewer, host: str, port: int | None, *, opens: bool, wi
         if opens:
             click.launch(address)
         with Stopper(stopped.set).installed():
-            if with_run:
+            if with_run and isinstance(viewer, Viewer):
                 os.nice(_NICENESS)
                 await _run_is_over(viewer, stopped)
             else:

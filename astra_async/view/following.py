@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from astra_async.errors import AstraError, ConflictError, UsageError
+from astra_async.errors import AstraError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
 from astra_async.report.deciding import has_open_pairs
@@ -29,7 +29,6 @@ State = Literal["running", "finished", "stopped", "unknown"]
 Record = dict[str, Any]
 Stamp = tuple[int, int, int]
 
-MOST_SAMPLES = 5_000_000
 _STALE_S = 10.0  # an older live.json is from a process that no longer runs
 _CONFLICTS_SHOWN = 20
 _HAPPENED_KEPT = 5
@@ -128,7 +127,7 @@ class Following:
         self._happened.append((time.monotonic(), text))
 
     def _look_at_run(self) -> None:
-        stamp = _stamp(self.directory / "run.json")
+        stamp = stamp_of(self.directory / "run.json")
         if stamp is not None and stamp == self._stamps.get("run.json") and not self.trouble:
             return
         settings = read_settings(self.directory)  # raises if run.json is missing
@@ -143,9 +142,6 @@ class Following:
             self.version += 1
 
     def _begin(self, settings: RunSettings) -> None:
-        planned = len(settings.models) * len(settings.formats) * len(settings.problems) * settings.samples
-        if planned > MOST_SAMPLES:
-            raise ConflictError(f"{self.directory}: {planned} planned samples; the limit is {MOST_SAMPLES}")
         self.logs = Logs.of(self.directory, settings)
         self.loaded = False
         self.plan += 1
@@ -166,7 +162,7 @@ class Following:
         return changed
 
     def _in_words(self, error: AstraError | OSError) -> str:
-        if self.plan and _stamp(self.directory / "run.json") is None:
+        if self.plan and stamp_of(self.directory / "run.json") is None:
             return f"{self.directory}: the directory or its run.json is gone; showing what was read before"
         return one_line(f"{self.directory}: {error.strerror}" if isinstance(error, OSError) else str(error))
 
@@ -189,7 +185,7 @@ class Following:
 
     def _is_changed(self, name: str) -> bool:
         """Return True if a file has changed since the last call."""
-        before, self._stamps[name] = self._stamps.get(name), _stamp(self.directory / name)
+        before, self._stamps[name] = self._stamps.get(name), stamp_of(self.directory / name)
         return before != self._stamps[name]
 
     def label(self, key: SampleKey, label: str | None) -> None:
@@ -202,13 +198,14 @@ class Following:
     def _state(self) -> State:
         if is_running(self.directory, self.live):
             return "running"
-        if not self.loaded or _stamp(self.directory / "run.json") is None:
+        if not self.loaded or stamp_of(self.directory / "run.json") is None:
             return "unknown"
         columns = self.logs.columns
         missing = columns.planned[:, None] & (columns.places["present"] != 1)
         left = (
             missing.any()
             or not missing.size
+            or self.logs.missing_turns().any()
             or has_open_pairs(self.logs.settings.deciding, self.logs.settings.formats)
         )
         return "stopped" if left else "finished"
@@ -249,7 +246,7 @@ def _plan(settings: RunSettings) -> tuple[Any, ...]:
     return tuple(settings.models), settings.formats, tuple(settings.problems), settings.samples
 
 
-def _stamp(path: Path) -> Stamp | None:
+def stamp_of(path: Path) -> Stamp | None:
     """Return a value that changes when the file is replaced or written; None if there is no file."""
     try:
         found = path.stat()
@@ -259,5 +256,5 @@ def _stamp(path: Path) -> Stamp | None:
 
 
 def _size(path: Path) -> int:
-    stamp = _stamp(path)
+    stamp = stamp_of(path)
     return stamp[2] if stamp else 0

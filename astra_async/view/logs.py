@@ -13,6 +13,7 @@ import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.report.harness import Events
+from astra_async.report.packed_row import FAILURES
 from astra_async.report.sidecar import cached_columns
 from astra_async.types import is_last
 from astra_async.types.records import Flaw, read_head, read_key, read_record, score_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 
+MOST_SAMPLES = 5_000_000
 _BLOCK_BYTES = 1 << 20
 _MARK_BYTES = 64
 
@@ -143,6 +145,7 @@ class LineIndex:
 
 
 _EVENTS_KEPT = 100
+_LAST = [number for number, failure in enumerate(FAILURES) if is_last(failure)]  # no turn follows
 _TURN = np.dtype([("number", "u2"), ("usable", "?"), ("score", "f8"), ("is_last", "?")])
 
 
@@ -170,7 +173,13 @@ class Logs:
 
     @classmethod
     def of(cls, directory: Path, settings: RunSettings) -> Logs:
-        """Return logs with only the cached result columns loaded."""
+        """Return logs with only the cached result columns loaded.
+
+        Raises ConflictError for a plan with more than MOST_SAMPLES samples.
+        """
+        planned = len(settings.models) * len(settings.formats) * len(settings.problems) * settings.samples
+        if planned > MOST_SAMPLES:
+            raise ConflictError(f"{directory}: {planned} planned samples; the limit is {MOST_SAMPLES}")
         tails = {name: Tail(directory / f"{name}.jsonl") for name in _READERS}
         columns, lines, size = cached_columns(directory, settings)
         if size:
@@ -189,6 +198,22 @@ class Logs:
                 if time.monotonic() > until:
                     return True
         return changed
+
+    def read_results(self) -> None:
+        """Read all results and no texts; for figures of the whole run. Raises Regrown."""
+        for name in ("results", "turn_results"):
+            while lines := self.tails[name].read():
+                for line in lines:
+                    _READERS[name](self, line)
+
+    def missing_turns(self) -> NDArray[np.bool_]:
+        """Return the samples with a missing follow-up turn, in the shape of `columns.places`."""
+        places, turns = self.columns.places, self.turns
+        if not self.settings.turns:
+            return np.zeros(places.shape, dtype=np.bool_)
+        is_over = np.isin(places["failure"], _LAST) | turns["is_last"]
+        is_missing: NDArray[np.bool_] = (places["present"] == 1) & ~is_over
+        return is_missing & (turns["number"] < self.settings.turns)
 
     def flat(self, record: Mapping[str, Any]) -> int:
         """Return a sample's flat index over pairs, problems and samples; -1 if it is not planned."""

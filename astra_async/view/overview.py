@@ -13,10 +13,8 @@ from astra_async.report.costs import mean_cost_usd
 from astra_async.report.deciding import ahead, as_recorded
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
-from astra_async.report.packed_row import FAILURES
 from astra_async.report.until_sentences import sentence, status_line
 from astra_async.stats.intervals import total_interval
-from astra_async.types import is_last
 from astra_async.view.board import FAILURE_NAMES
 from astra_async.view.opened import event_in_words
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 EVENTS_SHOWN = 100
 POINTS = 200  # per model
-_LAST = [number for number, failure in enumerate(FAILURES) if is_last(failure)]  # no turn follows
 
 
 def run_summary(board: Board) -> Record:
@@ -156,15 +153,14 @@ def _after_turns(logs: Logs, pair: int) -> Record:
     `after_turns` equals the report's score after the last turn if no turn is missing. It is None for a run
     without follow-up turns. `turns_missing` counts the samples with a missing turn.
     """
-    places, turns, most = logs.columns.places[pair], logs.turns[pair], logs.settings.turns
+    places, turns = logs.columns.places[pair], logs.turns[pair]
     present = places["present"] == 1
     begun = present.any(axis=1)
-    if not most or not begun.any():
+    if not logs.settings.turns or not begun.any():
         return {"after_turns": None, "turns_missing": 0}
     scores = np.where(turns["usable"], turns["score"], places["score"])
-    is_over = np.isin(places["failure"], _LAST) | turns["is_last"] | (turns["number"] >= most)
     means = np.where(present, scores, 0).sum(axis=1)[begun] / present.sum(axis=1)[begun]
-    return {"after_turns": float(means.mean()), "turns_missing": int((present & ~is_over).sum())}
+    return {"after_turns": float(means.mean()), "turns_missing": int(logs.missing_turns()[pair].sum())}
 
 
 def history(board: Board) -> Record:

@@ -11,6 +11,7 @@ import pytest
 
 from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
+from axe import source, violations
 from browser import PROGRAM, Tab, open_tab
 from made_runs import Made, made_problems, write_run
 
@@ -65,6 +66,25 @@ def test_the_page_has_no_error_and_asks_for_nothing(index: Path) -> None:
         assert await tab.run("document.querySelectorAll('figure svg text').length") > 50
         assert await tab.run("document.querySelectorAll('#map a').length") == 20
 
+    browse(index, steps)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_axe_finds_nothing_on_the_page_and_in_a_sample(index: Path, width: int, scheme: str) -> None:
+    async def steps(tab: Tab) -> None:
+        await tab.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+        )
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        await tab.call("Emulation.setEmulatedMedia", features=[feature])
+        assert await violations(tab) == []
+        failed = "[...document.querySelectorAll('#map a')].find((cell) => /, tests_failed$/.test(cell.title))"
+        await tab.run(f"{failed}.click()")
+        await tab.until("document.querySelector('#sample pre.terminal')")
+        assert await violations(tab) == []
+
+    source()  # skipped without axe-core
     browse(index, steps)
 
 
@@ -137,10 +157,10 @@ def test_a_sample_shows_its_messages_changes_and_output_in_colours_and_obeys_non
             " [span.textContent, span.className, span.style.color, span.style.backgroundColor])"
         )
         assert spans == [
-            ["FAIL", "bold ink-1", "", ""],
+            ["FAIL", "bold", "rgb(255, 123, 114)", ""],
             ["orange", "", "rgb(255, 135, 0)", ""],
-            ["paper", "", "", "rgb(1, 2, 3)"],
-            ["<U+202E>txt.exe", "ink-2", "", ""],
+            ["paper", "", "rgb(230, 233, 237)", "rgb(1, 2, 3)"],
+            ["<U+202E>txt.exe", "", "rgb(86, 211, 100)", ""],
         ]
         assert await tab.run("document.querySelectorAll('#sample img, #sample b').length") == 0
         message = await tab.run("document.querySelector('#sample .outcomes .message').textContent")

@@ -54,6 +54,7 @@ KEYS = {
     "ArrowUp": 38,
     "ArrowRight": 39,
     "ArrowDown": 40,
+    "PageDown": 34,
 }
 ROUTES = ("", "map", "map?by=models", "list", "problem", "compare", "sample/alpha/p01/0", "nonsense/x?y")
 
@@ -242,8 +243,8 @@ def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path
         assert f"Expected 1 {RUNS_SCRIPT}" in first
         printed = await page.text("pre.terminal")
         assert printed.startswith(f"FAIL App.test.js\n{RUNS_SCRIPT}<U+202E>txt.exe")
-        assert await page.text("pre.terminal .ink-1") == "FAIL"
-        assert "123,456 bytes" in await page.text(".why")
+        assert await page.text("pre.terminal .bold") == "FAIL"
+        assert "The middle of the output is missing: it has 123,456 bytes" in await page.text(".why")
         assert "test/<U+202E>txt.exe" in await page.text(".dropped")
         paths = await page.run("[...document.querySelectorAll('.file .path')].map((n) => n.textContent)")
         assert sorted(paths) == ["src/<U+202E>txt.exe.jsx", "src/answer.txt"]
@@ -259,6 +260,45 @@ def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path
         assert await page.run("document.querySelectorAll('a[href^=javascript]').length") == 0
 
     look(nasty, steps)
+
+
+def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+    found = scores(directory)
+    cut, tail, none = (("alpha", "p01", 0), ("alpha", "p01", 1), ("alpha", "p01", 2))
+    total = found[cut]["total"]
+    missing = [{"name": f"test {place}", "outcome": "missing"} for place in range(total)]
+    tests = [{"name": f"test {place}", "outcome": "failed", "message": "m" * 500} for place in range(total)]
+    lines = {
+        cut: agreeing(found[cut], 0, status="no_solution", failure="truncated", finish_reason="length")
+        | {"tests": missing, "output_tail": "", "usage": {"output_tokens": 32_768}},
+        tail: agreeing(found[tail], 0, tests=tests, output_tail="e" * 2_000),
+        none: agreeing(found[none], 0, output_tail=""),
+    }
+    records = [lines.get(key, line) for key, line in found.items()]
+    (directory / "results.jsonl").write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in records))
+    change_lines(
+        directory / "completions.jsonl",
+        lambda answers: [
+            each | {"text": "<solution><file", "finish_reason": "length", "usage": {"output_tokens": 32_768}}
+            if (each["model"], each["problem_id"], each["sample"]) == cut
+            else each
+            for each in answers
+        ],
+    )
+
+    async def steps(page: Page) -> None:
+        await page.go("sample/alpha/p01/0", "document.querySelector('.why')")
+        assert "truncated after 32,768 tokens, 15 characters" in await page.text(".why .banner")
+        assert "-M max_tokens=N" in await page.text(".why .banner")
+        assert "no usable solution, so no test ran" in await page.text(".why")
+        await page.go("sample/alpha/p01/1", "document.querySelector('.why pre.terminal')")
+        assert "Only the last 2,000 bytes of the output are recorded" in await page.text(".why")
+        assert "first 500 characters of the message" in await page.text(".outcomes")
+        await page.go("sample/alpha/p01/2", "document.querySelector('.why')")
+        assert "the run used --keep-output none" in await page.text(".why")
+
+    look(directory, steps)
 
 
 def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Path) -> None:
@@ -441,12 +481,17 @@ def test_a_flagged_sample_shows_the_mutated_line_and_nothing_of_it_runs(tmp_path
 
 @pytest.mark.long
 @pytest.mark.first
-@pytest.mark.parametrize("width", [390, 800, 1280])
-def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_the_window(nasty: Path, width: int) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_the_window(
+    tmp_path: Path, width: int, scheme: str
+) -> None:
     async def steps(page: Page) -> None:
         await page.tab.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
         )
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        await page.tab.call("Emulation.setEmulatedMedia", features=[feature])
         names = quote(NASTY_ID, safe="")
         for route in (
             *ROUTES,
@@ -457,13 +502,48 @@ def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_the_window(nasty: 
         ):
             await page.go(route, "document.querySelector('h1')")
             assert await violations(page.tab) == [], route
+            assert await page.run(UNREACHABLE) == [], route
             assert await page.run("document.documentElement.scrollWidth") <= width, route
         await page.press("?")
         await page.until("document.getElementById('help').open")
         assert await violations(page.tab) == []
 
     source()  # skipped without it
-    look(nasty, steps)
+    look(colorful_run(tmp_path / "run"), steps)
+
+
+def colorful_run(directory: Path) -> Path:
+    """A run with hostile names, a long output in all colors of a terminal, and many events."""
+    nasty_run(directory)
+    codes = [*range(30, 38), *range(40, 48), *range(90, 108), *(f"38;5;{n}" for n in range(256)), "2", "7"]
+    colors = " ".join(f"\x1b[{code}mplain \x1b[2mdim\x1b[0m" for code in codes)
+    output = f"{colors}\n" + "a long line\n" * 500
+    change_lines(directory / "outputs.jsonl", lambda ls: [line | {"output": output} for line in ls])
+    key = {"model": "alpha", "format": "xml", "problem_id": NASTY_ID, "sample": 0}
+    event = {"at": "2026-11-20T10:00:00.000Z", "kind": "rate_limited", **key, "detail": "HTTP 429"}
+    with (directory / "events.jsonl").open("ab") as events:
+        events.write((orjson.dumps(event) + b"\n") * 150)
+    return directory
+
+
+# Nodes that scroll and that no key reaches, or that have no name.
+UNREACHABLE = """[...document.querySelectorAll('main *')].filter((node) => {
+  const style = getComputedStyle(node), scrolls = (value) => value === 'auto' || value === 'scroll';
+  return (scrolls(style.overflowY) && node.scrollHeight > node.clientHeight + 1
+    || scrolls(style.overflowX) && node.scrollWidth > node.clientWidth + 1)
+    && !(node.tabIndex >= 0 && node.role && node.ariaLabel);
+}).map((node) => node.tagName + '.' + node.className)"""
+
+
+def test_a_long_output_scrolls_by_keyboard(tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        await page.go(f"sample/alpha/{quote(NASTY_ID, safe='')}/0", "document.querySelector('.why .long')")
+        await page.run("document.querySelector('.why .long').focus()")
+        assert await page.run("document.activeElement.ariaLabel") == "Output"
+        await page.press("PageDown")
+        await page.until("document.querySelector('.why .long').scrollTop > 100")
+
+    look(colorful_run(tmp_path / "run"), steps)
 
 
 @pytest.mark.long

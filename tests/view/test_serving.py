@@ -145,6 +145,7 @@ def test_the_score_after_the_last_turn_is_the_reports_and_missing_turns_are_coun
     async def scenario(client: Client) -> None:
         run = await client.loaded()
         assert run["turns"] == 2
+        assert run["state"] == "finished"
         for row in run["headline"]:
             assert row["after_turns"] == pytest.approx(
                 board[run["models"][row["model"]]["name"]]["after_turns"]
@@ -155,7 +156,9 @@ def test_the_score_after_the_last_turn_is_the_reports_and_missing_turns_are_coun
     path.write_bytes(whole.splitlines(keepends=True)[0])
 
     async def missing(client: Client) -> None:
-        rows = (await client.loaded())["headline"]
+        found = await client.loaded()
+        rows = found["headline"]
+        assert found["state"] == "stopped"
         results = [orjson.loads(line) for line in (directory / "results.jsonl").read_bytes().splitlines()]
         failed = [line["failure"] == "tests_failed" for line in results]
         assert sum(row["turns_missing"] for row in rows) >= sum(failed) - 1 > 0

@@ -84,6 +84,15 @@ def test_a_port_in_use_and_a_folder_without_a_run_are_one_line(tmp_path: Path) -
         assert "no run.json there" in said
 
 
+def test_a_folder_with_runs_is_a_list(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path / name, MADE)
+    with running("view", str(tmp_path), "--port", "0") as (_, line):
+        address = line.split()[0]
+        assert {row["name"] for row in fetched(f"{address}api/runs")["runs"]} == {"one", "two"}
+        assert fetched(f"{address}run/two/api/run")["directories"] == [str(tmp_path / "two")]
+
+
 def test_another_address_than_loopback_prints_a_token_once(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", MADE)
     with running("view", str(directory), "--port", "0", "--host", "0.0.0.0") as (_, line):

@@ -9,6 +9,7 @@ export const LETTERS = {
   truncated: "C", context_exceeded: "L", format_error: "F", path_violation: "P",
 };
 
+const CUT = 500; // messages are recorded up to this length, in characters
 const PASSING = 12; // more passed tests than these are folded
 
 const absent = (value) => value === null || value === undefined || value === "";
@@ -41,6 +42,7 @@ export function facts(record) {
 function test({ name, outcome, message }) {
   const item = holding("li", null, element("span", outcome, `outcome ${outcome === "passed" ? "passed" : "other"}`), " ", element("bdi", plain(name)));
   if (message) item.append(element("pre", plain(message), "message"));
+  if (message?.length >= CUT) item.append(element("p", `Only the first ${CUT} characters of the message are recorded; see the output for more.`, "note"));
   return item;
 }
 

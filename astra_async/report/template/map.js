@@ -21,7 +21,7 @@ function drawMap(entry) {
   const { name: model, problems, totals, passed, left_out: leftOut } = data.entries[entry];
   const columns = passed.reduce((most, row) => Math.max(most, row.length), 0);
   const head = document.createElement("thead").insertRow();
-  head.append(element("th"), ...Array.from({ length: columns }, (_, sample) => element("th", sample)));
+  head.append(element("td"), ...Array.from({ length: columns }, (_, sample) => element("th", sample)));
   const body = document.createElement("tbody");
   problems.forEach((name, problem) => {
     const row = body.insertRow();

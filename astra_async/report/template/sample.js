@@ -19,13 +19,16 @@ async function unpack(number) {
 
 const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 
-function* parts(record) {
+function* parts(record, command) {
   yield facts(record);
   if (record.tests?.length) yield* [element("h3", "Expected tests"), outcomes(record.tests)];
   if (record.changes?.length) yield* [element("h3", "Changed files"), changed(record.changes)];
   if (record.dropped?.length) yield* [element("h3", "Changes that were not applied"), dropped(record.dropped)];
   if (record.extra_tests?.length) yield* [element("h3", record.rewards ? "Tests of the verifier" : "Other tests, not counted"), outcomes(record.extra_tests)];
-  if (record.output_tail) yield* [element("h3", "End of the output"), terminal(record.output_tail)];
+  if (record.output_tail) {
+    const bytes = new TextEncoder().encode(record.output_tail).length.toLocaleString("en");
+    yield* [element("h3", "End of the output"), element("p", `${bytes} bytes. If more of the output is recorded, this command prints it:`), element("pre", `${command} --part output`), terminal(record.output_tail)];
+  }
   yield element("h3", "Answer");
   yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : element("pre", escaped(record.answer), "answer");
 }
@@ -34,11 +37,11 @@ async function content(entry, problem, sample) {
   const { model, format, directory, problems, passed } = data.entries[entry];
   const number = chunkOf.get(place(entry, problem, sample));
   if (passed[problem][sample] < 0) return [element("p", "This sample has no result yet; see the table of missing samples.")];
+  const command = ["astra show", ...[directory, model, problems[problem], sample, "--format", format].map(quoted)].join(" ");
   if (number === undefined) {
-    const command = ["astra show", ...[directory, model, problems[problem], sample].map(quoted)].join(" ");
     return [element("p", `This sample (${format}) is not in this page. To see it, run:`), element("pre", command)];
   }
-  return [...parts((await unpack(number))[sample])];
+  return [...parts((await unpack(number))[sample], command)];
 }
 
 function step(entry, problem, sample, by) {

@@ -17,8 +17,8 @@ function cutAt(text, from, most) {
 
 const sizeOf = (characters) => (characters < 10_000 ? `${characters.toLocaleString("en")} characters` : `${Math.round(characters / 1000).toLocaleString("en")} thousand characters`);
 
-/** Draw a long text piece by piece with `draw(piece)`. */
-export function pieces(text, draw, first = FIRST) {
+/** Draw a long text piece by piece with `draw(piece)`; with `name`, the text scrolls by keyboard. */
+export function pieces(text, draw, { first = FIRST, name = null } = {}) {
   const node = element("div", null, "long");
   let from = 0;
   const button = element("button", null, "more");
@@ -31,13 +31,14 @@ export function pieces(text, draw, first = FIRST) {
     button.hidden = from >= text.length;
   };
   node.append(button);
+  if (name) region(node, name);
   button.addEventListener("click", () => add(MORE));
   add(first);
   return node;
 }
 
-/** A program's output in terminal colors. */
-export const output = (text) => pieces(text, (piece) => terminal(piece));
+/** A program's output in terminal colors, as a scrollable region with this name. */
+export const output = (text, name) => pieces(text, (piece) => terminal(piece), { name });
 
 /** A verbatim text with invisible characters made visible. */
 export const verbatim = (text) => pieces(text, (piece) => element("pre", escaped(piece), "verbatim"));
@@ -69,11 +70,13 @@ export function fileLink(title, name, text, type = "application/json") {
   return button;
 }
 
-/** A horizontally scrollable container, also by keyboard. */
-export function scrolling(name, child) {
-  const node = holding("div", "scroll", child);
+/** Make a scrollable node reachable by keyboard, which then also scrolls it. */
+function region(node, name) {
   for (const [key, value] of Object.entries({ tabindex: "0", role: "region", "aria-label": name })) node.setAttribute(key, value);
   return node;
 }
+
+/** A scrollable container, also by keyboard. */
+export const scrolling = (name, ...children) => region(holding("div", "scroll", ...children), name);
 
 export const titled = (title, ...children) => holding("div", "titled", element("h2", title), ...children);

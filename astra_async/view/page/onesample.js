@@ -31,6 +31,7 @@ export const forget = () => held.clear();
 
 export const byteOfSample = ({ model, problem, sample }) => state.cells[cellAt(model, problem, sample)] ?? 255;
 
+const count = (number) => (number ?? 0).toLocaleString("en");
 const tag = (text, kind = "") => element("span", text, `tag ${kind}`);
 
 /** The headline: outcome and flags. */
@@ -60,29 +61,52 @@ export function turns(data, params) {
   }));
 }
 
-function events(list) {
-  return holding("ol", "events", list.map(({ at, kind, text, detail, seconds }) =>
+function events(list, name) {
+  return scrolling(name, holding("ol", "events", list.map(({ at, kind, text, detail, seconds }) =>
     holding("li", null, element("time", String(at ?? "").slice(11, 19)), " ",
-      element("bdi", plain(text ?? `${String(kind ?? "").replaceAll("_", " ")} ${detail ?? ""}`)), seconds && !text ? ` (${seconds} s)` : null)));
+      element("bdi", plain(text ?? `${String(kind ?? "").replaceAll("_", " ")} ${detail ?? ""}`)), seconds && !text ? ` (${seconds} s)` : null))));
 }
 
-/** Details: tests with messages, dropped changes, output, events, facts. */
-export function why(data) {
+const WHOLE_TAIL = 1_800; // a result has the last 2,000 bytes of the output; masked keys make the end shorter
+const bytesOf = (text) => new TextEncoder().encode(text).length;
+
+/** A sentence on an output that is shortened or missing: how much is missing, and why; null for a whole output. */
+function outputNote(data, printed) {
+  const { result } = data;
+  if (data.output_cut) return `The middle of the output is missing: it has ${count(data.output_bytes)} bytes, and at most 64 KB of a sample's output are recorded.`;
+  if (data.output_bytes !== null) return printed ? null : "The tests printed nothing.";
+  if (printed && bytesOf(printed) < WHOLE_TAIL) return null;
+  if (printed) return `Only the last ${count(bytesOf(printed))} bytes of the output are recorded. To record up to 64 KB, use --keep-output failed or all.`;
+  if (result?.status === "no_solution") return "There is no output: the answer has no usable solution, so no test ran.";
+  if (!result?.tests?.length) return null;
+  return result.passed === result.total ? "The output was not recorded, because all tests passed. To record it, use --keep-output all." : "The output was not recorded, because the run used --keep-output none.";
+}
+
+/** A sentence on an answer that ended at the token limit; null for any other answer. */
+function truncated({ result, answer }) {
+  if ((answer ?? result)?.finish_reason !== "length") return null;
+  const tokens = (answer?.usage ?? result?.usage)?.output_tokens;
+  const size = [tokens ? `${count(tokens)} tokens` : null, answer ? `${count(answer.text.length)} characters` : null].filter(Boolean).join(", ");
+  return `The answer is truncated${size ? ` after ${size}` : ""}: the model reached its limit of output tokens, and the rest was never sent. The Answer tab has all that was received. A new run allows longer answers with a higher limit: -M max_tokens=N.`;
+}
+
+/** Details: tests with messages, dropped changes, output, events, facts; `of` names the sample among two. */
+export function why(data, of = "") {
   const { result } = data;
   const node = element("div", null, "why");
   const add = (title, ...children) => node.append(titled(title, ...children));
   if (!result) node.append(element("p", data.missing_why ? `No result: ${plain(data.missing_why)}` : "No result yet.", "empty"));
+  const limit = truncated(data);
+  if (limit) node.append(element("p", limit, "banner"));
   if (result?.note) node.append(element("p", plain(result.note), "banner"));
   if (result?.tests?.length) add("Tests that count", outcomes(result.tests));
   if (data.audit) add("Audit: mutated tests", audit(data.audit));
   if (result?.dropped?.length) add("Changes that were not applied", dropped(result.dropped));
   if (result?.extra_tests?.length) add(result.rewards ? "Tests of the verifier" : "Other tests, not counted", outcomes(result.extra_tests));
   const printed = data.output ?? result?.output_tail;
-  if (printed) {
-    const cut = data.output_cut ? `Head and tail of ${data.output_bytes.toLocaleString("en")} bytes.` : null;
-    add("Output", cut ? element("p", cut, "note") : null, copier(printed), output(printed));
-  } else if (result?.tests?.length) add("Output", element("p", result.passed === result.total ? "Not stored because all tests passed (use --keep-output all)." : "Not stored: the run was recorded without outputs.", "note"));
-  if (data.events?.length) add("Events", events(data.events));
+  const note = outputNote(data, printed);
+  if (printed || note) add("Output", ...[note ? element("p", note, "note") : null, printed ? copier(printed) : null, printed ? output(printed, `Output${of}`) : null].filter(Boolean));
+  if (data.events?.length) add("Events", events(data.events, `Events${of}`));
   if (result) add("Record", facts(result));
   return node;
 }
@@ -100,8 +124,6 @@ function recordTab(data) {
   print.addEventListener("click", () => window.print());
   return [copier(text), fileLink("Download", `${named}.json`, text), print, verbatim(text)];
 }
-
-const count = (number) => (number ?? 0).toLocaleString("en");
 
 /** One model request of an agent: new messages of the request, and the response. */
 function step({ step: number, at, seconds, goes_on, system, messages, text, calls, input_tokens, cached_tokens, output_tokens, cost_usd }) {

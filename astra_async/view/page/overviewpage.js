@@ -217,7 +217,7 @@ function eventLine({ at, text, model, problem, sample }) {
 function events() {
   const found = state.live?.events ?? [];
   if (!found.length) return null;
-  return holding("section", null, element("h2", "What happened"), holding("ol", "events", [...found].reverse().map(eventLine)));
+  return holding("section", null, element("h2", "What happened"), scrolling("What happened", holding("ol", "events", [...found].reverse().map(eventLine))));
 }
 
 function emptyText() {
@@ -229,7 +229,7 @@ function emptyText() {
 /** Open the page in `root`; return the function that draws it. */
 export function open(root, signal) {
   const whole = element("div", null, "whole");
-  const board = element("div", null, "scroll");
+  const board = scrolling("Leaderboard");
   const side = element("div", null, "columns");
   const empty = element("p", null, "empty");
   root.append(element("h1", "Overview"), whole, empty, board, side);

@@ -6,6 +6,7 @@ import { plain } from "./shared/terminal.js";
 import { changed, go, read, write } from "./address.js";
 import { Grid } from "./grid.js";
 import { bindPage } from "./keys.js";
+import { scrolling } from "./longtext.js";
 import { sampleAddress, sentence } from "./mappage.js";
 import { spread } from "./outcomes.js";
 import { askJson, cellAt, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
@@ -84,7 +85,7 @@ export function open(root, signal) {
   which.setAttribute("aria-label", "Which tests");
   which.append(...Object.entries(SHOWN).map(([value, title]) => new Option(title, value)));
   which.addEventListener("change", () => go(changed({ tests: which.value }), true));
-  const place = element("div", null, "scroll");
+  const place = scrolling("Tests by model");
   const jump = (by) => () => go(write(["problem", state.run.problems[(problem + by + state.run.problems.length) % state.run.problems.length].id]), true);
   const around = [["←", "Previous (k)", -1], ["→", "Next (j)", 1]].map(([text, title, by]) => {
     const button = element("button", text);

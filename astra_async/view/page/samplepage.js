@@ -109,7 +109,7 @@ async function give(place, label, redraw) {
 }
 
 function side(data, place, params, { signal, letter }) {
-  return holding("section", "side", holding("h2", null, `${letter}  `, ...titleOf(place).childNodes), verdict(data, place), written(data, params, signal, `, ${letter}`), why(data));
+  return holding("section", "side", holding("h2", null, `${letter}  `, ...titleOf(place).childNodes), verdict(data, place), written(data, params, signal, `, ${letter}`), why(data, `, ${letter}`));
 }
 
 function pair(first, second, params, signal) {

@@ -5,6 +5,7 @@ import "./shared/sorting.js";
 import { go, read, write } from "./address.js";
 import { bindEverywhere, showHelp } from "./keys.js";
 import { fetchLive, follow, isLoading, on, reload, state, trouble } from "./state.js";
+import { theme } from "./theme.js";
 import * as comparePage from "./comparepage.js";
 import * as listPage from "./listpage.js";
 import * as mapPage from "./mappage.js";
@@ -69,32 +70,6 @@ function showState() {
   line.className = link;
 }
 
-function theme() {
-  const button = document.getElementById("theme");
-  const root = document.documentElement;
-  const draw = () => {
-    const now = root.dataset.theme ?? "system";
-    button.textContent = { system: "◐", light: "○", dark: "●" }[now];
-    button.title = `Colours: ${now} (T)`;
-    button.setAttribute("aria-label", button.title);
-  };
-  const next = () => {
-    const after = { system: "light", light: "dark", dark: "system" }[root.dataset.theme ?? "system"];
-    if (after === "system") delete root.dataset.theme;
-    else root.dataset.theme = after;
-    try {
-      localStorage.setItem("astra-theme", after);
-    } catch {
-      // storage is not available: the choice is kept for this visit only
-    }
-    draw();
-    dispatchEvent(new Event("themechange"));
-  };
-  button.addEventListener("click", next);
-  draw();
-  return next;
-}
-
 const nextTheme = theme();
 bindEverywhere([
   ["?", "this sheet", showHelp],
@@ -116,6 +91,13 @@ document.getElementById("help-open").addEventListener("click", showHelp);
 
 // The token is now in a cookie; remove it from the URL, which may be shared.
 if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
+
+// The viewer of a run in a folder has the address run/NAME/ below the list of runs.
+if (/\/run\/[^/]+\/$/.test(location.pathname)) {
+  const link = element("a", "All runs");
+  Object.assign(link, { href: "../../", id: "all-runs" });
+  document.getElementById("home").after(link);
+}
 
 addEventListener("hashchange", show);
 on("run", () => { showState(); if (!shown.page) show(); });
