@@ -9,6 +9,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 from agent_faults import ABSENT, ANSWERS, HIDDEN, IMPATIENT, REFUSALS
 from agent_tools import Step
@@ -16,6 +17,7 @@ from agent_work import installed_agents, interface_of, run, works
 from scripted_upstream import Upstream, upstream
 from test_kill_and_resume import lines
 
+from astra_async import bundled
 from astra_async.agents.installing import KNOWN
 
 if TYPE_CHECKING:
@@ -115,3 +117,23 @@ async def test_an_unusual_answer_costs_one_request(agent: str, fault: str, tmp_p
     assert len(server.asked) == len(server.billed)
     check_paid_once(line, server, tmp_path)
     assert line["cost_usd"] == pytest.approx(server.usd)
+
+
+LINKS = """\
+ln -s accounts.py tasks/alias.py; ln -s tasks more; ln -s /etc/passwd outside.py
+ln -sf ../tasks/accounts.py tests/test_tasks.py"""
+
+
+@pytest.mark.parametrize("agent", AGENTS[:1])
+async def test_links_of_an_agent_reach_the_tests_as_copies(agent: str, tmp_path: Path) -> None:
+    line, _ = await ran(agent, tmp_path, extra=LINKS)
+    (completion,) = lines(tmp_path / "run" / "completions.jsonl")
+    files = orjson.loads(completion["text"])["files"]
+    accounts = bundled.bundled_problems_csv().parent / "problems" / PROBLEM / "project" / "tasks/accounts.py"
+    assert files["tasks/alias.py"] == files["more/alias.py"] == accounts.read_text()
+    assert line["agent"]["left_out"] == ["a symbolic link: outside.py"]
+    assert ("tests/test_tasks.py", "read_only") in {
+        (each["path"], each["reason"]) for each in line["dropped"]
+    }
+    assert {"tasks/alias.py", "more/accounts.py"} <= {each["path"] for each in line["changes"]}
+    assert line["passed"] == line["total"]
