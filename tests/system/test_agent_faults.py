@@ -58,7 +58,10 @@ def check_paid_once(line: dict[str, Any], server: Upstream, folder: Path, *, ove
     assert len(server.asked) <= 30, "the agent repeats itself"
 
 
-@pytest.mark.parametrize("fault", HIDDEN)
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(name, marks=pytest.mark.seconds(50) if name == "silence" else ()) for name in HIDDEN],
+)
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_a_hidden_fault_changes_nothing_for_the_agent(agent: str, fault: str, tmp_path: Path) -> None:
     spoil, times = HIDDEN[fault]
