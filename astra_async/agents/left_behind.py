@@ -5,9 +5,10 @@ The input is an untrusted tar. The text is canonical JSON (sorted, no blanks): `
 an executable bit, `deleted` lists missing files, and `before` (path -> text) has the original content of all
 these, so that the record alone shows the changes. A rename is a deletion and a new file.
 
-Only regular files count. `notes` names everything that is left out, with the reason: links, devices, names
-that are not UTF-8, files that are too large or too many, and generated files (`asking.prompt.GENERATED`)
-that the project does not contain itself. Unchanged files of the image are ignored.
+Only regular files count. A symbolic link to a file or folder of the project is recorded as a copy, so that no
+link reaches the tests. `notes` names everything that is left out, with the reason: other links, devices,
+names that are not UTF-8, files that are too large or too many, and generated files that the project does not
+contain itself (`asking.prompt.GENERATED`). Unchanged files of the image are ignored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import posixpath
+import tarfile
+from bisect import bisect_left
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +32,6 @@ from astra_async.testing.sandbox.resultfiles import KINDS
 from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:
-    import tarfile
     from collections.abc import Mapping
 
 MOST_FILES = 1000  # the limit of every answer
@@ -41,6 +44,7 @@ AGENTS_OWN = (".aider*", ".claude/", ".codex/", ".gemini/", ".opencode/", ".cach
 _IGNORED = GitIgnoreSpec.from_lines((*GENERATED, *AGENTS_OWN, "*.pyc", "*.swp"))
 _EXECUTABLE = 0o100
 _NAMED_PLACES = 12
+_MOST_LINKS = 8  # in a chain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ class LeftBehind:
         self._kept = kept
         self._seen: set[str] = set()
         self._changed: dict[str, ProjectFile] = {}
+        self._links: dict[str, str] = {}
         self._bytes = 0
         self._notes: defaultdict[str, list[str]] = defaultdict(list)
 
@@ -83,6 +88,9 @@ class LeftBehind:
         given = self._given.get(path)
         if entry.isdir() or (entry.issym() and given is not None and given.link == entry.linkname):
             self._seen.add(path)
+            return
+        if entry.issym() and not self._reason(path):
+            self._links[path] = entry.linkname
             return
         is_file = entry.isreg() or entry.islnk()
         why = self._reason(path) or ("" if is_file else KINDS.get(entry.type, ""))
@@ -98,17 +106,48 @@ class LeftBehind:
 
     def link(self, path: str, target: str) -> None:
         """Add a hard link to an earlier entry: another name of the same file."""
-        given = self._given.get(target)
-        is_there = given is not None and given.link is None and target in self._seen
-        file = self._changed.get(target) or (given if is_there else None)
+        file = self._file(target)
         self._seen.add(path)
         if reason := self._reason(path) or ("" if file else "a hard link to a file that is left out"):
             self._leave_out(path, reason)
         elif file:
             self._keep(path, file)
 
+    def _file(self, path: str) -> ProjectFile | None:
+        """Return a file that is part of the answer, or a file of the project that is unchanged."""
+        given = self._given.get(path)
+        is_there = given is not None and given.link is None and path in self._seen
+        return self._changed.get(path) or (given if is_there else None)
+
+    def _resolved(self, path: str) -> str:
+        """Return the target of a chain of links; it may be missing or outside the project."""
+        for _ in range(_MOST_LINKS):
+            if (link := self._links.get(path)) is not None:
+                path = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
+        return path
+
+    def _copy_linked(self) -> None:
+        """Add copies of the files that symbolic links in the project refer to."""
+        names = sorted({*self._changed, *self._seen, *self._links})
+        copies: dict[str, ProjectFile] = {}
+        for path in self._links:
+            target = self._resolved(path)
+            folder = f"{target}/"
+            is_leaf = target == "." or path.startswith(folder) or len(copies) >= MOST_FILES
+            end = 0 if is_leaf else bisect_left(names, f"{target}0")  # "0" follows "/"
+            inside = [target, *names[bisect_left(names, folder) : end]]
+            found = {path + name.removeprefix(target): self._file(self._resolved(name)) for name in inside}
+            made = {name: file for name, file in found.items() if file and not self._reason(name)}
+            copies |= made
+            if not made:
+                self._leave_out(path, KINDS[tarfile.SYMTYPE])
+        for path, file in copies.items():
+            self._seen.add(path)
+            self._keep(path, file)
+
     def answer(self) -> Answer:
         """Return the answer that all entries make up."""
+        self._copy_linked()
         chosen = self._chosen()
         deleted = sorted(path for path, file in self._given.items() if path not in self._seen)
         files, binary = {}, {}

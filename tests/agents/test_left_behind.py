@@ -126,6 +126,58 @@ def test_a_given_file_counts_whatever_its_name_and_one_that_became_a_link_is_gon
     assert notes == ("a symbolic link: src/app.js",)
 
 
+def link(path: str, to: str) -> Entry:
+    return entry(path, kind=tarfile.SYMTYPE, to=to)
+
+
+def test_symbolic_links_inside_the_project_are_recorded_as_copies() -> None:
+    found, notes = left(
+        link("alias.js", "src/app.js"),  # before its target in the archive
+        *untouched("run.sh"),
+        entry("run.sh", b"#!/bin/sh\nls\n", mode=0o755),
+        entry("lib/deep/one.js", b"one\n"),
+        link("src/run", "../run.sh"),
+        link("src/deep", "../lib/deep"),
+        link("chain", "alias.js"),
+    )
+    assert found["files"] == {
+        "alias.js": "old\n",
+        "chain": "old\n",
+        "lib/deep/one.js": "one\n",
+        "run.sh": "#!/bin/sh\nls\n",
+        "src/deep/one.js": "one\n",
+        "src/run": "#!/bin/sh\nls\n",
+    }
+    assert found["executable"] == ["run.sh", "src/run"]
+    assert (found["deleted"], notes) == ([], ())
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        *("/etc/passwd", "/projects/challenge/src/app.js", "../../etc/passwd", "..", "../..", ".", "../src"),
+        *("missing", "loop", "other", "../.git/config", "../node_modules/a/index.js", "a\udcff", ""),
+    ],
+)
+def test_other_symbolic_links_are_left_out(to: str) -> None:
+    found, notes = left(
+        *untouched(),
+        entry(".git/config", b"[core]\n"),
+        entry("node_modules/a/index.js", b"a\n"),
+        link("src/other", "loop"),
+        link("src/loop", to),
+    )
+    assert found == NOTHING
+    assert any("a symbolic link: src/" in note for note in notes)
+
+
+def test_links_that_multiply_files_have_a_limit() -> None:
+    links = [link(f"l{number}", "many") for number in range(1000)]
+    found, notes = left(*untouched(), *(entry(f"many/{number}.js", b"x") for number in range(900)), *links)
+    assert len(found["files"]) == left_behind.MOST_FILES
+    assert notes
+
+
 def test_hard_links_are_the_files_that_they_lead_to() -> None:
     found, notes = left(
         entry("a.js", b"new\n", mode=0o755),

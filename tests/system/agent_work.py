@@ -21,7 +21,7 @@ from astra_async.agents.installing import KNOWN, installed_as, known_agent
 from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
 BUNDLED = ("product-api", "task-api", "tool-hire")
@@ -121,29 +121,37 @@ def write_problems(folder: Path) -> Path:
     return folder / "problems.csv"
 
 
-async def run(folder: Path, agents: Sequence[str], speaks: str, server: Upstream) -> list[dict[str, Any]]:
-    """Run agents on all problems and return the final lines."""
+async def run(
+    folder: Path, agent: str, speaks: str, server: Upstream, *options: str, tables: str = "", code: int = 0
+) -> list[dict[str, Any]]:
+    """Run an agent on the problems until the exit code is `code`, and return the final lines."""
+    process = await start(folder, agent, speaks, server, *options, tables=tables)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            assert await process.wait() == code, (folder / "output").read_text()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return lines(folder / "run" / "results.jsonl")
+
+
+async def start(
+    folder: Path, agent: str, speaks: str, server: Upstream, *options: str, tables: str = ""
+) -> asyncio.subprocess.Process:
+    """Start or continue a run in `folder`. `tables` are further tables of its configuration."""
     prices = "".join(f"{name} = {price}\n" for name, price in PRICES.items())
     model = f'[[models]]\nname = "m"\nspec = "{MODELS[speaks]}"\nbase_url = "{server.url}"\n{prices}'
-    (folder / "astra.toml").write_text(model)
+    (folder / "astra.toml").write_text(model + tables)
     command = (
         *(sys.executable, "-m", "astra_async", "run", "--config", str(folder / "astra.toml")),
         *("--problems", str(write_problems(folder)), "--samples", "1", "--agent-steps", "40"),
-        *(word for agent in agents for word in ("--agent", agent)),
-        *("--out", str(folder / "run")),
+        *("--agent", agent, *options, "--out", str(folder / "run")),
     )
-    with (folder / "output").open("w") as output:
-        process = await asyncio.create_subprocess_exec(
+    with (folder / "output").open("a") as output:
+        return await asyncio.create_subprocess_exec(
             *command, stdout=output, stderr=output, env={**os.environ, **KEYS}
         )
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                assert await process.wait() == 0, (folder / "output").read_text()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-    return lines(folder / "run" / "results.jsonl")
 
 
 def installed_agents() -> list[str]:

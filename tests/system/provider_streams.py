@@ -20,22 +20,28 @@ _SIGNED = "EqQBCkYIBRgCKkBzaWduYXR1cmUgb2YgYSB0aGlua2luZyBibG9jaw=="
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A tool call. A custom tool's input is text; `arguments` of other tools are an object."""
+    """A tool call. A custom tool's input is text; `arguments` of other tools are an object.
+
+    `invalid` is sent instead of the arguments as JSON.
+    """
 
     name: str
     arguments: Json | str
+    invalid: str = ""
 
     @property
     def text(self) -> str:
-        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+        whole = self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+        return self.invalid or whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """Content of an answer."""
+    """Content of an answer, or the text of a refusal."""
 
     text: str
     calls: tuple[Call, ...] = ()
+    refused: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +85,8 @@ def chat(reply: Reply, model: str, name: str, counts: Counts) -> Iterator[bytes]
         return _data({**head, "choices": [choice], "obfuscation": "xk3"})
 
     yield chunk({"role": "assistant", "content": None if reply.calls else "", "refusal": None})
-    yield from (chunk({"content": piece}) for piece in _pieces(reply.text))
+    field = "refusal" if reply.refused else "content"
+    yield from (chunk({field: piece}) for piece in _pieces(reply.text))
     for at, call in enumerate(reply.calls):
         begun = {"index": at, "id": f"call_{name}_{at}", "type": "function"}
         yield chunk({"tool_calls": [{**begun, "function": {"name": call.name, "arguments": ""}}]})
@@ -133,7 +140,8 @@ def responses(reply: Reply, model: str, name: str, counts: Counts) -> Iterator[b
 
 def _items(reply: Reply, name: str) -> Iterator[Json]:
     yield {"id": f"rs_{name}", "type": "reasoning", "encrypted_content": _SIGNED, "summary": []}
-    part = {"type": "output_text", "annotations": [], "logprobs": [], "text": reply.text}
+    part: Json = {"type": "output_text", "annotations": [], "logprobs": [], "text": reply.text}
+    part = {"type": "refusal", "refusal": reply.text} if reply.refused else part
     message = {"id": f"msg_{name}", "type": "message", "status": "completed", "role": "assistant"}
     if reply.text:
         phase = "commentary" if reply.calls else "final_answer"
@@ -153,10 +161,11 @@ def _item_events(at: int, item: Json) -> Iterator[Json]:
     if item["type"] == "message":
         yield {"type": "response.output_item.added", "output_index": at, "item": {**bare, "content": []}}
         part, place = item["content"][0], {**place, "content_index": 0}
-        yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
-        for piece in _pieces(part["text"]):
-            yield {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
-        yield {"type": "response.output_text.done", **place, "text": part["text"], "logprobs": []}
+        field, kind = ("refusal", "refusal") if part["type"] == "refusal" else ("text", "output_text")
+        yield {"type": "response.content_part.added", **place, "part": {**part, field: ""}}
+        for piece in _pieces(part[field]):
+            yield {"type": f"response.{kind}.delta", **place, "delta": piece}
+        yield {"type": f"response.{kind}.done", **place, field: part[field]}
         yield {"type": "response.content_part.done", **place, "part": part}
     elif item["type"] == "reasoning":
         yield {"type": "response.output_item.added", "output_index": at, "item": bare}
@@ -208,7 +217,7 @@ def messages(reply: Reply, model: str, name: str, counts: Counts) -> Iterator[by
         yield _named({"type": "content_block_stop", "index": at})
     details = {"thinking_tokens": counts.reasoning}
     final = {**usage, "output_tokens": counts.outputs, "output_tokens_details": details}
-    reason = "tool_use" if reply.calls else "end_turn"
+    reason = "refusal" if reply.refused else "tool_use" if reply.calls else "end_turn"
     yield _named({"type": "message_delta", "delta": {**ends, "stop_reason": reason}, "usage": final})
     yield _named({"type": "message_stop"})
 
@@ -230,7 +239,8 @@ def gemini(reply: Reply, model: str, name: str, counts: Counts) -> Iterator[byte
         parts.append({"functionCall": {"name": call.name, "args": call.arguments}, **signed})
     parts.append({"text": ""})
     for number, part in enumerate(parts):
-        last = {"finishReason": "STOP"} if number == len(parts) - 1 else {}
+        reason = "PROHIBITED_CONTENT" if reply.refused else "STOP"
+        last = {"finishReason": reason} if number == len(parts) - 1 else {}
         candidate = {"content": {"parts": [part], "role": "model"}, **last, "index": 0}
         chunk = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": name}
         yield b"data: %b\r\n\r\n" % json.dumps(chunk).encode()

@@ -6,8 +6,10 @@ conversation, and a run that was killed continues at the right step.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,8 +19,10 @@ from aiohttp import web
 from provider_streams import STREAMS, Counts, Json, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+Spoil = Callable[[str, web.Request, list[bytes]], Awaitable[web.StreamResponse | None]]
+Replace = Callable[["Asked", Reply], Reply | None]
 # Model and provider by interface. Agents have other tools for models whose names they do not know.
 MODELS = {
     "messages": "anthropic/claude-opus-5",
@@ -36,6 +40,14 @@ PRICES = {"price_input": 3.0, "price_cached_input": 0.3, "price_cache_write": 3.
 _CALLS = {"function_call", "custom_tool_call", "tool_use"}
 _MESSAGES_AT = ("messages", "input", "contents")
 _REASONING = 16
+# Beginnings of requests for a summary of the conversation: Claude Code, Codex, Gemini CLI, OpenCode.
+_COMPACTIONS = (
+    "create a detailed summary of",
+    "CONTEXT CHECKPOINT COMPACTION",
+    "<state_snapshot>",
+    "anchored summary",
+    "continuing our conversation",
+)
 _AIDERS_FORMATS = ("SEARCH/REPLACE", "*file listing*")
 
 
@@ -50,22 +62,37 @@ class Script:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One request of a model: its interface, its text, its tools, and the number of calls before it."""
+    """One request of a model.
+
+    Attributes:
+        speaks: name of the interface.
+        text: all texts of the request; `last` are those of its last two messages.
+        tools: schemas of the offered tools by name.
+        calls: number of tool calls in the conversation.
+        messages: number of messages in the conversation.
+    """
 
     speaks: str
     body: Json
     text: str
+    last: str
     tools: Mapping[str, Json | None]
     calls: int
+    messages: int
 
     @classmethod
     def of(cls, path: str, body: Json) -> Asked:
         ends = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
         speaks = next((speaks for end, speaks in ends.items() if path.endswith(end)), "gemini")
-        messages = next(body[name] for name in _MESSAGES_AT if name in body)
+        messages = _messages(body)
         made = sum(map(_is_call, _walk(messages)))
-        told = [value for value in _walk([body, messages]) if isinstance(value, str)]
-        return cls(speaks=speaks, body=body, text="\n".join(told), tools=tools_of(body), calls=made)
+        text, last = ("\n".join(filter(_is_text, _walk(part))) for part in (body, messages[-2:]))
+        counts = {"calls": made, "messages": len(messages)}
+        return cls(speaks=speaks, body=body, text=text, last=last, tools=tools_of(body), **counts)
+
+
+def _messages(body: Json) -> list[Json]:
+    return next(body[name] for name in _MESSAGES_AT if name in body)
 
 
 def _walk(value: Any) -> Iterator[Any]:
@@ -73,6 +100,10 @@ def _walk(value: Any) -> Iterator[Any]:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
         yield from _walk(part)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _is_call(value: Any) -> bool:
@@ -90,14 +121,27 @@ class Upstream:
     Attributes:
         asked: all requests, in order.
         billed: tokens of all answers.
-        reply: changes the scripted answer to a numbered request.
+        spoil: replaces the stream of an answer, or returns None. Such an answer is not billed.
+        reply: replaces the content of an answer, or returns None.
+        times: number of answers to replace, beginning with the second request.
+        spoiled: number of replaced answers so far.
+        may_answer: answers are held back while this event is not set.
     """
 
     scripts: Sequence[Script]
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     billed: list[Counts] = field(default_factory=list)
-    reply: Callable[[int, Asked, Reply], Reply] = lambda number, asked, reply: reply
+    spoil: Spoil | None = None
+    reply: Replace | None = None
+    times: int = 1
+    spoiled: int = 0
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def different(self) -> int:
+        """Number of different conversations in the requests."""
+        return len({json.dumps(_messages(asked.body)) for asked in self.asked})
 
     @property
     def usd(self) -> float:
@@ -110,21 +154,28 @@ class Upstream:
         asked = Asked.of(request.path.partition(":")[0], body)
         number = len(self.asked)
         self.asked.append(asked)
-        reply = self.reply(number, asked, self._scripted(asked))
+        await self.may_answer.wait()
+        is_spoiled = number > 0 and self.spoiled < self.times
+        reply = self._scripted(asked)
+        if is_spoiled and self.reply and (replaced := self.reply(asked, reply)):
+            self.spoiled += 1
+            reply = replaced
         counts = _counts(len(raw), asked, reply)
-        self.billed.append(counts)
         model = body.get("model") or re.search(r"models/([^:]+)", request.path)[1]  # type: ignore[index]
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        for piece in STREAMS[asked.speaks](reply, model, f"{number:04}", counts):
-            await response.write(piece)
-        await response.write_eof()
-        return response
+        pieces = list(STREAMS[asked.speaks](reply, model, f"{number:04}", counts))
+        if is_spoiled and self.spoil:
+            self.spoiled += 1
+            if (response := await self.spoil(asked.speaks, request, pieces)) is not None:
+                return response
+        self.billed.append(counts)
+        return await streamed(request, pieces)
 
     def _scripted(self, asked: Asked) -> Reply:
         script = next((each for each in self.scripts if each.marker in asked.text), None)
         if script is None:
             return Reply(text="A short title")
+        if any(words in asked.last for words in _COMPACTIONS):
+            return Reply(text=f"<summary>Nothing is done yet. The task: {script.marker}</summary>")
         if not asked.tools:
             is_aider = any(words in asked.text for words in _AIDERS_FORMATS)
             return Reply(text=_as_blocks(script.steps, asked.text) if is_aider else "A short title")
@@ -134,6 +185,21 @@ class Upstream:
         if asked.calls == len(script.steps) and SUBMIT.partition(" ")[2] in asked.text:
             return Reply(text="", calls=(call_for(Step(kind="run", command=SUBMIT), asked.tools),))
         return Reply(text="All is done.")
+
+
+async def streamed(
+    request: web.Request, pieces: Sequence[bytes], *, is_cut: bool = False
+) -> web.StreamResponse:
+    """Send a stream. With `is_cut` the connection breaks instead of the end of the stream."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    for piece in pieces:
+        await response.write(piece)
+    if is_cut and request.transport:
+        request.transport.abort()
+    else:
+        await response.write_eof()
+    return response
 
 
 def _as_blocks(steps: Sequence[Step], text: str) -> str:
@@ -168,6 +234,7 @@ def _usd(counts: Counts) -> float:
 async def upstream(scripts: Sequence[Script]) -> AsyncIterator[Upstream]:
     """Start the server. `url` of the result is the base URL of every provider."""
     served = Upstream(scripts)
+    served.may_answer.set()
     application = web.Application(client_max_size=1024**3)
     application.router.add_post("/{path:.*}", served.answer)
     runner = web.AppRunner(application)

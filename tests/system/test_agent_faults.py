@@ -1,205 +1,142 @@
-"""Installed agents with a provider that spoils their second request: the end, the score, and what was sent.
+"""Installed agents with a provider that spoils its second answer: the end, the score, and the requests.
 
-Needs `astra agents install claude-code codex`.
+With ALL_AGENTS=1 all known agents are tested. Install them with `astra agents install all`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import subprocess
-import sys
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from aiohttp import ClientSession, web
+from agent_faults import ABSENT, ANSWERS, HIDDEN, IMPATIENT, REFUSALS
+from agent_tools import Step
+from agent_work import installed_agents, interface_of, run, works
+from scripted_upstream import Upstream, upstream
 from test_kill_and_resume import lines
 
-from astra_async.agents.gateway.gateway_server import INTERFACES
-from astra_async.agents.installing import KNOWN, installed_as
-from astra_async.simulate.server import SimulatedServer
-from astra_async.types import Completion, ToolCall, Usage
-from astra_async.types.simulation import SimulationSettings
-from waiting import PATIENCE_S
+from astra_async import bundled
+from astra_async.agents.installing import KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
-_PASSED_ON = {"authorization", "x-api-key", "content-type", "anthropic-version", "x-astra-sample"}
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(300), pytest.mark.seconds(8)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600), pytest.mark.seconds(10)]
 
-MODELS = {"claude-code": "anthropic/steady", "codex": "openai-responses/steady"}
-KEYS = {"ANTHROPIC_API_KEY": "sk-ant-0123456789abcdef", "OPENAI_API_KEY": "sk-test-0123456789abcdef"}
-TOO_LONG = {
-    "messages": "prompt is too long: 213462 tokens > 200000 maximum",
-    "responses": "Your input exceeds the context window of this model.",
-}
-OVERLOADED = {"messages": "overloaded_error", "responses": "server_is_overloaded"}
-# Status, code, message and headers of an error response.
-ERRORS: dict[str, tuple[int, str, str, dict[str, str]]] = {
-    "429 with Retry-After": (429, "rate_limit_exceeded", "Rate limited", {"Retry-After": "1"}),
-    "429 without Retry-After": (429, "rate_limit_exceeded", "Rate limited", {}),
-    "529": (529, "overloaded_error", "Overloaded", {}),
-    "context": (400, "context_length_exceeded", "", {}),
-    "400": (400, "invalid_request_error", "messages.1: this field is not allowed", {}),
-}
-_USAGE = Usage(input_tokens=50, output_tokens=5)
-_EMPTY = Completion(text="", finish_reason="stop", usage=_USAGE, returned_model="m")
-_BAD_CALLS = {
-    "messages": ToolCall(id="toolu_bad", name="Bash", arguments='{"command": "ls'),
-    "responses": ToolCall(id="call_bad", name="exec_command", arguments='{"cmd": "ls'),
-}
-# Complete answers by fault and interface; the faults of streams begin with an empty one.
-ANSWERS = {
-    (fault, speaks): answer
-    for speaks, call in _BAD_CALLS.items()
-    for fault, answer in {
-        "529 twice in the stream": _EMPTY,
-        "cut": _EMPTY,
-        "empty": _EMPTY,
-        "refusal": replace(_EMPTY, text="No.", finish_reason="refusal"),
-        "bad JSON": replace(_EMPTY, calls=(call,)),
-    }.items()
-}
-HIDDEN = ("429 with Retry-After", "429 without Retry-After", "529", "529 twice in the stream", "cut")
-# How claude-code and codex end if they see the fault, as in their users' terminals.
-ENDS = {
-    "context": ("done", "context"),
-    "400": ("done", "crashed"),
-    "refusal": ("done", "done"),
-    "empty": ("done", "done"),
-    "bad JSON": ("done", "done"),
-}
+AGENTS = tuple(KNOWN) if os.environ.get("ALL_AGENTS") else ("claude-code", "codex")
+PROBLEM = "task-api"
+AIDER_HAS_NO_TOOLS = {"invalid JSON", "unknown tool", "5 MB of tool output", "parallel tools"}
+LARGE_OUTPUT = "head -c 5000000 /dev/zero | tr '\\0' x"
 
 
-class Spoiling:
-    """Proxy of a simulated provider. `asked` has all requests, `spoiled` counts the spoiled ones."""
-
-    def __init__(self, fault: str, target: str, session: ClientSession) -> None:
-        self.asked: list[bytes] = []
-        self.spoiled = 0
-        self._fault, self._target, self._session = fault, target, session
-        self._first, self._times = 1, {"": 0, "529 twice in the stream": 2}.get(fault, 1)
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        body = await request.read()
-        number = len(self.asked)
-        self.asked.append(body)
-        if self._first <= number < self._first + self._times:
-            self.spoiled += 1
-            return await self._spoil(request, orjson.loads(body), body)
-        return await _streamed(request, await self._fetched(request, body))
-
-    async def _fetched(self, request: web.Request, body: bytes) -> bytes:
-        kept = {name: value for name, value in request.headers.items() if name.lower() in _PASSED_ON}
-        async with self._session.post(self._target + request.path_qs, data=body, headers=kept) as answer:
-            assert answer.status == 200, await answer.text()
-            return await answer.read()
-
-    async def _spoil(self, request: web.Request, asked: dict[str, Any], body: bytes) -> web.StreamResponse:
-        speaks = "messages" if "messages" in asked else "responses"
-        interface = INTERFACES[speaks]  # type: ignore[index]  # one of both
-        if self._fault in ERRORS:
-            status, code, message, headers = ERRORS[self._fault]
-            error = interface.error(message or TOO_LONG[speaks])
-            error["error"] |= {"code": code} if speaks == "responses" else {"type": code}
-            if self._fault == "context":
-                error["error"]["type"] = "invalid_request_error"
-            return web.json_response(error, status=status, headers=headers)
-        stream = interface.stream(interface.whole(ANSWERS[self._fault, speaks], "m", "x", 1), asked)
-        if self._fault == "529 twice in the stream":
-            error = interface.error("Overloaded")
-            error["error"]["type"] = error["error"]["code"] = OVERLOADED[speaks]
-            event = error if speaks == "messages" else {"type": "error", **error["error"]}
-            return await _streamed(request, stream.partition(b"\n\n")[0] + b"\n\n" + interface.encoded(event))
-        if self._fault == "cut":
-            stream = await self._fetched(request, body)
-            return await _streamed(request, stream[: len(stream) // 2], is_cut=True)
-        return await _streamed(request, stream)
-
-
-async def _streamed(request: web.Request, content: bytes, *, is_cut: bool = False) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    await response.write(content)
-    if is_cut and request.transport:
-        request.transport.abort()
-    else:
-        await response.write_eof()
-    return response
-
-
-@asynccontextmanager
-async def spoiling(fault: str) -> AsyncIterator[tuple[Spoiling, str]]:
-    """A proxy that runs, and its base URL."""
-    simulated = await SimulatedServer.start(settings=SimulationSettings(speed=0, faults=False))
-    target, _, path = simulated.base_url.removeprefix("http://").partition("/")
-    application = web.Application(client_max_size=1024**3)
-    async with ClientSession() as session:
-        proxy = Spoiling(fault, f"http://{target}", session)
-        application.router.add_post("/{path:.*}", proxy.answer)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield proxy, f"http://127.0.0.1:{runner.addresses[0][1]}/{path}".rstrip("/")
-        await runner.cleanup()
-    await simulated.stop()
-
-
-async def ran(agent: str, fault: str, folder: Path) -> tuple[dict[str, Any], Spoiling, int]:
-    """Run one sample. Return its final line, the proxy, and the number of answered calls on record."""
-    async with spoiling(fault) as (proxy, url):
-        model = f'[[models]]\nname = "m"\nspec = "{MODELS[agent]}"\nbase_url = "{url}"\n'
-        (folder / "astra.toml").write_text(model)
-        command = (
-            *(sys.executable, "-m", "astra_async", "run", "--config", str(folder / "astra.toml")),
-            *("--problems", "bundled", "--only", "task-api", "--agent", agent, "--samples", "1"),
-            *("--agent-steps", "40", "--seed", "1", "--out", str(folder / "run")),
-        )
-        output = asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(
-            *command, stdout=output, stderr=output, env={**os.environ, **KEYS}
-        )
-        async with asyncio.timeout(2 * PATIENCE_S):
-            assert await process.wait() == 0
-    (line,) = lines(folder / "run" / "results.jsonl")
-    calls = [call for call in lines(folder / "run" / "calls.jsonl") if not call.get("failed")]
-    return line, proxy, len(calls)
-
-
-@pytest.fixture(autouse=True)
-def _installed(agent: str) -> None:
-    """Skip unless the agent is installed."""
-    names = ["docker", "volume", "ls", "--quiet"]
-    volumes = subprocess.run(names, capture_output=True, text=True, check=True).stdout.split()
-    here = {(each.name, each.version) for each in map(installed_as, volumes) if each}
-    if (agent, KNOWN[agent].settings.version) not in here:
+async def ran(
+    agent: str, folder: Path, *, extra: str = "true", at_once: int = 1, tables: str = "", **fault: Any
+) -> tuple[dict[str, Any], Upstream]:
+    """Run one sample. The script has the command `extra` as its second step."""
+    if agent not in installed_agents():
         pytest.skip(f"needs: astra agents install {agent}")
+    script = works()[PROBLEM].script()
+    steps = [script.steps[0], Step(kind="run", command=extra), *script.steps[1:]]
+    async with upstream([replace(script, steps=steps, at_once=at_once)]) as server:
+        for name, value in fault.items():
+            setattr(server, name, value)
+        speaks = interface_of(agent)
+        (line,) = await run(folder, agent, speaks, server, "--only", PROBLEM, tables=tables)
+    return line, server
 
 
-@pytest.mark.parametrize("fault", HIDDEN)
-@pytest.mark.parametrize("agent", MODELS)
+def check_paid_once(line: dict[str, Any], server: Upstream, folder: Path, *, overflows: int = 0) -> None:
+    """Each conversation is billed at most once, and the record has every billed call.
+
+    A request that exceeds the context is recorded as an answered call.
+    """
+    calls = [call for call in lines(folder / "run" / "calls.jsonl") if not call.get("failed")]
+    assert len(calls) == line["agent"]["steps"] == len(server.billed) + overflows
+    assert server.different >= len(server.billed), "a request was paid twice"
+    assert len(server.asked) <= 30, "the agent repeats itself"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(name, marks=pytest.mark.seconds(50) if name == "silence" else ()) for name in HIDDEN],
+)
+@pytest.mark.parametrize("agent", AGENTS)
 async def test_a_hidden_fault_changes_nothing_for_the_agent(agent: str, fault: str, tmp_path: Path) -> None:
-    (tmp_path / "plain").mkdir()
-    expected, plain, _ = await ran(agent, "", tmp_path / "plain")
-    line, proxy, answered = await ran(agent, fault, tmp_path)
+    spoil, times = HIDDEN[fault]
+    tables = f'[[agents]]\nname = "{agent}"\n{IMPATIENT.get(agent, "")}' if fault == "silence" else ""
+    line, server = await ran(agent, tmp_path, tables=tables, spoil=spoil, times=times)
     assert line["agent"]["end"] == "done"
-    assert (line["passed"], line["total"]) == (expected["passed"], expected["total"])
-    assert answered == len(plain.asked) == len(proxy.asked) - proxy.spoiled, "a request was paid twice"
+    assert line["passed"] == line["total"]
+    assert server.spoiled == times
+    assert len(server.asked) == len(server.billed) + (0 if fault == "silence" else times)
+    check_paid_once(line, server, tmp_path)
+    # A broken stream may be billed, so its cost is estimated.
+    is_broken = fault in {"cut", "overloaded twice in the stream"}
+    assert line["cost_usd"] == pytest.approx(server.usd) or (is_broken and line["cost_usd"] > server.usd)
 
 
-@pytest.mark.parametrize("fault", ENDS)
-@pytest.mark.parametrize("agent", MODELS)
-async def test_a_fault_that_an_agent_sees_ends_it_or_costs_one_request(
-    agent: str, fault: str, tmp_path: Path
-) -> None:
-    line, proxy, answered = await ran(agent, fault, tmp_path)
-    assert line["agent"]["end"] == ENDS[fault][list(MODELS).index(agent)]
+@pytest.mark.parametrize("fault", REFUSALS)
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_an_agent_sees_a_refused_request_once(agent: str, fault: str, tmp_path: Path) -> None:
+    line, server = await ran(agent, tmp_path, spoil=REFUSALS[fault])
     assert line["status"] in {"scored", "no_solution"}
-    assert proxy.spoiled == 1
-    assert len(proxy.asked) == answered + (fault == "400"), "only the refused request has no answer"
-    assert len(proxy.asked) == len(set(proxy.asked)), "a request was repeated"
+    assert server.spoiled == 1
+    assert len(server.asked) == len(server.billed) + 1
+    check_paid_once(line, server, tmp_path, overflows=fault == "context")
+    assert line["cost_usd"] == pytest.approx(server.usd)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_a_404_leaves_the_sample_missing_and_the_next_run_continues(agent: str, tmp_path: Path) -> None:
+    if agent not in installed_agents():
+        pytest.skip(f"needs: astra agents install {agent}")
+    speaks = interface_of(agent)
+    async with upstream([works()[PROBLEM].script()]) as server:
+        server.spoil = ABSENT
+        code = 3 if speaks in {"messages", "gemini"} else 1  # these interfaces disable the model
+        await run(tmp_path, agent, speaks, server, "--only", PROBLEM, code=code)
+        assert len(server.asked) == 2
+        (line,) = await run(tmp_path, agent, speaks, server, "--only", PROBLEM)
+    assert (line["agent"]["end"], line["agent"]["replayed"]) == ("done", 1)
+    assert line["passed"] == line["total"]
+    assert len(server.asked) == len(server.billed) + 1
+    check_paid_once(line, server, tmp_path)
+    assert line["cost_usd"] == pytest.approx(server.usd)
+
+
+@pytest.mark.parametrize("fault", [*ANSWERS, "5 MB of tool output", "parallel tools"])
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_an_unusual_answer_costs_one_request(agent: str, fault: str, tmp_path: Path) -> None:
+    if agent == "aider" and fault in AIDER_HAS_NO_TOOLS:
+        pytest.skip("aider has no tools")
+    if agent == "gemini-cli" and fault == "invalid JSON":
+        pytest.skip("Gemini's arguments are an object")
+    extra = LARGE_OUTPUT if fault == "5 MB of tool output" else "true"
+    at_once = 3 if fault == "parallel tools" else 1
+    line, server = await ran(agent, tmp_path, extra=extra, at_once=at_once, reply=ANSWERS.get(fault))
+    assert line["status"] in {"scored", "no_solution"}
+    assert len(server.asked) == len(server.billed)
+    check_paid_once(line, server, tmp_path)
+    assert line["cost_usd"] == pytest.approx(server.usd)
+
+
+LINKS = """\
+ln -s accounts.py tasks/alias.py; ln -s tasks more; ln -s /etc/passwd outside.py
+ln -sf ../tasks/accounts.py tests/test_tasks.py"""
+
+
+@pytest.mark.parametrize("agent", AGENTS[:1])
+async def test_links_of_an_agent_reach_the_tests_as_copies(agent: str, tmp_path: Path) -> None:
+    line, _ = await ran(agent, tmp_path, extra=LINKS)
+    (completion,) = lines(tmp_path / "run" / "completions.jsonl")
+    files = orjson.loads(completion["text"])["files"]
+    accounts = bundled.bundled_problems_csv().parent / "problems" / PROBLEM / "project" / "tasks/accounts.py"
+    assert files["tasks/alias.py"] == files["more/alias.py"] == accounts.read_text()
+    assert line["agent"]["left_out"] == ["a symbolic link: outside.py"]
+    assert ("tests/test_tasks.py", "read_only") in {
+        (each["path"], each["reason"]) for each in line["dropped"]
+    }
+    assert {"tasks/alias.py", "more/accounts.py"} <= {each["path"] for each in line["changes"]}
+    assert line["passed"] == line["total"]

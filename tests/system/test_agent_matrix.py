@@ -37,7 +37,7 @@ async def test_an_agent_solves_problems_and_is_billed_what_its_model_counted(
         pytest.skip(f"needs: astra agents install {agent}")
     todo = works()
     async with upstream([work.script() for work in todo.values()]) as server:
-        results = await run(tmp_path, [agent], speaks, server)
+        results = await run(tmp_path, agent, speaks, server)
     answers = {
         line["problem_id"]: orjson.loads(line["text"])
         for line in lines(tmp_path / "run" / "completions.jsonl")
