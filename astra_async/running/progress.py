@@ -211,8 +211,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
 
     run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
-    finished = run.rows["finished"]
-    times = sorted(finished[~np.isnan(finished)].tolist())
+    times = sorted(run.rows["finished"][~np.isnan(run.rows["finished"])].tolist())
     events = [event for _, event in readable_records(path / "events.jsonl")]
     summaries = run.metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
@@ -222,14 +221,9 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
     courses = _courses_of(run) if run.settings.turns else ()
     after = {(each.entry.model, each.entry.format): each.last_score for each in courses}
     open_turns = [cell for each in courses for cell in each.missing]
+    rows = (_row(summary, earlier.get(summary.model)) for summary in summaries)
     view = View(
-        models=tuple(
-            replace(
-                _row(summary, earlier.get(summary.model)),
-                after_turns=after.get((summary.model, summary.format)),
-            )
-            for summary in summaries
-        ),
+        models=tuple(replace(row, after_turns=after.get((row.model, row.format))) for row in rows),
         planned=planned,
         answered=max(len(answered), final),
         final=final,
