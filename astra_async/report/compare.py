@@ -22,6 +22,7 @@ from astra_async.report.load import load_run
 from astra_async.report.paired_table import display_tables, paired_table, swap_sides
 from astra_async.report.pairwise import Pair, concluded_pairs
 from astra_async.report.table import ENTRY_COLUMNS, Column, Findings, Table
+from astra_async.report.until_sentences import decided_pairs
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ class Side:
 def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
     """Compare B with A: over problems, problem by problem, and equal solutions with different verdicts.
 
-    A difference is B - A. The table of verdicts has rows only if both sides graded the same solutions (a
-    regrade); each such difference is due to the harness.
+    A difference is B - A. A pair of models of one run with `--until decided` has no tests over problems; its
+    conclusion is that of the looks. The table of verdicts has rows only if both sides graded the same
+    solutions (a regrade); each such difference is due to the harness.
 
     Entries of the same model and format are paired. Without such entries, two entries are paired if each is
     the only one of its format on its side, or otherwise if each is the only entry of its side. Raises
@@ -74,11 +76,17 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
             f"{sides[0]} ({names[0]}) and {sides[1]} ({names[1]}) cannot be paired: no common model and "
             "format, or no common problem; name two runs of the same problems, or two models of one run"
         )
-    concluded = concluded_pairs(pairs)
+    # Tests of a fixed number of samples are not valid with looks.
+    decided = decided_pairs(runs[sides[0].directory]) if len(runs) == 1 else {}
+    concluded = concluded_pairs([pair for pair in pairs if _names(pair) not in decided])
     problems = _problems(pairs)
     wide = paired_table("compare", "B against A, paired over problems", concluded)
     return Findings(
-        conclusions=(*starmap(paired_sentence, concluded), *problems.notes),
+        conclusions=(
+            *(decided[_names(pair)] for pair in pairs if _names(pair) in decided),
+            *starmap(paired_sentence, concluded),
+            *problems.notes,
+        ),
         tables=(*map(swap_sides, display_tables(wide)), problems, _changed(pairs)),
         data=(swap_sides(wide).only(*_COLUMNS),),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
@@ -122,6 +130,10 @@ def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
         return pair
     before_at, after_at = directories if directories[0] != directories[1] else ("A", "B")
     return replace(pair, a_name=f"{pair.a_name} @ {after_at}", b_name=f"{pair.b_name} @ {before_at}")
+
+
+def _names(pair: Pair) -> frozenset[str]:
+    return frozenset((pair.a.name, pair.b.name))
 
 
 def _problems(pairs: Sequence[Pair]) -> Table:

@@ -35,6 +35,17 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
             yield from (visible(of_run + limit) for limit in _limits_of(run, record))
 
 
+def decided_pairs(run: Run) -> dict[frozenset[str], str]:
+    """Return the conclusion on each pair of a run with `--until decided`, by the names of the two entries."""
+    record = run.settings.deciding
+    if record.get("until") != "decided":
+        return {}
+    return {
+        frozenset(f"{name} ({each.format})" for name in (each.a, each.b)): visible(sentence(each, record))
+        for each in compared(run, record)
+    }
+
+
 def _limits_of(run: Run, record: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence on several groups of pairs, and one for each model whose rounds disagree."""
     groups, alpha = len(record["groups"]) * len(run.settings.formats), record["alpha"]

@@ -12,9 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from report_shapes import SHAPES, drawn, models_of
+from report_shapes import SHAPES, TWO, drawn, models_of
 
+from astra_async.report.compare import Side, compare_runs
 from astra_async.report.tables import build_report
+from made_runs import write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,3 +100,14 @@ def test_a_run_until_decided_has_one_conclusion_on_each_pair(
         check_claims(report)
         assert len(report.table("pairwise").rows) == 0
         assert sum("alpha" in text and "beta" in text for text in report.conclusions) == 1
+
+
+def test_a_comparison_after_looks_repeats_their_conclusion_and_tests_nothing(tmp_path: Path) -> None:
+    (run,) = SHAPES["until decided"](tmp_path)
+    found = compare_runs(*(Side(directory=run, model=name) for name in ("alpha", "beta")))
+    assert found.conclusions[0] == build_report([run]).conclusions[0]
+    assert "decided after" in found.conclusions[0]
+    assert found.data[0].rows == ()
+    ordinary = write_run(tmp_path / "ordinary", TWO)
+    tested = compare_runs(*(Side(directory=ordinary, model=name) for name in ("alpha", "beta")))
+    assert len(tested.data[0].rows) > 0
