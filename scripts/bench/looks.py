@@ -1,8 +1,9 @@
 """Looks after whole rounds: errors of equal models, repeated intervals, power, mean k and bias, simulated.
 
-    scripts/bench/run looks [--runs 20000] [--part errors|intervals|power|limits] [--flips 9999]
+    scripts/bench/run looks [--runs 20000] [--part errors|joins|intervals|power|limits] [--flips 9999]
 
 - errors: shares of runs of equal models in which any pair is called different; above .055 the exit code is 1.
+- joins: the same if four of six models join one by one. Each of the five groups of pairs has its own .05.
 - intervals: how often the repeated interval holds the true difference at the look where a run stops: decided
   (the rule stops it), for a budget (at any look, whatever came out), killed and resumed (at a look that a
   kill made and the resume makes again, and at the next one), or by a person who looks on and stops where the
@@ -33,12 +34,13 @@ from astra_async.stats.intervals import probability_below
 from astra_async.stats.sequential import FLIPS, Schedule, Series, schedule_of, signs, states_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
     Numbers = NDArray[np.int64]
+    Couples = Sequence[tuple[int, int]]
     Draw = Callable[[int, int, np.random.Generator], Floats]  # runs, problems: scores of two models
 
 KINDS = {  # of scores: tests of a problem, SD of two models' differences between problems
@@ -140,10 +142,13 @@ def _beyond(rows: Floats, flips: NDArray[Any], dust: float) -> Numbers:
     return np.asarray(np.count_nonzero(sums >= (least * (1 + dust) + dust).astype(flips.dtype), axis=-1))
 
 
-def claims(scores: Floats, schedule: Schedule) -> Floats:
-    """Whether any pair is called different, for each run: nothing is handed on before the first claim."""
-    models, looks = scores.shape[1], means(scores, schedule)
-    couples = list(itertools.combinations(range(models), 2))
+def claims(scores: Floats, schedule: Schedule, couples: Couples = ()) -> Floats:
+    """Whether any pair is called different, for each run: nothing is handed on before the first claim.
+
+    `couples` are the pairs that are tested together, by default all.
+    """
+    looks = means(scores, schedule)
+    couples = couples or list(itertools.combinations(range(scores.shape[1]), 2))
     part = replace(schedule, spent=tuple(each / len(couples) for each in schedule.spent))
     found = np.zeros(len(scores), dtype=bool)
     for a, b in couples:
@@ -151,6 +156,12 @@ def claims(scores: Floats, schedule: Schedule) -> Floats:
             pair = series(scores[run, a], scores[run, b], schedule)
             found[run] |= states_of(part, [pair])[0][-1] in ("better", "worse")
     return found
+
+
+def claims_with_joins(scores: Floats, schedule: Schedule) -> Floats:
+    """The same if two models begin and each other model joins later, which tests its pairs in a new group."""
+    groups = [[(0, 1)], *([(new, old) for old in range(new)] for new in range(2, scores.shape[1]))]
+    return np.any([claims(scores, schedule, group) for group in groups], axis=0)
 
 
 def chunks(runs: int, flips: int, seed: list[int]) -> Iterator[tuple[np.random.Generator, int, Schedule]]:
@@ -177,6 +188,21 @@ def errors(runs: int, flips: int) -> bool:
         print(f"{kind:18} {n:3} " + "".join(f"{each:10.4f}" for each in cells), flush=True)
     print(f"worst {worst:.4f}", flush=True)
     return worst <= MOST_WRONG
+
+
+def joins(runs: int, flips: int) -> bool:
+    """Print how often equal models are called different if four of six join one by one."""
+    print("equal models called different: two begin, four join")
+    worst = 0.0
+    for (number, kind), n in itertools.product(enumerate(KINDS), PROBLEMS):
+        wrong = sum(
+            int(claims_with_joins(drawn(kind, (some, 6, n), rng), schedule).sum())
+            for rng, some, schedule in chunks(runs, flips, [n, 6, number])
+        )
+        worst = max(worst, wrong / runs)
+        print(f"{kind:18} {n:3} {wrong / runs:10.4f}", flush=True)
+    print(f"worst {worst:.4f}", flush=True)
+    return worst <= 5 * MOST_WRONG
 
 
 def misses(a: Floats, b: Floats, truth: float, schedule: Schedule) -> list[bool]:
@@ -277,7 +303,7 @@ def limits(runs: int, flips: int) -> bool:
     return True
 
 
-PARTS = {"errors": errors, "intervals": intervals, "power": power, "limits": limits}
+PARTS = {"errors": errors, "joins": joins, "intervals": intervals, "power": power, "limits": limits}
 
 
 def main() -> None:

@@ -34,6 +34,17 @@ def test_equal_models_are_rarely_called_different(kind: str, n: int, models: int
 
 
 @pytest.mark.long
+@pytest.mark.first(kind=lambda kind, **_: kind)
+@pytest.mark.parametrize("kind", looks.KINDS)
+def test_models_that_join_add_an_error_rate_for_each_group_as_the_report_says(kind: str) -> None:
+    wrong = sum(
+        looks.claims_with_joins(looks.drawn(kind, (some, 6, 20), rng), schedule).sum()
+        for rng, some, schedule in looks.chunks(RUNS // 2, FLIPS, [20, 6])
+    )
+    assert wrong <= (5 * looks.MOST_WRONG + NOISE) * RUNS / 2
+
+
+@pytest.mark.long
 @pytest.mark.first(kind=lambda kind, **_: kind, n=lambda n, **_: n)
 @pytest.mark.parametrize("n", [6, 20, 65])
 @pytest.mark.parametrize("kind", looks.KINDS)
