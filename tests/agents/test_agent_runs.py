@@ -164,7 +164,7 @@ async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_a
     work = done.agent
     assert work
     assert (work.agent, work.version, work.end, work.exit_code, work.steps) == ("mine", "7", "done", 0, 1)
-    assert work.left_out == ("a symbolic link: link", "node_modules/: node_modules/x")
+    assert work.left_out == ("node_modules/: node_modules/x", "a symbolic link: link")
     assert (done.attempts, done.cost_usd) == (1, 0.01)
     log = gzip.decompress(session_log(tmp_path, KEY).read_bytes()).decode()
     assert log.startswith("==> output <==\n")
