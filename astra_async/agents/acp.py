@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.execution import Dialog
 
 _LINE_BYTES = 64 * 1024**2
+_MOST_MESSAGES = 20_000  # the library starts a task for each request, also if the agent reads no reply
 _DONE = "end_turn"
 
 
@@ -73,17 +74,19 @@ class _Lines:
     def __init__(self, dialog: Dialog) -> None:
         self._dialog = dialog
         self._buffer = bytearray()
+        self._messages = 0
 
     async def send(self, message: dict[str, Any]) -> None:
         await self._dialog.write(orjson.dumps(message) + b"\n")
 
     async def receive(self) -> dict[str, Any] | None:
-        while (line := await self._line()) is not None:
+        while self._messages < _MOST_MESSAGES and (line := await self._line()) is not None:
             try:
                 message = orjson.loads(line)
             except orjson.JSONDecodeError:
                 continue
             if isinstance(message, dict) and "id" in message:
+                self._messages += 1
                 return message
         return None
 

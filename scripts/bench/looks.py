@@ -161,7 +161,8 @@ def claims(scores: Floats, schedule: Schedule, couples: Couples = ()) -> Floats:
 def claims_with_joins(scores: Floats, schedule: Schedule) -> Floats:
     """The same if two models begin and each other model joins later, which tests its pairs in a new group."""
     groups = [[(0, 1)], *([(new, old) for old in range(new)] for new in range(2, scores.shape[1]))]
-    return np.any([claims(scores, schedule, group) for group in groups], axis=0)
+    found: Floats = np.any([claims(scores, schedule, group) for group in groups], axis=0)
+    return found
 
 
 def chunks(runs: int, flips: int, seed: list[int]) -> Iterator[tuple[np.random.Generator, int, Schedule]]:

@@ -91,7 +91,7 @@ async def conversed(*words: str) -> str:
     finally:
         with suppress(ProcessLookupError):
             program.kill()
-        await program.wait()
+        await program.communicate()  # a paused pipe keeps `wait` waiting
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,7 @@ async def test_the_client_of_the_protocol_allows_calls_and_has_no_files(reason: 
         ("print('no JSON')", "the agent's turn failed: Connection closed"),
         ('print(\'{"jsonrpc": "2.0", "id": 0, "result": 5}\', flush=True); input()', "turn failed"),
         ("import sys; sys.stdout.write('x' * 3_000_000)", "the agent's turn failed: Connection closed"),
+        ('while True: print(\'{"id": 7, "method": "m"}\')', "the agent's turn failed: Connection closed"),
     ],
 )
 async def test_an_agent_that_does_not_speak_the_protocol_ends_with_the_reason(
