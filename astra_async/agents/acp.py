@@ -40,11 +40,13 @@ async def converse(dialog: Dialog, *, prompt: str, folder: str) -> str:
 
     agent = connect_to_agent(_Client(), _Lines(dialog))  # type: ignore[arg-type] # optional methods are missing
     try:
-        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        speaks = (await agent.initialize(protocol_version=PROTOCOL_VERSION)).protocol_version
+        if speaks != PROTOCOL_VERSION:
+            return f"the agent speaks version {speaks} of the protocol, not {PROTOCOL_VERSION}"
         session = await agent.new_session(cwd=folder, mcp_servers=[])
         answer = await agent.prompt(session_id=session.session_id, prompt=[text_block(prompt)])
     except (RequestError, ConnectionError, ValueError) as error:
-        return f"the agent's turn failed: {error}"
+        return f"the agent's turn failed: {' '.join(str(error).splitlines()[:2])}"
     finally:
         await agent.close()
     return "" if answer.stop_reason == _DONE else f"the agent stopped: {answer.stop_reason}"

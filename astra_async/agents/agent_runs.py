@@ -240,7 +240,7 @@ class AgentRuns(Closing):
                 if place.seconds is not None:
                     left_s = place.seconds - (time.monotonic() - began)
                 if left_s <= 0:
-                    return _Outcome(end="time", own_s=own_s())
+                    return _Outcome(end="time", own_s=own_s(), output=place.printed())
                 wait_s = max(left_s, _LEAST_S)  # the clock may stand still
                 await asyncio.wait({working, *waits}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             if self._stopping.is_set():
@@ -249,7 +249,7 @@ class AgentRuns(Closing):
                 )
             # At a limit the gateway refuses requests, and the agent may end because of that.
             if calls.end is not None or calls.trouble is not None:
-                return _Outcome(end=calls.end or "crashed", own_s=own_s())
+                return _Outcome(end=calls.end or "crashed", own_s=own_s(), output=place.printed())
             if working.done():
                 return replace(working.result(), own_s=own_s())
             raise ContainerLost("The connection from the agent's container to its model was lost")

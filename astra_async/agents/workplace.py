@@ -31,7 +31,7 @@ from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.overlay import project_archive
 from astra_async.tasks import cancel
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
-from astra_async.testing.sandbox.execution import Command, Ended, Talk, run_command
+from astra_async.testing.sandbox.execution import Command, Ended, Output, Talk, run_command
 from astra_async.testing.sandbox.hardened import confined
 from astra_async.testing.sandbox.job import delete, stopped, upload_archive
 from astra_async.testing.sandbox.resultfiles import PROJECT, entries
@@ -200,6 +200,7 @@ class Workplace:
     kept: Mapping[str, str] = field(default_factory=dict)
     folder: str = PROJECT
     seconds: float | None = None
+    _output: Output = field(init=False, default_factory=lambda: Output(0))
     _awake: asyncio.Task[None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -214,6 +215,10 @@ class Workplace:
     def user(self) -> str:
         """The agent's user in the engine's notation."""
         return self.fitness.user
+
+    def printed(self) -> str:
+        """Return the output of the agent so far."""
+        return self._output.text()
 
     async def write(self, path: str, text: str) -> None:
         """Write a file below HOME. Raises SandboxError."""
@@ -248,11 +253,13 @@ class Workplace:
         `talk` converses with the agent (see `Command`).
         """
         limits = replace(self.limits, timeout_s=FOREVER_S)
+        self._output = Output(limits.output_bytes)
         asked = Command(
             text=f"{WITH_TOOLS}cd {shlex.quote(self.folder)} && {command}",
             user=self.user,
             environment={**self.environment, **variables},
             talk=talk,
+            output=self._output,
         )
         engine, watched = self.containers.engine, self.fitness.layered
         return await run_command(engine, self.container, asked, limits, watched=watched)

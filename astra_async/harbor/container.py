@@ -15,13 +15,13 @@ import fnmatch
 import io
 import tarfile
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from astra_async.agents.workplace import MARK
 from astra_async.errors import ImageError, SandboxError
 from astra_async.testing.sandbox.engine_errors import both_ends, engine_call
-from astra_async.testing.sandbox.execution import Command, run_command
+from astra_async.testing.sandbox.execution import Command, Output, run_command
 from astra_async.testing.sandbox.hardened import HOST_NAME, Fitness, confined
 from astra_async.testing.sandbox.hardened import profile as seccomp_profile
 from astra_async.testing.sandbox.keeper import entry_point
@@ -87,7 +87,7 @@ for path in "$@"; do [ ! -e "$path" ] && [ ! -L "$path" ] || exit 1; done
 
 @dataclass(slots=True, kw_only=True)
 class TaskBox:
-    """A started container of a task."""
+    """A started container of a task. `output` is that of the last command of `run`, so far."""
 
     containers: Containers
     container: str
@@ -98,6 +98,7 @@ class TaskBox:
     image_user: str
     workdir: str
     connected: bool
+    output: Output = field(default_factory=lambda: Output(0))
 
     @property
     def engine(self) -> Engine:
@@ -118,6 +119,7 @@ class TaskBox:
         Processes that it leaves behind live on. `talk` converses with the command (see `Command`).
         Raises SandboxError.
         """
+        self.output = Output(self.profile.limits.output_bytes)
         command = Command(
             text=text,
             user=user or self.user,
@@ -125,6 +127,7 @@ class TaskBox:
             shell=_RUN,
             arguments=(self.workdir,),
             talk=talk,
+            output=self.output,
         )
         limits = replace(self.profile.limits, timeout_s=timeout_s)
         ended = await run_command(
@@ -297,7 +300,7 @@ async def healthy(box: TaskBox, health: Health) -> None:
 
 
 async def packed(artifacts: Iterable[Artifact], box: TaskBox, *, most_bytes: int = _CARRIED_BYTES) -> bytes:
-    """Return the artifacts of a container as a tar with their destinations; missing paths are skipped.
+    """Return the artifacts of a container as a tar; missing paths are skipped.
 
     Only regular files, folders and symbolic links are copied. Raises SandboxError: an artifact has more than
     `most_bytes`.
@@ -319,6 +322,6 @@ async def _pack(artifact: Artifact, box: TaskBox, tar: tarfile.TarFile, most_byt
             is_left_out = any(fnmatch.fnmatchcase(below, each) for each in artifact.exclude)
             if is_left_out or not (entry.isreg() or entry.isdir() or entry.issym()):
                 continue
-            entry.name = f"{artifact.destination}/{below}".strip("/")
+            entry.name = f"{artifact.source}/{below}".strip("/")
             entry.pax_headers = {}
             tar.addfile(entry, io.BytesIO(content) if entry.isreg() else None)

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from astra_async.errors import ProblemsError
-from astra_async.harbor.task_files import TEXT_BYTES, hash_of, text_of
+from astra_async.harbor.task_files import TEXT_BYTES, bytes_of, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 TASK_FILE, INSTRUCTION = "task.toml", "instruction.md"
+_OLD_FILE = "task.yaml"
 _CANARY = re.compile(r"(?:<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([GMK])\s*", re.IGNORECASE)
 _MEGABYTES = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
@@ -32,6 +33,9 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,199}")
 _COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 
 NetworkMode = Literal["public", "no-network", "allowlist"]
+_Image = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][\w./:@-]{0,500}$")]
+# Without `..`, as in Harbor: the path becomes a name in an archive.
+_Path = Annotated[str, msgspec.Meta(pattern=r"^(?!(?:.*/)?\.\.(?:/|$))[^\x00\n]+$")]
 _Seconds = Annotated[float, msgspec.Meta(gt=0, le=10**7)]  # TOML also has nan and inf
 _Count = Annotated[float, msgspec.Meta(gt=0, le=10**4)]
 _Megabytes = Annotated[int, msgspec.Meta(gt=0, le=10**8)]
@@ -52,9 +56,9 @@ class EnvironmentTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[environment]` or `[verifier.environment]`."""
 
     build_timeout_sec: _Seconds = 600.0
-    docker_image: str | None = None
+    docker_image: _Image | None = None
     os: str = "linux"
-    workdir: str | None = None
+    workdir: _Path | None = None
     cpus: _Count | None = None
     memory_mb: _Megabytes | None = None
     storage_mb: _Megabytes | None = None
@@ -100,10 +104,12 @@ class VerifierTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArtifactPath(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of `artifacts`: a path in the agent's container that a separate verifier gets."""
+    """An entry of `artifacts`: a path that a separate verifier finds as the agent left it.
 
-    source: str
-    destination: str | None = None
+    Harbor's `destination`, a path on the host, is ignored.
+    """
+
+    source: _Path
     exclude: list[str] = []
     service: str | None = None
 
@@ -121,7 +127,7 @@ class TaskConfig(msgspec.Struct, frozen=True, kw_only=True):
     verifier: VerifierTable = VerifierTable()
     environment: EnvironmentTable = EnvironmentTable()
     solution: SolutionTable = SolutionTable()
-    artifacts: list[str | ArtifactPath] = []
+    artifacts: list[_Path | ArtifactPath] = []
     steps: list[Any] | None = None
 
 
@@ -196,8 +202,9 @@ class TaskSet:
 
 
 def is_task_folder(path: Path) -> bool:
-    """Return True for a task, and for a folder with tasks."""
-    return (path / TASK_FILE).is_file() or any(path.glob(f"*/{TASK_FILE}"))
+    """Return True for a task, and for a folder with tasks; also for tasks in Terminal-Bench's old format."""
+    names = (TASK_FILE, _OLD_FILE)
+    return any((path / name).exists() or any(path.glob(f"*/{name}")) for name in names)
 
 
 def read_tasks(path: Path) -> TaskSet:
@@ -206,7 +213,7 @@ def read_tasks(path: Path) -> TaskSet:
     An invalid task of a folder is left out with its error. Raises ProblemsError for a single invalid task,
     and for a folder without tasks.
     """
-    if (path / TASK_FILE).is_file():
+    if (path / TASK_FILE).exists():
         task = read_task(path)
         reason = unsupported(task)
         return TaskSet(tasks=() if reason else (task,), left_out={task.id: reason} if reason else {})
@@ -229,9 +236,9 @@ def read_task(folder: Path) -> HarborTask:
     folder = folder.resolve()
     if not _ID.fullmatch(folder.name):
         raise ProblemsError(f"{folder}: a task's folder needs a name of letters, digits, '.', '_' and '-'")
-    config = parse_config((folder / TASK_FILE).read_bytes(), str(folder / TASK_FILE))
+    config = parse_config(bytes_of(folder / TASK_FILE), str(folder / TASK_FILE))
     sha256 = hash_of(folder)
-    instruction = "" if config.steps else text_of(folder / INSTRUCTION)
+    instruction = "" if config.steps else bytes_of(folder / INSTRUCTION).decode("utf-8", "replace")
     task = HarborTask(
         id=folder.name,
         folder=folder,
@@ -244,6 +251,8 @@ def read_task(folder: Path) -> HarborTask:
     has_test = task.has_verifier_image or (folder / "tests" / "test.sh").is_file()
     if not config.steps and not has_test and config.environment.os == "linux":
         raise ProblemsError(f"{folder}: tests/test.sh is missing")
+    if not config.steps and not task.instruction.strip():
+        raise ProblemsError(f"{folder / INSTRUCTION}: the instruction is empty")
     return task
 
 
@@ -318,6 +327,6 @@ def _task_folders(path: Path) -> list[Path]:
     folders = sorted(each.parent for each in path.glob(f"*/{TASK_FILE}"))
     if not folders:
         old = " (task.yaml is the old format of Terminal-Bench: convert it with: harbor tasks migrate)"
-        has_old = any(path.glob("*/task.yaml")) or (path / "task.yaml").is_file()
+        has_old = any(path.glob(f"*/{_OLD_FILE}")) or (path / _OLD_FILE).is_file()
         raise ProblemsError(f"{path}: no folder with {TASK_FILE}{old if has_old else ''}")
     return folders

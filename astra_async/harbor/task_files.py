@@ -51,13 +51,15 @@ def hash_of(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def text_of(path: Path) -> str:
-    """Read a text file of the task. Raises ProblemsError."""
+def bytes_of(path: Path) -> bytes:
+    """Read a small file of the task. Raises ProblemsError."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a FIFO would block
+            raise ProblemsError(f"{path}: not a regular file")
         with path.open("rb") as stream:
             content = stream.read(TEXT_BYTES + 1)
     except OSError as error:
         raise ProblemsError(f"{path}: {error.strerror}") from error
     if len(content) > TEXT_BYTES:
         raise ProblemsError(f"{path}: larger than {TEXT_BYTES:,} bytes")
-    return content.decode("utf-8", "replace")
+    return content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -118,11 +119,14 @@ def _work_of(task: HarborTask, settings: TaskSettings) -> TaskWork:
             Collecting(command=each.command, user=_user(each.user), timeout_s=each.timeout_sec)
             for each in verifier.collect
         ),
-        artifacts=tuple(
-            Artifact(
-                source=each.source, destination=each.destination or each.source, exclude=tuple(each.exclude)
-            )
-            for each in task.artifacts
+        artifacts=(
+            *(
+                Artifact(
+                    source=posixpath.normpath(f"/{each.source.lstrip('/')}"), exclude=tuple(each.exclude)
+                )
+                for each in task.artifacts
+            ),
+            Artifact(source="/logs/artifacts"),  # handed on by convention
         ),
         health=_health(environment.healthcheck),
         reward_range=(settings.low, settings.high),

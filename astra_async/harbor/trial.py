@@ -71,6 +71,10 @@ class TaskPlace(Workplace):
         variables = {**self.environment, **variables}
         return await self.box.run(WITH_TOOLS + command, timeout_s=FOREVER_S, variables=variables, talk=talk)
 
+    def printed(self) -> str:
+        """Return the output of the agent so far."""
+        return self.box.output.text()
+
     async def timed(self, command: str) -> None:
         """Run a command as the agent does, within the task's time limit."""
         limit_s = self.seconds or 60 * AGENT_MINUTES
@@ -89,7 +93,7 @@ class TaskPlace(Workplace):
     async def keep(self, path: Path) -> None:
         """Write /logs and the task's artifacts as a compressed tar. Errors are logged only."""
         assert self.prepared.task is not None  # noqa: S101 - every place has a task
-        logs = Artifact(source="/logs", destination="/logs")
+        logs = Artifact(source="/logs")
         try:
             content = await packed((logs, *self.prepared.task.artifacts), self.box, most_bytes=_KEPT_BYTES)
             await asyncio.to_thread(write_beside, path, gzip.compress(content, mtime=0))
@@ -162,8 +166,14 @@ class TaskPlaces:
             user = each.user or place.box.image_user
             ended = await place.box.run(each.command, user=user, timeout_s=each.timeout_s)
             if ended.stopped or ended.exit_code:
-                shown = both_ends(ended.output.text())
-                _log.warning("%s: verifier.collect fails: %s", place.prepared.problem.id, shown)
+                why = f"limit of {ended.stopped}" if ended.stopped else f"exit code {ended.exit_code}"
+                shown = both_ends(f"{why} {ended.output.text()}")
+                _log.warning(
+                    "%s: a command of [[verifier.collect]] fails (%s): %s",
+                    place.prepared.problem.id,
+                    each.command,
+                    shown,
+                )
 
     async def verified(self, place: TaskPlace) -> Verified:
         """Run the verifier and return its outcome.

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 SET_PREFIX = "astra-set:"  # astra-set:NAME is an image set bundled with this package
 _PULL_STARTS_S = 60.0
 _REMEDY = "name an image with the tests' dependencies in the CSV column `image` or with --image"
+_REMEDY_OF_TASKS = (
+    "correct environment/Dockerfile (or tests/Dockerfile, for the verifier's image) of the task, or name a"
+    " `docker_image` in task.toml"
+)
 _UNKNOWN = (
     "no image is named, and the project has no file that lists dependencies"
     f" ({', '.join(sign for language in LANGUAGES if language.images for sign in language.images.signs)}):"
@@ -62,13 +66,14 @@ class Recipe:
     """An image, the problems that share it, and the function that makes it.
 
     `tags` are the images built for it, by which failures are recorded; empty if the image is pulled.
-    `further` are more images that the problems need.
+    `further` are more images that the problems need. `remedy` is for the message about a failure.
     """
 
     name: str
     make: Make
     tags: tuple[str, ...] = ()
     further: tuple[str, ...] = ()
+    remedy: str = _REMEDY
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -79,7 +84,7 @@ class Recipe:
         for failure in filter(None, map(failures.of, self.tags)):
             return ImageError(
                 f"no image for {self}: {failure.why}. The last try failed at {failure.at}; to try again,"
-                f" add --retry-images. Full output: {failure.output}. Remedy: {_REMEDY}"
+                f" add --retry-images. Full output: {failure.output}. Remedy: {self.remedy}"
             )
         return None
 
@@ -262,7 +267,7 @@ class ProblemImages:
         known = isinstance(error, SandboxError)
         why, _, lines = str(error if known else f"{type(error).__name__}: {error}").partition("\n")
         kept = recipe.recorded_failure(self._maker.failures)
-        short = str(kept) if kept else f"no image for {recipe}: {why.rstrip(':')}. Remedy: {_REMEDY}"
+        short = str(kept) if kept else f"no image for {recipe}: {why.rstrip(':')}. Remedy: {recipe.remedy}"
         self._say(f"{short}\n{lines}".rstrip())
         return ImageError(short)
 
@@ -286,7 +291,8 @@ def _of_task(images: Mapping[str, Build | None]) -> Recipe:
     """Return the recipe of a task's images: each is pulled or built, unless it exists."""
     name, *further = images
     tags = (name,) if images[name] else ()
-    return Recipe(name=name, make=partial(_make_all, images), tags=tags, further=tuple(further))
+    make = partial(_make_all, images)
+    return Recipe(name=name, make=make, tags=tags, further=tuple(further), remedy=_REMEDY_OF_TASKS)
 
 
 async def _make_all(images: Mapping[str, Build | None], maker: _Maker, say: Report) -> None:

@@ -186,7 +186,7 @@ def is_cluster(text: str) -> bool:
 
 
 def is_reward_range(text: str) -> bool:
-    """LOW:HIGH, two finite numbers of which the first is smaller."""
+    """Two finite numbers LOW:HIGH, of which the first is smaller."""
     try:
         low, high = map(float, text.split(":"))
     except ValueError:
@@ -198,7 +198,7 @@ _AGENT_NAME = r"[a-z0-9][a-z0-9.-]{0,40}(?:@[0-9][A-Za-z0-9.+-]{0,40})?"
 
 
 def is_agent_name(text: str) -> bool:
-    """Return True for NAME or NAME@VERSION of lower-case letters, digits, dots and hyphens.
+    """A NAME or NAME@VERSION of lower-case letters, digits, dots and hyphens.
 
     The names of answer formats are no agents: xml, json, none and both.
     """

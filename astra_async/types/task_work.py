@@ -85,10 +85,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A path that a separate verifier finds, and the patterns of names that are left out."""
+    """An absolute path that a separate verifier finds, and the patterns of names that are left out."""
 
     source: str
-    destination: str
     exclude: tuple[str, ...] = ()
 
 

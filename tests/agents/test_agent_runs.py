@@ -192,6 +192,15 @@ async def test_an_agent_of_the_client_protocol_is_ended_after_its_turn(
 
 
 @docker
+async def test_the_output_of_an_agent_at_its_time_limit_is_kept(tmp_path: Path) -> None:
+    async with at_work(agent("ask; echo words before; sleep 1000"), tmp_path, minutes=0.05) as (_, ask):
+        done = await ask(OneSample(tmp_path))
+    assert done.agent
+    assert done.agent.end == "time"
+    assert "words before" in gzip.decompress(session_log(tmp_path, KEY).read_bytes()).decode()
+
+
+@docker
 async def test_the_agents_user_has_a_name_and_other_entries_stay(tmp_path: Path) -> None:
     settings = agent("ask; { whoami; grep -c ^root: /etc/passwd; } >found")
     async with at_work(settings, tmp_path) as (_, ask):

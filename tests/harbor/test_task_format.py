@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import pytest
 
 from astra_async.errors import ProblemsError
 from astra_async.harbor.environment import agent_image
-from astra_async.harbor.task import parse_config, read_task, read_tasks, without_canary
+from astra_async.harbor.task import is_task_folder, parse_config, read_task, read_tasks, without_canary
 
 TASKS = Path(__file__).parents[1] / "data" / "harbor" / "tasks"
 SCRIPT = Path(__file__).parents[2] / "scripts" / "real-servers"
@@ -112,6 +113,11 @@ def test_unsupported_tasks_are_left_out_by_name(tmp_path: Path, odd: OddTask, re
             OddTask(toml="[verifier]\nenvironment_mode = 'shared'\n[verifier.environment]\ncpus = 1\n"),
             "environment_mode = 'separate'",
         ),
+        (OddTask(toml="artifacts = ['/app/../../etc/passwd']\n"), r"artifacts\[0\]|matching regex"),
+        (OddTask(toml="artifacts = [{source = '..'}]\n"), "matching regex"),
+        (OddTask(toml="[environment]\nworkdir = '../etc'\n"), "matching regex.*workdir"),
+        (OddTask(toml="[environment]\ndocker_image = '--privileged ; rm -rf /'\n"), "matching regex"),
+        (OddTask(files={"instruction.md": " \n"}), "instruction is empty"),
         (OddTask(removed=("tests/test.sh",)), "tests/test.sh is missing"),
         (OddTask(removed=("instruction.md",)), "instruction.md: No such file"),
     ],
@@ -120,6 +126,24 @@ def test_an_invalid_task_is_one_line_with_file_and_key(tmp_path: Path, odd: OddT
     with pytest.raises(ProblemsError, match=message) as raised:
         read_tasks(odd.write(tmp_path / "odd"))
     assert str(tmp_path / "odd") in str(raised.value)
+
+
+def test_a_task_file_that_is_a_fifo_or_a_folder_blocks_nothing(tmp_path: Path) -> None:
+    OddTask().write(tmp_path / "plain")
+    for name in ("fifo", "folder"):
+        path = OddTask(removed=("task.toml",)).write(tmp_path / name) / "task.toml"
+        os.mkfifo(path) if name == "fifo" else path.mkdir()
+        with pytest.raises(ProblemsError, match="not a regular file"):
+            read_tasks(path.parent)
+    assert len(read_tasks(tmp_path).left_out) == 2
+
+
+def test_a_folder_of_old_tasks_gets_the_command_that_converts_them(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "task.yaml").write_text("instruction: x\n")
+    assert is_task_folder(tmp_path)
+    with pytest.raises(ProblemsError, match="harbor tasks migrate"):
+        read_tasks(tmp_path)
 
 
 def test_an_invalid_task_of_a_folder_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:

@@ -137,11 +137,11 @@ async def test_a_verifier_that_takes_too_long_gives_no_reward() -> None:
 
 async def test_a_separate_verifier_finds_the_artifacts_and_nothing_else() -> None:
     task = a_task(
-        f'[ "$(cat /out/a)" = a ] && [ ! -e /out/b ] && [ ! -e /srv/other ] && echo 1 > {REWARD}',
+        f'[ "$(cat /srv/made/a)" = a ] && [ ! -e /srv/made/b ] && [ ! -e /srv/other ] && echo 1 > {REWARD}',
         verifier=ROOT,
         artifacts=(
-            Artifact(source="/srv/made", destination="/out", exclude=("b",)),
-            Artifact(source="/srv/absent", destination="/absent"),
+            Artifact(source="/srv/made", exclude=("b",)),
+            Artifact(source="/srv/absent"),
         ),
     )
     assert (await left_by("mkdir made; echo a > made/a; : > made/b; : > other", task)).score == 1
@@ -149,16 +149,16 @@ async def test_a_separate_verifier_finds_the_artifacts_and_nothing_else() -> Non
 
 async def test_snapshots_are_taken_before_artifacts_are_copied_and_may_fail() -> None:
     task = a_task(
-        f'[ "$(cat /out/state)" = a ] && echo 1 > {REWARD}',
+        f'[ "$(cat /srv/out/state)" = a ] && echo 1 > {REWARD}',
         verifier=ROOT,
-        artifacts=(Artifact(source="/srv/out", destination="/out"),),
+        artifacts=(Artifact(source="/srv/out"),),
         collecting=(Collecting(command="false"), Collecting(command="mkdir out; cp state out")),
     )
     assert (await left_by("echo a > state", task)).score == 1
 
 
 async def test_kept_artifacts_are_those_of_the_task_and_all_logs(tmp_path: Path) -> None:
-    task = a_task(f"echo 1 > {REWARD}", artifacts=(Artifact(source="/srv/made", destination="/srv/made"),))
+    task = a_task(f"echo 1 > {REWARD}", artifacts=(Artifact(source="/srv/made"),))
     path = tmp_path / "artifacts" / "p" / "m-a-0.tar.gz"
     async with opened_places() as (places, image), places.open(image, task, OTHER) as place:
         await place.run("echo a > made; : > other; echo b > /logs/agent/note", {})

@@ -92,7 +92,7 @@ def test_a_repaired_test_raises_every_score_and_the_old_run_stays_as_it_is(grade
     assert len(new) == SAMPLES
     assert f"{SAMPLES} of {SAMPLES} verdicts changed" in said
     assert all(f"simulated/steady/xml/product-api/{each}: " in said for each in old)
-    assert "the answers of run, which stays as it is" in said
+    assert "the answers of run are graded again; run is not changed" in said
     assert fingerprints(graded / "run") == before
     run = json.loads((graded / "repaired" / "run.json").read_text())
     assert run["parent"]["directory"] == str(graded / "run")

@@ -149,7 +149,8 @@ class Command:
     """Command to run, its user and group (numeric, or names of the image) and its environment variables.
 
     `shell` is the bash script that runs the command; it gets `text` and `arguments` as its arguments. `talk`
-    converses with the command, whose standard input is empty otherwise.
+    converses with the command, whose standard input is empty otherwise. `output` collects the output, also
+    if `run_command` is cancelled.
     """
 
     text: str
@@ -158,6 +159,7 @@ class Command:
     shell: str = _SHELL
     arguments: tuple[str, ...] = ()
     talk: Talk | None = None
+    output: Output | None = None
 
     @property
     def line(self) -> list[str]:
@@ -202,7 +204,7 @@ async def run_command(
     command may still be running. `watched` also enforces the limit on the size of the container's layer.
     `last_output_s` limits the seconds for reading further output if child processes keep the stream open.
     """
-    output = Output(limits.output_bytes)
+    output = command.output or Output(limits.output_bytes)
     process = await engine.prepare(
         container,
         command.line,
