@@ -114,7 +114,7 @@ CASES = (
         code=_at_exit(f"fs.writeFileSync('unit.xml', {_BOMB!r});"),
         limits=LIMITS,
         failure="no_report",
-        note="unit.xml: it has a document type",
+        note="unit.xml: document types are not allowed",
     ),
     Misbehaviour(
         name="a pipe where the report should be",
