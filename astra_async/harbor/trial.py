@@ -93,9 +93,9 @@ class TaskPlace(Workplace):
     async def keep(self, path: Path) -> None:
         """Write /logs and the task's artifacts as a compressed tar. Errors are logged only."""
         assert self.prepared.task is not None  # noqa: S101 - every place has a task
-        logs = Artifact(source="/logs")
+        others = [each for each in self.prepared.task.artifacts if not each.source.startswith("/logs/")]
         try:
-            content = await packed((logs, *self.prepared.task.artifacts), self.box, most_bytes=_KEPT_BYTES)
+            content = await packed((Artifact(source="/logs"), *others), self.box, most_bytes=_KEPT_BYTES)
             await asyncio.to_thread(write_beside, path, gzip.compress(content, mtime=0))
         except (SandboxError, StorageError) as error:
             _log.warning("the artifacts of a sample are not kept: %s", error)

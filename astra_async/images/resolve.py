@@ -259,7 +259,9 @@ class ProblemImages:
         self._notify()
 
     def _note(self, recipe: Recipe, text: str) -> None:
-        self.doing[recipe.name] = (text, self.doing[recipe.name][1])
+        # Two recipes of tasks may have the same first image, and the other one may have ended.
+        began = self.doing.get(recipe.name, ("", time.monotonic()))[1]
+        self.doing[recipe.name] = (text, began)
         self._say(text)
 
     def _failure(self, recipe: Recipe, error: Exception) -> ImageError:

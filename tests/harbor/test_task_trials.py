@@ -158,15 +158,16 @@ async def test_snapshots_are_taken_before_artifacts_are_copied_and_may_fail() ->
 
 
 async def test_kept_artifacts_are_those_of_the_task_and_all_logs(tmp_path: Path) -> None:
-    task = a_task(f"echo 1 > {REWARD}", artifacts=(Artifact(source="/srv/made"),))
+    artifacts = (Artifact(source="/srv/made"), Artifact(source="/logs/artifacts"))
+    task = a_task(f"echo 1 > {REWARD}", artifacts=artifacts)
     path = tmp_path / "artifacts" / "p" / "m-a-0.tar.gz"
     async with opened_places() as (places, image), places.open(image, task, OTHER) as place:
-        await place.run("echo a > made; : > other; echo b > /logs/agent/note", {})
+        await place.run("echo a > made; : > other; echo b > /logs/agent/note; : > /logs/artifacts/more", {})
         await place.left()
         await place.keep(path)
     with tarfile.open(path) as tar:
-        files = {each.name for each in tar if each.isreg()}
-    assert files == {"srv/made", "logs/agent/note", "logs/verifier/reward.txt"}
+        files = sorted(each.name for each in tar if each.isreg())
+    assert files == ["logs/agent/note", "logs/artifacts/more", "logs/verifier/reward.txt", "srv/made"]
 
 
 async def test_too_large_artifacts_are_not_kept(

@@ -259,3 +259,12 @@ async def test_the_name_of_an_image_is_known_before_it_is_there(tmp_path: Path) 
     unknown, _ = await prepare_all([a_problem("p", image="astra-set:none")], source, ("xml",))
     assert "unknown" in str(recipes(unknown)[1]["p"])
     assert image_tag(image_set(tmp_path / "tools")).startswith("astra/tools:")
+
+
+def test_a_step_is_shown_after_another_recipe_with_the_same_first_image_has_ended(tmp_path: Path) -> None:
+    """Tasks may share the agent's image and have different images of their verifiers."""
+    said: list[str] = []
+    images = ProblemImages(cast("Engine", None), FailedImages(tmp_path), said.append)
+    recipe = Recipe(name="shared:1", make=cast("Any", None), further=("verifier:1",))
+    images._note(recipe, "Building verifier:1")
+    assert images.doing["shared:1"][0] == said[0] == "Building verifier:1"
