@@ -37,7 +37,7 @@ async def test_foreign_things_made_of_astras_images_survive(tmp_path: Path) -> N
             await engine.create({"Image": theirs, "Cmd": ["true"]}, left)
             things = [each async for each in stored_in_engine(engine)]
             names = {each.name for each in things}
-            assert {ours, left} <= names
+            assert ours in names  # a test in another process may sweep `left` at any moment
             assert not {theirs, foreign} & names
             mine: list[StoredItem] = [each for each in things if each.name in (ours, left)]
             assert await remove_stored(engine, tmp_path, mine) == {}
