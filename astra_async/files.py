@@ -1,10 +1,12 @@
-"""Atomic replacement of small files, and file modes of run directories."""
+"""Atomic replacement of small files, reading of files of lines, and file modes of run directories."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
+import json
 import os
 import re
 import stat
@@ -13,9 +15,10 @@ from typing import TYPE_CHECKING
 from astra_async.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+_BLOCK_BYTES = 1 << 20
 _UNFIT = re.compile(r"[^\w.-]+")
 _drafts = itertools.count()  # `next` is atomic, which is needed because several threads write drafts
 
@@ -54,13 +57,55 @@ def write_atomically(
         raise storage_error(path, error) from error
 
 
+def open_regular(path: str | Path, flags: int = os.O_RDONLY | os.O_CLOEXEC, mode: int = 0o666) -> int:
+    """Return a descriptor of a regular file, also as the `opener` of `open`.
+
+    Raises OSError for anything else: opening a named pipe would wait for its writer.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return descriptor
+
+
 def read_at(path: Path, offset: int, length: int) -> bytes:
-    """Read a byte range of a file. Raises OSError; does not block on a named pipe."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    """Read a byte range of a regular file. Raises OSError."""
+    descriptor = open_regular(path)
     try:
         return os.pread(descriptor, length, offset)
     finally:
         os.close(descriptor)
+
+
+def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Yield (line number from 1, offset, content) of every complete, non-empty line; nothing if absent.
+
+    The last line may lack its newline, see AppendLog.open. Raises StorageError.
+    """
+    try:
+        with open(path, "rb", _BLOCK_BYTES, opener=open_regular) as stream:
+            offset = 0
+            for number, line in enumerate(stream, 1):
+                if line.endswith(b"\n") and len(line) > 1:
+                    yield number, offset, line[:-1]
+                elif not line.endswith(b"\n") and is_whole(line):
+                    yield number, offset, line
+                offset += len(line)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def is_whole(line: bytes) -> bool:
+    """Return True if a text is a complete, non-empty JSON object; a cut-off line never is."""
+    if line[:1] != b"{":
+        return False
+    try:
+        return bool(json.loads(line))
+    except (ValueError, RecursionError):
+        return False
 
 
 def remove_drafts(folder: Path, names: Iterable[str]) -> None:

@@ -28,16 +28,16 @@ import msgspec
 import orjson
 
 from astra_async.errors import StorageError
-from astra_async.files import file_mode, storage_error
+from astra_async.files import file_mode, is_whole, open_regular, storage_error
 from astra_async.surrogates import without_surrogates
 from astra_async.types.records import read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Self
 
-_TAIL_BLOCK_BYTES = 64 * 1024
+_BLOCK_BYTES = 64 * 1024
 # Errors of file systems that cannot sync folders, and of a parent folder without read permission.
 _CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
 
@@ -64,13 +64,13 @@ class AppendLog:
         """Open or create the file; remove or complete an incomplete last line. Raises StorageError."""
         try:
             mode = file_mode(path.parent)
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
+            descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
             found = os.fstat(descriptor)
             if stat.S_IMODE(found.st_mode) & ~mode and found.st_uid == os.geteuid():
                 os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & mode)
             size = found.st_size
             whole = _end_of_last_line(descriptor, size)
-            if whole < size and _is_record(os.pread(descriptor, size - whole, whole)):
+            if whole < size and is_whole(os.pread(descriptor, size - whole, whole)):
                 os.write(descriptor, b"\n")
                 whole = size = size + 1
             elif whole < size:
@@ -127,26 +127,6 @@ class AppendLog:
     def _cut_torn_write(self) -> None:
         os.ftruncate(self._descriptor, self._size_bytes)
         self._torn = False
-
-
-def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (line number from 1, offset, content) of every complete, non-empty line; nothing if absent.
-
-    The last line may lack its newline, see AppendLog.open.
-    """
-    try:
-        with path.open("rb") as stream:
-            offset = 0
-            for number, line in enumerate(stream, 1):
-                if line.endswith(b"\n") and len(line) > 1:
-                    yield number, offset, line[:-1]
-                elif not line.endswith(b"\n") and _is_record(line):
-                    yield number, offset, line
-                offset += len(line)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def encode(record: object) -> bytes:
@@ -216,21 +196,11 @@ async def keep_synced(
         disk.shutdown(wait=False)  # do not wait for a disk that hangs
 
 
-def _is_record(line: bytes) -> bool:
-    """Return True if a line is a complete, non-empty JSON object."""
-    if line[:1] != b"{":
-        return False
-    try:
-        return bool(decode(line))
-    except (ValueError, RecursionError):
-        return False
-
-
 def _end_of_last_line(descriptor: int, size: int) -> int:
     """Return the offset after the last newline (0 without one), searching from the end."""
     end = size
     while end > 0:
-        start = max(0, end - _TAIL_BLOCK_BYTES)
+        start = max(0, end - _BLOCK_BYTES)
         newline = os.pread(descriptor, end - start, start).rfind(b"\n")
         if newline >= 0:
             return start + newline + 1

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.errors import StorageError
-from astra_async.files import storage_error
-from astra_async.log import AppendLog, encode, now_utc, scan
+from astra_async.files import scan, storage_error
+from astra_async.log import AppendLog, encode, now_utc
 from astra_async.types import Completion, NativeBody, SampleKey, ToolCall, Usage
 from astra_async.types.records import SCHEMA, Flaw, read_key, read_named, read_record
 

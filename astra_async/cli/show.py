@@ -13,7 +13,7 @@ import click
 from astra_async.agents.session_log import session_log
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
-from astra_async.log import scan
+from astra_async.files import scan
 from astra_async.types import ANSWER_FORMATS, SampleKey, Solution
 from astra_async.types.records import Flaw, read_key, read_named
 from astra_async.types.run_record import read_run, require_run

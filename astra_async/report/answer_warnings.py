@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from astra_async.files import scan
 from astra_async.listing import some
 from astra_async.types.run_record import read_run
 
@@ -236,11 +237,8 @@ def _parts(name: str) -> Counter[str]:
 
 def _answers(path: Path) -> Iterator[Answered]:
     """Yield the answers that can be decoded; a damaged line is skipped."""
-    if not path.exists():
-        return
-    with path.open("rb") as stream:
-        for line in stream:
-            try:
-                yield _ANSWERED.decode(line)
-            except (msgspec.MsgspecError, ValueError):
-                continue  # `load_run` warns about damaged lines
+    for _, _, line in scan(path):
+        try:
+            yield _ANSWERED.decode(line)
+        except (msgspec.MsgspecError, ValueError):
+            continue  # the next `astra run` warns about damaged lines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from astra_async.report.packing import lines_of
+from astra_async.files import scan
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.types.records import Flaw, read_line
 
@@ -83,7 +83,7 @@ class Events:
 def read_events(path: Path) -> Events:
     """Read an event log. Unreadable lines are ignored, because events do not affect scores."""
     events = Events()
-    for _, _, line in lines_of(path):
+    for _, _, line in scan(path):
         with suppress(Flaw):
             events.add(read_line(line))
     return events

@@ -7,7 +7,6 @@ problem, sample), so no computed value depends on the order of the lines.
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections import Counter
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.errors import ConflictError
-from astra_async.files import read_at
+from astra_async.files import read_at, scan
 from astra_async.metrics import REWARD_PARTS, Metrics, Sums, planned_samples
 from astra_async.report.packed_row import FAILURES, PACK, ROW_DTYPE, STATUSES, values
 from astra_async.types import SampleKey
@@ -270,38 +269,6 @@ class Columns:
         first = read_at(self.path, offset, int(row["length"]))
         counts = counting(first, line)
         if counts is None:
-            earlier = next(line for line, there, _ in lines_of(self.path) if there == offset)
+            earlier = next(line for line, there, _ in scan(self.path) if there == offset)
             self._warnings.append(repeated(self.path, (earlier, number), (first, line)))
         return counts is line
-
-
-def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield complete lines as (number from 1, byte offset, content).
-
-    The last line is included if it lacks only its newline.
-    """
-    if not path.exists():
-        return
-    offset = 0
-    with path.open("rb", buffering=1 << 20) as stream:
-        for number, line in enumerate(stream, 1):
-            if line.endswith(b"\n") and len(line) > 1:
-                yield number, offset, line[:-1]
-            elif is_unended(line):
-                yield number, offset, line
-            offset += len(line)
-
-
-def is_unended(line: bytes) -> bool:
-    """Return True if a last line is complete except for its newline.
-
-    A complete line is valid JSON; a cut-off JSON object never is.
-
-    The next `astra run` adds the newline.
-    """
-    if not line.startswith(b"{") or line.endswith(b"\n"):
-        return False
-    try:
-        return bool(json.loads(line))
-    except (ValueError, RecursionError):
-        return False

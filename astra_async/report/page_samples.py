@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from astra_async.report.packing import lines_of
+from astra_async.files import scan
 from astra_async.types.records import Flaw, read_head, read_key, read_line
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _answers(entries: Sequence[Entry], picks: Sequence[_Pick]) -> dict[_Pick, st
 
 
 def _texts(path: Path, missing: dict[tuple[str, str, str, int], _Pick]) -> Iterator[tuple[_Pick, str]]:
-    for _, _, line in lines_of(path):
+    for _, _, line in scan(path):
         with suppress(Flaw):
             if pick := missing.pop(read_key(read_head(line, b"text")), None):
                 yield pick, str(read_line(line).get("text", ""))

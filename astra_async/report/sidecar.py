@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 
 from astra_async.errors import StorageError
-from astra_async.files import file_mode, write_atomically
+from astra_async.files import file_mode, is_whole, open_regular, storage_error, write_atomically
 from astra_async.report.packed_row import ROW_DTYPE, ROW_MEANING
-from astra_async.report.packing import Columns, is_unended
+from astra_async.report.packing import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,13 +62,15 @@ class _Header(msgspec.Struct, kw_only=True):
 def read_columns(directory: Path, settings: RunSettings) -> Columns:
     """Return the columns of a run directory, using the sidecar, and rewrite the sidecar if that saves time.
 
-    Raises ConflictError as `Columns.read`.
+    Raises StorageError, and ConflictError as `Columns.read`.
     """
     path = directory / "results.jsonl"
     try:
-        stream = path.open("rb", buffering=_BLOCK_BYTES)
+        stream = os.fdopen(open_regular(path), "rb", _BLOCK_BYTES)
     except FileNotFoundError:
         return Columns(settings, path)
+    except OSError as error:
+        raise storage_error(path, error) from error
     with stream:
         stamp, stamped_ns = _stamp(stream), time.time_ns()
         kept = _read_sidecar(directory, settings, stream)
@@ -100,7 +102,7 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
             state=columns.state(),
         )
         _write(directory, header, columns)
-    if is_unended(line):
+    if not line.endswith(b"\n") and is_whole(line):
         columns.read(lines + 1, offset, line)  # not stored in the sidecar, because the line may be replaced
     return columns
 
@@ -111,7 +113,7 @@ def cached_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int
     Return empty columns and zeros without a valid sidecar.
     """
     path = directory / "results.jsonl"
-    with contextlib.suppress(OSError), path.open("rb") as log:
+    with contextlib.suppress(OSError), open(path, "rb", opener=open_regular) as log:
         if kept := _read_sidecar(directory, settings, log):
             columns, lines, parts, _ = kept
             return columns, lines, sum(size for size, _ in parts)

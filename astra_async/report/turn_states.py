@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from astra_async.files import scan
 from astra_async.report.packed_row import FAILURES, STATUSES, number_in
-from astra_async.report.packing import lines_of
 from astra_async.stats.spread import pass_at
 from astra_async.types import TurnKey, is_last
 from astra_async.types.records import (
@@ -192,7 +192,7 @@ def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
     path = run.directory / TURN_RESULTS
     found: dict[AnswerKey, tuple[int, bytes]] = {}
     disbelieved, warnings = Disbelieved(TURN_RESULTS, read_turn_key), list[str]()
-    for number, _, line in lines_of(path):
+    for number, _, line in scan(path):
         try:
             key = read_result(line, path, number)[0].key
         except Flaw as flaw:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from astra_async.errors import ExpectationError
-from astra_async.files import file_mode, is_shared, read_at, write_atomically
-from astra_async.log import fields_of, scan
+from astra_async.files import file_mode, is_shared, read_at, scan, write_atomically
+from astra_async.log import fields_of
 from astra_async.surrogates import without_surrogates
 from astra_async.types import AgentWork, Completion, SampleKey, Usage, is_agent
 from astra_async.types.records import (

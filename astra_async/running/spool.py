@@ -18,8 +18,8 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ConflictError, StorageError
-from astra_async.files import file_mode, is_shared
-from astra_async.log import encode, scan
+from astra_async.files import file_mode, is_shared, scan
+from astra_async.log import encode
 from astra_async.running.recorded import ANSWER_LOGS, key_reader
 from astra_async.types.records import Flaw, read_record
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ConflictError, UsageError
+from astra_async.files import open_regular
 from astra_async.types.records import Flaw, check_schema, is_format, read_record, shown_value
 
 if TYPE_CHECKING:
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 def read_run(path: Path) -> dict[str, Any]:
     """Read a run.json. Raises FileNotFoundError or ConflictError."""
     try:
-        run = read_record(path.read_bytes())
+        with open(path, "rb", opener=open_regular) as stream:
+            run = read_record(stream.read())
     except FileNotFoundError:
         raise
     except (OSError, Flaw) as error:
-        raise ConflictError(f"{path}: {error}; restore it from a copy") from error
+        reason = getattr(error, "strerror", None) or error
+        raise ConflictError(f"{path}: {reason}; restore it from a copy") from error
     check_schema(run, str(path))
     for name, wrong in _wrong_fields(run):
         raise ConflictError(f"{path}: {name} is {shown_value(wrong)}; restore it from a copy")

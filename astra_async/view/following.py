@@ -19,7 +19,7 @@ from astra_async.report.run_settings import RunSettings, read_settings
 from astra_async.running.spool import owner_of
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_record
-from astra_async.view.logs import Logs, Regrown
+from astra_async.view.logs import IGNORED_SHOWN, Logs, Regrown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,6 @@ Record = dict[str, Any]
 Stamp = tuple[int, int, int]
 
 _STALE_S = 10.0  # an older live.json is from a process that no longer runs
-_CONFLICTS_SHOWN = 20
 _HAPPENED_KEPT = 5
 _SHOWN_S = 120.0  # display time of a notice
 _SLICE_S = 0.02  # longest time that one reading step blocks the event loop
@@ -116,11 +115,9 @@ class Following:
         """Return one line for each thing that is ignored or cannot be read."""
         lines = [each for each in (self.trouble, self._labels_trouble) if each]
         lines += [text for at, text in self._happened if at > time.monotonic() - _SHOWN_S]
-        conflicts = self.logs.conflicts
-        lines += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_SHOWN]]
-        if len(conflicts) > _CONFLICTS_SHOWN:
-            more = len(conflicts) - _CONFLICTS_SHOWN
-            lines.append(f"{more} more lines contradict other lines and are ignored")
+        lines += [*self.logs.columns.warnings(), *self.logs.conflicts]
+        if more := max(0, self.logs.ignored_lines - IGNORED_SHOWN):
+            lines.append(f"{more} more lines are damaged or contradict other lines, and are ignored")
         return [mask(each) for each in lines]
 
     def _note(self, text: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.errors import ConflictError
+from astra_async.files import open_regular
 from astra_async.report.harness import Events
 from astra_async.report.packed_row import FAILURES
 from astra_async.report.sidecar import cached_columns
@@ -68,7 +69,7 @@ class Tail:
     def read(self) -> list[Line]:
         """Return up to about 1 MB of new whole lines; [] at the end. Raises Regrown, OSError."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = open_regular(self.path)
         except FileNotFoundError:
             if self.offset:
                 raise Regrown from None
@@ -145,6 +146,7 @@ class LineIndex:
 
 
 _EVENTS_KEPT = 100
+IGNORED_SHOWN = 20
 _LAST = [number for number, failure in enumerate(FAILURES) if is_last(failure)]  # no turn follows
 _TURN = np.dtype([("number", "u2"), ("usable", "?"), ("score", "f8"), ("is_last", "?")])
 
@@ -159,7 +161,8 @@ class Logs:
         turns: latest follow-up turn of each sample, in the shape of `columns.places`. `number` is 0 without a
             turn, `score` is valid if `usable` is true, and `is_last` is true if no turn can follow.
         events_seen: counts by kind and model, and reasons why samples are missing.
-        conflicts: messages about lines that contradict other lines and are ignored.
+        ignored_lines: number of ignored lines, which are damaged or contradict other lines.
+        conflicts: messages about the first IGNORED_SHOWN of them.
     """
 
     settings: RunSettings
@@ -169,6 +172,7 @@ class Logs:
     lines: Mapping[str, LineIndex] = field(default_factory=lambda: {name: LineIndex() for name in _READERS})
     last_events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
     events_seen: Events = field(default_factory=Events)
+    ignored_lines: int = 0
     conflicts: list[str] = field(default_factory=list)
 
     @classmethod
@@ -194,7 +198,7 @@ class Logs:
             while lines := tail.read():
                 changed = True
                 for line in lines:
-                    _READERS[name](self, line)
+                    self._read(name, line)
                 if time.monotonic() > until:
                     return True
         return changed
@@ -204,7 +208,16 @@ class Logs:
         for name in ("results", "turn_results"):
             while lines := self.tails[name].read():
                 for line in lines:
-                    _READERS[name](self, line)
+                    self._read(name, line)
+
+    def _read(self, name: str, line: Line) -> None:
+        try:
+            _READERS[name](self, line)
+        except (ConflictError, Flaw) as error:
+            self.ignored_lines += 1
+            if self.ignored_lines <= IGNORED_SHOWN:
+                where = f"{name}.jsonl line {line[0]}: " if isinstance(error, Flaw) else ""
+                self.conflicts.append(f"{where}{error}")
 
     def missing_turns(self) -> NDArray[np.bool_]:
         """Return the samples with a missing follow-up turn, in the shape of `columns.places`."""
@@ -227,10 +240,7 @@ class Logs:
 
 
 def _result(logs: Logs, line: Line) -> None:
-    try:
-        logs.columns.read(*line)
-    except ConflictError as error:
-        logs.conflicts.append(str(error))
+    logs.columns.read(*line)
 
 
 def _into(name: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Line], None]:
@@ -238,10 +248,7 @@ def _into(name: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Li
 
     def read(logs: Logs, line: Line) -> None:
         _, offset, content = line
-        try:
-            record = read_head(content, before)
-        except Flaw:
-            return  # resuming the run reports this line
+        record = read_head(content, before)
         if turn and "turn" not in record:
             record = read_record(content)
         place, number = logs.flat(record), record.get("turn", 0)
@@ -253,12 +260,12 @@ def _into(name: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Li
 
 def _turn_result(logs: Logs, line: Line) -> None:
     _TURN_LINE(logs, line)
+    record = read_head(line[2], b"tests")
     try:
-        record = read_head(line[2], b"tests")
         number, failure, status = record["turn"], record["failure"], record["status"]
         score = score_of(record) if status == "scored" else None
-    except (Flaw, LookupError, TypeError, ZeroDivisionError):
-        return  # resuming the run reports this line
+    except (LookupError, TypeError, ZeroDivisionError) as error:
+        raise Flaw(f"without a field or with a wrong one ({error!r})") from error
     place = logs.flat(record)
     if place < 0 or type(number) is not int:
         return
@@ -271,10 +278,7 @@ def _turn_result(logs: Logs, line: Line) -> None:
 
 def _event(logs: Logs, line: Line) -> None:
     _, offset, content = line
-    try:
-        record = read_record(content)
-    except Flaw:
-        return
+    record = read_record(content)
     logs.lines["events"].add(logs.flat(record), offset, len(content))
     logs.last_events.append(record)
     logs.events_seen.add(record)

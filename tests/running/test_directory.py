@@ -9,8 +9,9 @@ import orjson
 import pytest
 
 from astra_async.errors import ConflictError, StorageError
+from astra_async.files import scan
 from astra_async.fingerprint import Parts
-from astra_async.log import encode, scan
+from astra_async.log import encode
 from astra_async.running.directory import RunDirectory
 from astra_async.types import Completion, Result, SampleKey, Usage
 

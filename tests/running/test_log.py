@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.errors import StorageError
-from astra_async.files import write_atomically
-from astra_async.log import AppendLog, decode, encode, scan
+from astra_async.files import scan, write_atomically
+from astra_async.log import AppendLog, decode, encode
 from astra_async.surrogates import without_surrogates
 from preloaded import compiled, needs_compiler
 
@@ -108,7 +108,8 @@ def test_a_full_disk_is_one_clear_line_and_leaves_no_torn_record(tmp_path: Path)
 _A_DISK_TEARS_A_LINE = """
 import os, pathlib, sys
 from astra_async.errors import StorageError
-from astra_async.log import AppendLog, scan
+from astra_async.log import AppendLog
+from astra_async.files import scan
 
 path, when = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 

@@ -29,6 +29,7 @@ from made_runs import Made, made_problems, run_json, write_run
 from waiting import cpu_within
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -122,6 +123,40 @@ def test_a_run_without_live_json_is_known_by_its_lock_which_is_not_touched(tmp_p
     finally:
         looking = False
         thread.join()
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "results.jsonl", "completions.jsonl", "events.jsonl", "calls.jsonl"]
+)
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_log_that_is_no_file_is_named_and_blocks_nothing(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    directory = write_run(tmp_path / "run", Made(skill={"m": 0.5}, problems=made_problems(2), samples=2))
+    (directory / name).unlink(missing_ok=True)
+    make(directory / name)
+    followed = Following(directory)
+    followed.look()
+    assert "not a regular file" in followed.trouble
+    for command in ("status", "report") if name != "calls.jsonl" else ():
+        program = [sys.executable, "-m", "astra_async", command, directory]
+        done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+        assert f"{name}: not a regular file; " in done.stderr
+        assert done.returncode in (2, 3)
+
+
+def test_damaged_lines_of_every_log_are_named(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", Made(skill={"m": 0.5}, problems=made_problems(2), samples=2))
+    logs = ("results", "completions", "outputs", "turns", "turn_results", "events", "calls")
+    for name in logs:
+        with (directory / f"{name}.jsonl").open("ab") as stream:
+            stream.write(b'{"model": "m", \n')
+    followed = Following(directory)
+    while followed.look():
+        pass
+    assert followed.trouble == ""
+    for name in logs:
+        assert [line.startswith(f"{name}.jsonl line") for line in followed.warnings()].count(True) == 1
 
 
 def test_a_plan_too_large_to_be_shown_is_one_line(tmp_path: Path) -> None:

@@ -380,7 +380,7 @@ def test_what_is_hostile_in_any_field_is_data(tmp_path: Path) -> None:
 
     async def scenario(client: Client) -> None:
         run = await client.loaded()
-        assert [len(warning.splitlines()) for warning in run["warnings"]] == [1]
+        assert [len(warning.splitlines()) for warning in run["warnings"]] == [1, 1, 1]
         assert run["problems"][0]["id"] == problems[0].id
         opened = await client.get("sample", model=0, problem=problems[0].id, sample=0)
         assert opened["result"]["note"] == EVIL

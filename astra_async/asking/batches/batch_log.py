@@ -22,7 +22,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.errors import ConflictError
-from astra_async.log import AppendLog, now_utc, scan
+from astra_async.files import scan
+from astra_async.log import AppendLog, now_utc
 from astra_async.types import SampleKey
 from astra_async.types.records import SCHEMA, Flaw, check_schema, read_record
 
