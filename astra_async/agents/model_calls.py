@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.types import AgentEnd, AgentLimits, AnswerKey, Completion, Message, ModelSettings
 
 _REQUESTS_KEPT = 2  # to compute differences: the agent's own conversation and one subagent's
-_STATUS_OF_A_BODY = frozenset({400, 413, 422})
+_STATUS_OF_A_BODY = frozenset({400, 404, 413, 422})
 _WORDS: dict[AgentEnd, str] = {
     "steps": "the limit of model calls for this task is reached",
     "cost": "the limit of cost for this task is reached",

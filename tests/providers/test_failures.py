@@ -179,6 +179,12 @@ def test_every_error_of_gemini(status: int | None, body: Any, expected: type[Exc
         (500, {"detail": "no"}, TransientError),
         (503, {"error": "server busy, please try again. maximum pending requests exceeded"}, Overloaded),
         (404, {"error": "model 'x' not found"}, PoolUnusable),
+        (
+            404,
+            {"error": {"message": "Item with id 'rs_0' not found. Items are not", "param": "input"}},
+            RequestRejected,
+        ),
+        (404, {"error": {"type": "not_found_error", "message": "File not found: file_0"}}, RequestRejected),
         (404, {"object": "error", "message": "no", "type": "NotFoundError", "code": 404}, PoolUnusable),
         (502, "<html>Bad gateway</html>", TransientError),
         (500, "", TransientError),

@@ -93,9 +93,11 @@ async def _every_end(engine: Engine) -> None:
     async with await DockerSandbox.open(run_id="r1", slots=1):
         pass
     program = [sys.executable, "-m", "astra_async.testing.sandbox.sweep"]
-    for run in ("", "r1"):
-        ended = await asyncio.create_subprocess_exec(*program, run, stdin=subprocess.DEVNULL)
-        await asyncio.wait_for(ended.wait(), 600)
+    sweeps = [
+        await asyncio.create_subprocess_exec(*program, run, stdin=subprocess.DEVNULL) for run in ("", "r1")
+    ]
+    for each in sweeps:
+        await asyncio.wait_for(each.wait(), 600)
 
 
 @pytest.mark.docker

@@ -88,8 +88,8 @@ HIDDEN: dict[str, tuple[Spoil, int]] = {
 REFUSALS: dict[str, Spoil] = {
     "context": _responds(400, _FULL, _TOO_LONG),
     "400": _responds(400, _INVALID, {"": "messages.1: this field is not allowed"}),
+    "404": _responds(404, _ABSENT, _NOT_FOUND),
 }
-ABSENT: Spoil = _responds(404, _ABSENT, _NOT_FOUND)
 
 
 def _called(change: Replace) -> Replace:

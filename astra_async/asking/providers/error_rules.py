@@ -87,7 +87,16 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_GROUP.sub(_NUMBER, pattern), re.IGNORECASE | re.DOTALL)
 
 
+# An item that this request's body names does not exist. Other requests of the model may succeed.
+MISSING_ITEM = Rule(
+    RequestRejected,
+    (404,),
+    r"^(?:file|cachedcontent) not found"  # Anthropic, Gemini
+    r"|^item with id '[^']*' not found"  # OpenAI
+    r"|^no endpoints found that support image input",  # OpenRouter
+)
 RULES: tuple[Rule, ...] = (
+    MISSING_ITEM,
     # A content filter refused the prompt or the answer. This counts as a result and is never retried.
     *(
         Rule("content_filter", code=code)
