@@ -1,4 +1,4 @@
-"""Format lists for messages: the first few entries and the number of the others."""
+"""Format lists and numbers for messages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def some(names: Sequence[str], most: int = _SHOWN, between: str = ", ") -> str:
     """Return the first entries and the number of the others; '' for an empty list."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + more
+
+
+def counted(number: int, what: str, several: str = "") -> str:
+    """Return a number with its noun: 1 problem, 2 problems. `several` is an irregular plural."""
+    return f"{number:,} {what if number == 1 else several or f'{what}s'}"
 
 
 def grouped_by_text(said: Iterable[tuple[str, str]]) -> Iterator[str]:

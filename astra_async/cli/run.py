@@ -22,7 +22,7 @@ from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
-from astra_async.listing import some
+from astra_async.listing import counted, some
 from astra_async.running.description import commands_to_finish, missing_cells, shell_command
 from astra_async.running.progress import view_of
 
@@ -249,7 +249,7 @@ def _drain(call: Invocation, opened: OpenRun) -> None:
     for line in _left_behind(call, opened):
         call.say(line)
     call.say(
-        f"stopping: waiting for {calls} requests and {running} containers"
+        f"stopping: waiting for {counted(calls, 'request')} and {counted(running, 'container')}"
         f" (tests take at most {call.config.limits.timeout_s:.0f} s); {tally.final} of {tally.planned}"
         " samples are final; a second signal stops at once"
     )
@@ -261,7 +261,7 @@ def _left_behind(call: Invocation, opened: OpenRun) -> Iterator[str]:
     if batches:
         requests = sum(each.requests for each in batches)
         named = ", ".join(each.id or "id not known yet" for each in batches)
-        count = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+        count = counted(len(batches), "batch", "batches")
         yield (
             f"left with the provider: {count} of {requests:,} requests ({named}); the same command collects;"
             f" `astra batches {call.config.out}` lists them, and --cancel cancels them"
@@ -269,22 +269,22 @@ def _left_behind(call: Invocation, opened: OpenRun) -> Iterator[str]:
 
 
 def _say_what_is_missing(call: Invocation, runner: Runner) -> None:
-    for what, counted in (("samples", runner.tally.reasons), ("turns", runner.tally.turns.reasons)):
-        found = _reasons(counted)
+    for what, reasons in (("sample", runner.tally.reasons), ("turn", runner.tally.turns.reasons)):
+        found = _reasons(reasons)
         for reason, count in found[:_REASONS_SHOWN]:
-            call.say(f"{count} {what} missing: {reason}")
+            call.say(f"{counted(count, what)} missing: {reason}")
         if len(found) > _REASONS_SHOWN:
             call.say(f"... and {len(found) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
 
 
-def _reasons(counted: Mapping[Reason, int]) -> list[tuple[str, int]]:
+def _reasons(counts: Mapping[Reason, int]) -> list[tuple[str, int]]:
     """Return (reason, count) by decreasing count; problems with the same cause share one reason."""
     sharing: dict[str, list[Reason]] = {}
-    for reason in counted:
+    for reason in counts:
         sharing.setdefault(reason.cause, []).append(reason)
     found = []
     for cause, reasons in sharing.items():
-        count = sum(counted[reason] for reason in reasons)
+        count = sum(counts[reason] for reason in reasons)
         more = f"{reasons[0].where} and {len(reasons) - 1} more problems: {cause}"
         found.append((reasons[0].text if len(reasons) == 1 else more, count))
     return sorted(found, key=lambda reason: -reason[1])

@@ -14,6 +14,7 @@ from astra_async.agents.session_log import session_log
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.files import scan
+from astra_async.listing import counted
 from astra_async.types import ANSWER_FORMATS, SampleKey, Solution
 from astra_async.types.records import Flaw, read_key, read_named
 from astra_async.types.run_record import read_run, require_run
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 _FILES = (*RESULTS, *ANSWERS, "outputs", "events", "calls")
 Record = dict[str, Any]
 _PARTS = ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
+# Ends of an agent's work, as in docs/agents.md.
+_ENDS = {
+    "done": "finished",
+    "crashed": "crashed",
+    "time": "reached its time limit",
+    "steps": "reached its limit of model calls",
+    "cost": "reached its cost limit",
+    "context": "the model's context was full",
+}
 _BADNESS = {"error": 1, "missing": 2, "skipped": 3, "passed": 4}  # failed and unknown outcomes: 0
 
 
@@ -87,7 +97,7 @@ def _in_parts(
         "output": _output(texts),
         "changes": _changes(replay, texts.result),
         "events": _events(texts.events),
-        "transcript": _transcript(texts.steps, session_log(directory, key)),
+        "transcript": _transcript(texts, session_log(directory, key)),
         "answer": _answer(texts.answer),
         "feedback": _feedback(texts.answer),
         "prompt": _prompt(texts.answer or texts.result, texts.prompt),
@@ -147,12 +157,14 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         return
     outcome = record["failure"] or "all tests passed"
     lines = [record["note"]] if record["note"] else []
+    if agent := record.get("agent"):
+        lines.append(f"{agent['agent']} {agent['version']}: {_ENDS.get(agent['end'], agent['end'])}")
     lines.append(
-        f"{record['files_changed']} files changed, {record['lines_written']} lines,"
+        f"{counted(record['files_changed'], 'file')} changed, {counted(record['lines_written'], 'line')},"
         f" image {record['image_id'] or '-'}"
     )
     lines += [
-        f"  {each['path']} ({each['kind']}): {each['added']} lines added, {each['removed']} removed"
+        f"  {each['path']} ({each['kind']}): {each['added']:+} {-each['removed']:+} lines"
         for each in record.get("changes") or ()
     ]
     lines += [f"{name}: {', '.join(record[name])}" for name in ("repairs", "suspicions") if record[name]]
@@ -188,7 +200,7 @@ def _reason(name: str) -> str:
 
 
 def _replay(texts: Texts) -> _Replay | None:
-    """Yield the diffs of the applied files, including files of earlier turns."""
+    """Return the answered files by path and the changes; None without a solution."""
     if texts.answer is None or (texts.result and texts.result["status"] == "no_solution"):
         return None
     from astra_async.answers import parse_solution
@@ -227,11 +239,13 @@ def _events(events: Sequence[Record]) -> Iterator[tuple[str, str]]:
         yield "events", "\n".join(f"{each['at']} {each['kind']}: {each.get('detail', '')}" for each in events)
 
 
-def _transcript(steps: Sequence[TranscriptStep], log: Path) -> Iterator[tuple[str, str]]:
-    for step in steps:
+def _transcript(texts: Texts, log: Path) -> Iterator[tuple[str, str]]:
+    for step in texts.steps:
         from astra_async.agents.transcript import step_as_text
 
         yield f"step {step.number}", step_as_text(step)
+    if tail := ((texts.result or {}).get("agent") or {}).get("output_tail"):
+        yield "end of the agent's output", tail
     if log.exists():
         yield "the agent's own log", f"read it with: zless {shlex.quote(str(log))}"
 

@@ -26,6 +26,7 @@ from astra_async.errors import SourceError, UsageError
 from astra_async.files import write_atomically
 from astra_async.harbor.task import TASK_FILE, read_task
 from astra_async.harbor.task_files import files_of
+from astra_async.listing import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -131,7 +132,7 @@ def fetch_dataset(dataset: Dataset, folder: Path, say: Callable[[str], None]) ->
         if not _is_there(folder / task.id, lock.tasks.get(task.id), task):
             waiting[task.git_url, task.git_commit_id or "HEAD"].append(task)
     for (url, commit), tasks in waiting.items():
-        say(f"fetching {len(tasks)} tasks from {url} at {commit[:12]}")
+        say(f"fetching {counted(len(tasks), 'task')} from {url} at {commit[:12]}")
         with TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
             fetched = _checkout(url, commit, [task.path for task in tasks], Path(scratch))
             for task in tasks:

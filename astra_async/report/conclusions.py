@@ -10,6 +10,7 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from astra_async.listing import counted
 from astra_async.report.common_problems import changed_problems, common_places
 from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
 from astra_async.report.entries import format_name, ranked
@@ -130,7 +131,7 @@ def _others(prefix: str, best: str, found: Found) -> Iterator[str]:
 
 def _formats(formats: Found) -> str:
     found = [concluded["mean_score"].conclusion for _, concluded in formats]
-    models = "1 model" if len(found) == 1 else f"{len(found)} models"
+    models = counted(len(found), "model")
     better, worse = found.count("better"), found.count("worse")
     if not better and not worse:
         return f"No difference in mean score between XML and JSON is shown ({models})."
@@ -174,7 +175,7 @@ def _where(pair: Pair) -> str:
     common = len((ours & theirs) - changed_problems(pair.a, pair.b).keys())
     if common in (0, len(ours | theirs)):
         return ""
-    return f"on the {common} {'problem' if common == 1 else 'problems'} that both have, "
+    return f"on the {counted(common, 'problem')} that both have, "
 
 
 def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:

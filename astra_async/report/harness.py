@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from astra_async.files import scan
+from astra_async.listing import counted
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.types.records import Flaw, read_line
 
@@ -92,7 +93,8 @@ def read_events(path: Path) -> Events:
 def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Table:
     """Return the first 200 missing samples, each with the last recorded reason."""
     items = [item for entry in entries for item in _missing(entry, events)]
-    notes = [f"{len(items)} samples are missing. To retry them, run the same command again."] if items else []
+    missing = counted(len(items), "sample")
+    notes = [f"Missing: {missing}. To continue, run the same command again."] if items else []
     if len(items) > _MOST_NAMED:
         notes.append(f"The first {_MOST_NAMED} missing samples are shown; runs.csv has all of them.")
     columns = (

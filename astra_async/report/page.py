@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.listing import counted
 from astra_async.report.packed_row import FAILURES
 from astra_async.report.page_samples import BUDGET_BYTES, embed
 from astra_async.report.plots import inline
 from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import visible
-from astra_async.report.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.errors import UsageError
+from astra_async.listing import counted
 from astra_async.report.conclusions import SO_FAR
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
@@ -105,8 +106,8 @@ def _sentence(pilot: _Pilot, target: float) -> str:
     samples = _samples(samples_needed(pilot.between, pilot.within, pilot.problems, target))
     return (
         f"{'' if pilot.entry.complete else SO_FAR}{pilot.entry.name}: a standard error of {_points(target)}"
-        f" needs about {n:,} {'problem' if n == 1 else 'problems'} like these with {k}"
-        f" {'sample' if k == 1 else 'samples'} each (95 % range {low:,.0f} to {high:,.0f} problems)."
+        f" needs about {counted(n, 'problem')} like these with {counted(k, 'sample')}"
+        f" each (95 % range {low:,.0f} to {high:,.0f} problems)."
         f" Such a run has {n * k:,} samples{cost}. With the pilot's {pilot.problems} problems, {samples}."
     )
 

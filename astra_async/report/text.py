@@ -68,11 +68,6 @@ def escaped(text: str) -> str:
     return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#~" else character for character in flat)
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: 1 problem, 2 problems."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def _print_head(found: Report | Findings, console: Console, *, simulated: bool = False) -> None:
     for warning in found.warnings:
         console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.errors import ConfigError, ConflictError, UsageError
 from astra_async.running.trouble import described
-from astra_async.types import S3Settings, Usage, is_agent
+from astra_async.types import S3Settings, is_agent
 from astra_async.types.task_work import WITHOUT_MODEL
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
     from astra_async.asking.batches.interfaces import check_batch
     from astra_async.asking.providers import check_settings
     from astra_async.asking.providers.models import cost_usd
+    from astra_async.asking.throttle.budget import require_price
     from astra_async.simulate.profiles import PROFILES
 
     for model in config.models:
@@ -50,13 +51,8 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
         check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, environ)
         if model.batch:
             check_batch(model)
-        thousand = Usage(input_tokens=1000, output_tokens=1000)
-        if config.budget_usd is not None and cost_usd(model, thousand) is None:
-            raise ConfigError(
-                f"--budget-usd: no price is known for {model.name};"
-                " add --price-input and --price-output (USD per million tokens), or set price_input and"
-                " price_output for it under [[models]]"
-            )
+        if config.budget_usd is not None:
+            require_price(model.name, partial(cost_usd, model))
 
 
 def check_agents(config: RunConfig, *, generate_only: bool) -> None:

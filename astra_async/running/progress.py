@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
-from astra_async.listing import some
+from astra_async.listing import counted, some
 from astra_async.running.description import missing_cells
 from astra_async.running.recorded import Spent, readable_records, record_headers, spent, valid_records
 from astra_async.types import Trouble
@@ -174,18 +174,18 @@ def activities(runner: Runner) -> Iterator[str]:
     agents, grading = runner.setup.asking.agents, runner.setup.grading
     if agents and (agents.runs.running or agents.runs.waiting):
         runs = agents.runs
-        yield f"agents: {runs.running} running in {_count(runs.slots, 'slot')}, {runs.waiting} waiting"
+        yield f"agents: {runs.running} running in {counted(runs.slots, 'slot')}, {runs.waiting} waiting"
     if grading is None:
         return
     making = grading.making
     if making and making.pending:
-        waiting = _count(len(making.pending), "problem")
+        waiting = counted(len(making.pending), "problem")
         yield (
             f"images: {making.made} of {making.to_make} built, {waiting} waiting; "
             + _some([(what, began) for what, began in making.doing.values()])
         )
     if learning := grading.expectations.learning:
-        known = f"{grading.expectations.decided} of {_count(len(runner.plan.problem_ids), 'problem')}"
+        known = f"{grading.expectations.decided} of {counted(len(runner.plan.problem_ids), 'problem')}"
         yield f"expected tests: known for {known}; discovering {_some(list(learning.items()))}"
 
 
@@ -194,10 +194,6 @@ def _some(things: Sequence[tuple[str, float]]) -> str:
     now = time.monotonic()
     oldest = sorted(things, key=lambda thing: thing[1])
     return some([f"{what} ({now - began:.0f} s)" for what, began in oldest])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def view_of_directory(path: Path) -> tuple[View, set[Cell]]:

@@ -19,6 +19,7 @@ from astra_async.running.directory import RunDirectory
 from astra_async.running.evidence import Evidence
 from astra_async.running.recorded import store_prompts
 from astra_async.types import (
+    AgentWork,
     Completion,
     Dropped,
     FileChange,
@@ -141,12 +142,20 @@ def test_messages_changes_and_the_kept_output_are_shown(tmp_path: Path) -> None:
     write(tmp_path, COMPLETION, result, outputs)
     text = shown(tmp_path)
     assert "  failed  fails\n            expected 2 to equal 3\n                at t.js:1:1\n" in text
-    assert "  src/a.js (changed): 1 lines added, 1 removed\n" in text
+    assert "  src/a.js (changed): +1 -1 lines\n" in text
     assert "--- output, 1,000 bytes ---\nall of it" in text
     assert "end of the output" not in text
     assert "broken off" not in text
     assert "another sample" not in text
     assert shown(tmp_path, "--part", "output").startswith("--- output, 1,000 bytes ---\n")
+
+
+def test_the_end_of_an_agents_work_is_named(tmp_path: Path) -> None:
+    work = AgentWork(agent="own", version="1", end="crashed", exit_code=1, output_tail="no such file")
+    write(tmp_path, COMPLETION, structs.replace(RESULT, agent=work))
+    text = shown(tmp_path)
+    assert "\nown 1: crashed\n" in text
+    assert "--- end of the agent's output ---\nno such file\n" in text
 
 
 def test_a_change_of_a_million_lines_is_shown_at_once(tmp_path: Path) -> None:

@@ -269,11 +269,12 @@ def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> No
     total = found[cut]["total"]
     missing = [{"name": f"test {place}", "outcome": "missing"} for place in range(total)]
     tests = [{"name": f"test {place}", "outcome": "failed", "message": "m" * 500} for place in range(total)]
+    agent = {"agent": "own", "version": "1", "end": "time"}
     lines = {
         cut: agreeing(found[cut], 0, status="no_solution", failure="truncated", finish_reason="length")
         | {"tests": missing, "output_tail": "", "usage": {"output_tokens": 32_768}},
         tail: agreeing(found[tail], 0, tests=tests, output_tail="e" * 2_000),
-        none: agreeing(found[none], 0, output_tail=""),
+        none: agreeing(found[none], 0, output_tail="", agent=agent),
     }
     records = [lines.get(key, line) for key, line in found.items()]
     (directory / "results.jsonl").write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in records))
@@ -297,6 +298,7 @@ def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> No
         assert "first 500 characters of the message" in await page.text(".outcomes")
         await page.go("sample/alpha/p01/2", "document.querySelector('.why')")
         assert "the run used --keep-output none" in await page.text(".why")
+        assert "own 1: reached its time limit" in await page.text(".verdict")
 
     look(directory, steps)
 

@@ -79,6 +79,15 @@ class Budget:
         self._waiting.pop(wake, None)
 
 
+def require_price(model: str, price: Callable[[Usage], float | None]) -> None:
+    """Raise ConfigError if the price of the model's tokens is unknown."""
+    if price(Usage(input_tokens=1000, output_tokens=1000)) is None:
+        raise ConfigError(
+            f"--budget-usd: no price is known for {model}; add --price-input and --price-output (USD per"
+            " million tokens), or set price_input and price_output for it under [[models]]"
+        )
+
+
 class Ledger:
     """Cost accounting of one pool, with its counts of calls and tokens for PoolState.
 
@@ -94,12 +103,8 @@ class Ledger:
         budget: Budget,
         now: float,
     ) -> None:
-        if budget.ceiling_usd < math.inf and price(Usage(input_tokens=1000, output_tokens=1000)) is None:
-            raise ConfigError(
-                f"--budget-usd: no price is known for {settings.name};"
-                " add --price-input USD --price-output USD (per million tokens), or set price_input and"
-                " price_output for it under [[models]]"
-            )
+        if budget.ceiling_usd < math.inf:
+            require_price(settings.name, price)
         self.calls_ok = self.rate_limited = self.retries = 0
         self.input_tokens = self.output_tokens = 0
         self.cost_usd: float | None = 0.0
