@@ -16,6 +16,7 @@ from astra_async.cli.click_options import config_options
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.errors import ImageError
 from astra_async.images.resolve import ProblemImages
+from astra_async.listing import grouped_by_text
 from astra_async.options import BUNDLED
 from astra_async.running.problem_set import (
     cache_root,
@@ -133,7 +134,10 @@ def _in_order(
     """Return one validation for each problem, also for those that could not be made ready."""
     from astra_async.testing.validation import Validation
 
-    unready = [Validation(problem_id=name, reasons=(str(error),)) for name, error in failed.items()]
+    unready = [
+        Validation(problem_id=name, reasons=(str(error).removeprefix(f"problem {name}: "),))
+        for name, error in failed.items()
+    ]
     order = {problem.id: number for number, problem in enumerate(problems)}
     return sorted([*found, *unready], key=lambda fitness: order[fitness.problem_id])
 
@@ -177,31 +181,29 @@ def _say_passed(problem_id: str, each: Repetitions) -> None:
 def _print(found: Sequence[Validation], covered: Mapping[str, int], console: Any) -> None:
     from rich.table import Table
 
-    table = Table(
-        *("problem", "T", "audit", "learned from", "untouched", "reference", "faulty", "seconds"),
-        *("image MB", "verdict"),
-    )
+    rows: list[dict[str, str]] = []
     for fitness in found:
         tried = {each.name: each for each in fitness.tried}
         faulty = [each for each in fitness.tried if each.expected_passed is not None]
         seconds = [value for each in fitness.tried for value in each.seconds]
-        table.add_row(
-            fitness.problem_id,
-            str(fitness.total or "?"),
-            str(covered.get(fitness.problem_id, "?")),
-            fitness.learned_from,
-            _passed(tried.get("untouched")),
-            _passed(tried.get("reference")),
-            f"{sum(set(t.passed) == {t.expected_passed} for t in faulty)}/{len(faulty)}" if faulty else "-",
-            f"{statistics.median(seconds):.1f}" if seconds else "-",
-            f"{fitness.image_bytes / 1e6:,.0f}" if fitness.image_bytes else "-",
-            fitness.verdict,
-        )
+        row = {
+            "problem": fitness.problem_id,
+            "T": str(fitness.total or ""),
+            "audit": str(covered.get(fitness.problem_id, "")),
+            "learned from": fitness.learned_from,
+        }
+        for name in ("untouched", "reference", "oracle", "nop"):
+            row[name] = "/".join(map(str, dict.fromkeys(tried[name].passed))) if name in tried else ""
+        right = sum(set(each.passed) == {each.expected_passed} for each in faulty)
+        row["faulty"] = f"{right}/{len(faulty)}" if faulty else ""
+        row["seconds"] = f"{statistics.median(seconds):.1f}" if seconds else ""
+        row["image MB"] = f"{fitness.image_bytes / 1e6:,.0f}" if fitness.image_bytes else ""
+        rows.append(row | {"verdict": fitness.verdict})
+    columns = [name for name in rows[0] if any(row[name] for row in rows)] if rows else []
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(row[name] or "-" for name in columns))
     console.print(table)
-    for fitness in found:
-        for line in (*fitness.reasons, *fitness.remarks):
-            console.print(f"{fitness.problem_id}: {line}", soft_wrap=True, markup=False)
-
-
-def _passed(each: Repetitions | None) -> str:
-    return "-" if each is None else "/".join(str(value) for value in dict.fromkeys(each.passed))
+    said = [(each.problem_id, line) for each in found for line in (*each.reasons, *each.remarks)]
+    for line in grouped_by_text(said):
+        console.print(line, soft_wrap=True, markup=False)

@@ -9,7 +9,7 @@ from astra_async.errors import EngineUnavailable, SandboxError
 from astra_async.harbor.trial import TaskPlaces
 from astra_async.images.resolve import ProblemImages
 from astra_async.testing.sandbox.containers import Containers
-from astra_async.testing.validation import REFERENCE, UNTOUCHED, Repetitions, Validation, together
+from astra_async.testing.validation import Repetitions, Validation, together
 from astra_async.types.task_work import NOP, ORACLE
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from astra_async.images.failed_images import FailedImages
     from astra_async.prepare import Prepared
-
-_CANDIDATES = {REFERENCE: ORACLE, UNTOUCHED: NOP}
 
 
 async def validate_tasks(
@@ -55,20 +53,19 @@ async def _check(
     places: TaskPlaces, item: Prepared, image: str, repeat: int, say: Callable[[str], None]
 ) -> Validation:
     task_id, tried = item.problem.id, []
-    for name, agent in _CANDIDATES.items():
+    for agent in (ORACLE, NOP):
         if agent is ORACLE and not (item.task and item.task.solution):
             continue
         found = [await places.tried(image, item, agent) for _ in range(repeat)]
         scores = tuple(int(each.score) if each.score in (0, 1) else each.score for each in found)
         say(f"{task_id} {agent.name}: score {' / '.join(map(str, scores))}")
         seconds = tuple(each.seconds for each in found)
-        tried.append(Repetitions(name=name, passed=scores, total=1, seconds=seconds))
+        tried.append(Repetitions(name=agent.name, passed=scores, total=1, seconds=seconds))
     size = await places.image_bytes(image)
     return Validation(
         problem_id=task_id,
         image=image,
         image_bytes=size,
-        total=1,
         tried=tuple(tried),
         reasons=tuple(reason for each in tried if (reason := _reason(each))),
     )
@@ -76,11 +73,11 @@ async def _check(
 
 def _reason(each: Repetitions) -> str:
     """Return why a task is unfit; empty if it is fit."""
-    name, scores = _CANDIDATES[each.name].name, " / ".join(map(str, each.passed))
+    scores = " / ".join(map(str, each.passed))
     if len(set(each.passed)) > 1:
-        return f"{name}: repetitions differ: score {scores}"
-    if each.name == REFERENCE and each.passed[0] < 1:
+        return f"{each.name}: repetitions differ: score {scores}"
+    if each.name == ORACLE.name and each.passed[0] < 1:
         return f"the oracle's score is {scores}, not 1"
-    if each.name == UNTOUCHED and each.passed[0] == 1:
+    if each.name == NOP.name and each.passed[0] == 1:
         return "an agent that does nothing gets the full reward"
     return ""

@@ -275,7 +275,9 @@ def probability_below(place: float, units: BootstrapUnits) -> float:
 
     if len(units.values) == 2 and units.sizes[0] == units.sizes[1]:  # noqa: PLR2004 - one seen, one unobserved
         (first, second), (a, b) = units.values, units.counts
-        share = min(1.0, max(0.0, (place - first) / (second - first))) if first != second else 0.0
+        if first == second:
+            return float(first <= place)
+        share = min(1.0, max(0.0, (place - first) / (second - first)))
         below = float(betainc(b, a, share))
         return below if second > first else 1 - below
     c, shapes = units.sizes * (units.values - place), units.counts

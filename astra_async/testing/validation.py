@@ -16,6 +16,7 @@ from astra_async.listing import some
 from astra_async.overlay import integrate, replaceable_tests
 from astra_async.testing.verdict import limits_for, run_tests, verdict_on
 from astra_async.types import Unusable
+from astra_async.types.task_work import ORACLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -86,7 +87,8 @@ class Validation:
         """`fit`, `unverified` (no reference) or `unfit`."""
         if self.reasons:
             return "unfit"
-        return "fit" if any(each.name == REFERENCE for each in self.tried) else "unverified"
+        confirmed = any(each.name in (REFERENCE, ORACLE.name) for each in self.tried)
+        return "fit" if confirmed else "unverified"
 
 
 async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -77,7 +77,7 @@ def test_a_damaged_task_is_fetched_again(repository: Path, tmp_path: Path) -> No
     (out / "fraction" / "tests" / "test.sh").write_text("echo 1\n")
     said: list[str] = []
     assert fetch_dataset(dataset, out, said.append) == lock
-    assert said[0].startswith("fetching 1 tasks")
+    assert said[0].startswith("fetching 1 task from")
     assert (out / "fraction" / "tests" / "test.sh").read_bytes() == (
         TASKS / "fraction" / "tests" / "test.sh"
     ).read_bytes()

@@ -101,6 +101,14 @@ def test_one_value_that_differs_changes_an_interval_little(n: int) -> None:
     assert -low < high
 
 
+@pytest.mark.parametrize("families", [None, ["one", "one", "two", "three", "four", "five", "six", "six"]])
+@pytest.mark.parametrize(("most", "away"), [(1.0, 1.0), (1.0, -1.0), (0.5, 0.5), (0.5, -0.5)])
+def test_the_largest_possible_difference_everywhere_is_no_equivalence(
+    most: float, away: float, families: list[str] | None
+) -> None:
+    assert equivalence(np.full(8, away), np.zeros(8), 0.02, families, most) == 1.0
+
+
 def test_identical_results_are_equivalent_where_the_margin_is_wide_enough() -> None:
     assert (equivalence(np.linspace(0, 1, 140), np.linspace(0, 1, 140), 0.02) or 1) < 0.05
     assert (equivalence(np.linspace(0, 1, 100), np.linspace(0, 1, 100), 0.02) or 0) > 0.05
