@@ -78,9 +78,9 @@ printf '%s\0' "$UID" "${GROUPS[0]}" "$home"
 """
 _EMPTY = r"""
 for path in "$@"; do
-  [ ! -L "${path%/*}" ] || rm -f -- "${path%/*}"
+  [ -d "${path%/*}/" ] && [ ! -L "${path%/*}" ] || rm -f -- "${path%/*}"
   rm -rf -- "$path"
-done 2>/dev/null
+done
 for path in "$@"; do [ ! -e "$path" ] && [ ! -L "$path" ] || exit 1; done
 """
 
@@ -143,11 +143,29 @@ class TaskBox:
 
     async def empty(self, *paths: str) -> None:
         """Remove folders with all that is in them. Raises SandboxError if that is impossible."""
+        shown = ""
         for user in dict.fromkeys((self.user, "0:0")):
             ended = await self.short(_EMPTY, *paths, user=user)
             if ended.exit_code == 0:
                 return
-        raise SandboxError(f"The task's container does not let {', '.join(paths)} be removed")
+            shown = both_ends(ended.output.text())
+        raise SandboxError(f"The container does not let {', '.join(paths)} be removed: {shown}")
+
+    async def written_bytes(self) -> int:
+        """Return the bytes written to the container's layer and its volumes, or -1 if files prevent that.
+
+        Volumes are only read up to the profile's limit.
+        """
+        state = await self.engine.inspect(self.container, size=True)
+        size, most = int(state.get("SizeRw", 0)), self.profile.disk_bytes
+        for mount in state["Mounts"]:
+            if mount["Type"] == "volume" and mount["RW"] and 0 <= size <= most:
+                async with self.engine.packed(self.container, mount["Destination"]) as chunks:
+                    async for chunk in chunks:
+                        size += len(chunk)
+                        if size > most:
+                            break
+        return size
 
     async def upload(self, files: Mapping[str, File], folders: Sequence[str] = ()) -> None:
         """Write files by their absolute paths as root, and make folders that are writable for all users."""

@@ -6,7 +6,8 @@ again in a fresh container with its recorded model calls.
 
 A verifier that writes no finite reward, or takes too long, says nothing about the agent. It runs once more,
 and then the sample is missing. A reward of 0 without a test report may come from a failed download: see
-`TaskPlaces._believes_zero`.
+`TaskPlaces._believes_zero`. If the agent left its container in a state in which the verifier cannot run
+(`Spoiled`), the score is 0.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from astra_async.agents.left_behind import Answer
 from astra_async.agents.session_log import write_beside
 from astra_async.agents.shell import IN_TASK
 from astra_async.agents.workplace import FOREVER_S, WITH_TOOLS, Workplace, mounts_of
-from astra_async.errors import SandboxError, StorageError
+from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError, StorageError
 from astra_async.harbor.container import TaskBox, healthy, opened, packed
 from astra_async.harbor.verified import Verified, answer_of, outcome
-from astra_async.testing.sandbox.engine_errors import both_ends
+from astra_async.testing.sandbox.engine_errors import HostTrouble, both_ends
 from astra_async.types import AGENT_MINUTES, Project
 from astra_async.types.task_work import NOP, ORACLE, Artifact
 
@@ -47,6 +48,27 @@ _TRIES = 2  # of a verifier that gives no reward
 _log = logging.getLogger(__name__)
 _LOG_BYTES, _LOG_FILE_BYTES = 256 * 1024**2, 16 * 1024**2
 _KEPT_BYTES = 64 * 1024**2  # of each artifact that --keep-artifacts keeps
+
+
+class Spoiled(SandboxError):  # noqa: N818 - a state of the container
+    """The agent left its container in a state in which the verifier cannot run; the message says why."""
+
+
+@asynccontextmanager
+async def spoiling(box: TaskBox) -> AsyncIterator[None]:
+    """Raise Spoiled for an error in the block that the state of a running container causes.
+
+    Lost connections, timeouts and shortages of the engine's host are raised unchanged.
+    """
+    try:
+        yield
+    except (HostTrouble, ContainerLost, EngineUnavailable):
+        raise
+    except SandboxError as error:
+        is_slow = isinstance(error.__cause__, TimeoutError)
+        if is_slow or not (await box.engine.inspect(box.container))["State"]["Running"]:
+            raise
+        raise Spoiled(str(error)) from error
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,10 +107,7 @@ class TaskPlace(Workplace):
 
         Raises SandboxError: the verifier gives no reward; ContainerLost.
         """
-        await self.box.end_commands()
-        await self.places.collect(self)
-        verified = await self.places.verified(self)
-        return Answer(text=answer_of(verified))
+        return Answer(text=answer_of(await self.places.verified(self)))
 
     async def keep(self, path: Path) -> None:
         """Write /logs and the task's artifacts as a compressed tar. Errors are logged only."""
@@ -156,10 +175,21 @@ class TaskPlaces:
         """Return the verifier's outcome after an agent that calls no model (ORACLE, NOP)."""
         async with self.open(image, prepared, agent) as place:
             await place.timed(agent.command)
-            await self.collect(place)
+            await self._settle(place)
             return await self._verified(place)
 
-    async def collect(self, place: TaskPlace) -> None:
+    async def _settle(self, place: TaskPlace) -> None:
+        """Make a container ready for its verifier after the agent has ended. Raises SandboxError."""
+        box, most = place.box, place.box.profile.disk_bytes
+        async with spoiling(box):
+            await box.end_commands()
+            await self._collect(place)
+            written = await box.written_bytes()
+            if not 0 <= written <= most:
+                raise Spoiled(f"more than {most // 1024**2:,} MB (storage_mb) were written")
+        box.profile = replace(box.profile, disk_bytes=written + most)  # the verifier's own share
+
+    async def _collect(self, place: TaskPlace) -> None:
         """Run the commands of `[[verifier.collect]]`. Their failures are only logged, as in Harbor."""
         assert place.prepared.task is not None  # noqa: S101 - every place has a task
         for each in place.prepared.task.collecting:
@@ -176,10 +206,20 @@ class TaskPlaces:
                 )
 
     async def verified(self, place: TaskPlace) -> Verified:
-        """Run the verifier and return its outcome.
+        """Run the verifier and return its outcome; the score is 0 if the agent left a spoiled container.
 
-        Raises SandboxError: it gives no reward, or a 0 that is not believed.
+        Raises SandboxError: the verifier gives no reward, or a 0 that is not believed.
         """
+        try:
+            await self._settle(place)
+            return await self._believed(place)
+        except Spoiled as error:
+            async with self.open(place.box.profile.image, place.prepared, NOP):
+                pass  # a new container of the task starts: the engine is not the cause
+            output = f"The score is 0: the agent left a container in which the verifier cannot run: {error}"
+            return Verified(rewards={}, score=0.0, output=output)
+
+    async def _believed(self, place: TaskPlace) -> Verified:
         verified = await self._verified(place)
         if verified.score == 0 and not verified.has_report and not await self._believes_zero(place):
             raise SandboxError(
@@ -209,13 +249,16 @@ class TaskPlaces:
             return False
 
     async def _verified(self, place: TaskPlace) -> Verified:
-        why = ""
+        failure = SandboxError()
         for _ in range(_TRIES):
-            found = await self._try(place)
-            if isinstance(found, Verified):
-                return found
-            why = found
-        raise SandboxError(f"The verifier gives no reward: {why}")
+            try:
+                found = await self._try(place)
+                if isinstance(found, Verified):
+                    return found
+                failure = SandboxError(f"The verifier gives no reward: {found}")
+            except Spoiled as error:
+                failure = error
+        raise failure
 
     async def _try(self, place: TaskPlace) -> Verified | str:
         """Return the verifier's outcome, or the reason for its failure."""
@@ -224,15 +267,17 @@ class TaskPlaces:
         async with AsyncExitStack() as stack:
             box = place.box
             if task.verifier is None:
-                await box.empty(TESTS, VERIFIER_LOGS)
                 await box.connect(connected=task.verifier_connected)
+                await stack.enter_async_context(spoiling(box))
+                await box.empty(TESTS, VERIFIER_LOGS)
             else:
+                async with spoiling(box):
+                    content = await packed(task.artifacts, box)
                 image = task.verifier.image or box.profile.image
                 separate = replace(task.verifier, image=image)
                 opening = opened(self._containers, separate, longest_s=task.verifier_s)
                 box = await stack.enter_async_context(opening)
                 await box.upload({}, folders=_LOGS)
-                content = await packed(task.artifacts, place.box)
                 await box.engine.upload(box.container, "/", content)
             await box.upload(task.tests, folders=(VERIFIER_LOGS,))
             if not task.tests:  # they are part of the verifier's image
