@@ -221,29 +221,44 @@ class TaskPlaces:
 
     async def _believed(self, place: TaskPlace) -> Verified:
         verified = await self._verified(place)
-        if verified.score == 0 and not verified.has_report and not await self._believes_zero(place):
+        if verified.is_doubtful:
+            verified = await self._verified(place)
+        if verified.is_doubtful and not await self._believes_zero(place):
             raise SandboxError(
-                "The verifier's reward is 0 and it wrote no test report, nor does it after an agent that does"
-                " nothing: a download may have failed"
+                "The verifier's reward is 0 without a test report, and neither an agent that does nothing nor"
+                " the task's solution shows that the verifier works: a download may have failed"
             )
         return verified
 
     async def _believes_zero(self, place: TaskPlace) -> bool:
         """Return True if a reward of 0 without a test report is the agent's result.
 
-        If the verifier writes a report now after an agent that does nothing, the verifier works. If the
-        oracle gets the full reward without a report, this verifier never writes one.
+        | the verifier now                                    | the reward of 0 |
+        |-----------------------------------------------------|-----------------|
+        | writes a report after an agent that does nothing    | counts          |
+        | gives the oracle the full reward without a report   | counts          |
+        | does neither, or the task has no solution           | is not believed |
         """
         prepared, image = place.prepared, place.box.profile.image
         assert prepared.task is not None  # noqa: S101 - every place has a task
         task_id = prepared.problem.id
+
+        async def attempt(agent: AgentSettings) -> Verified | None:
+            try:
+                return await self.tried(image, prepared, agent)
+            except EngineUnavailable:
+                raise
+            except SandboxError:
+                return None  # a verifier that gives no reward wrote no report
+
         async with self._doubting[task_id]:  # the samples of a task learn this from each other
             if task_id in self._without_report:
                 return True
-            if (await self.tried(image, prepared, NOP)).has_report:
+            nop = await attempt(NOP)
+            if nop and nop.has_report:
                 return True
-            oracle = await self.tried(image, prepared, ORACLE) if prepared.task.solution else None
-            if oracle is None or (oracle.score == 1 and not oracle.has_report):
+            oracle = await attempt(ORACLE) if prepared.task.solution else None
+            if oracle and oracle.score == 1 and not oracle.has_report:
                 self._without_report.add(task_id)
                 return True
             return False

@@ -38,6 +38,11 @@ class Verified:
     output: str = ""
     image_id: str = ""
 
+    @property
+    def is_doubtful(self) -> bool:
+        """True for a reward of 0, or the lowest reward, without a report: a download may have failed."""
+        return not self.has_report and (self.score == 0 or reward_in(self.rewards) == 0)
+
 
 def outcome(files: Mapping[str, bytes], reward_range: tuple[float, float], **ended: Any) -> Verified | str:
     """Return the verifier's outcome from the files below /logs/verifier, or why it gave no reward.

@@ -191,17 +191,27 @@ async def test_a_0_without_a_report_counts_if_the_verifier_writes_one_elsewhere(
     assert (await left_by(": > /srv/broken", task)).score == 0
 
 
-async def test_a_0_without_a_report_is_missing_if_the_oracle_fails_too() -> None:
-    """The verifier may be without a download that it needs."""
+@pytest.mark.parametrize("fields", [{"solution": ("true",)}, {}, {"reward_range": (-1.0, 1.0)}])
+async def test_a_0_without_a_report_is_missing_if_nothing_confirms_it(fields: dict[str, Any]) -> None:
+    """The verifier may be without a download that it needs. The oracle fails too, or there is no solution."""
     with pytest.raises(SandboxError, match="a download may have failed"):
-        await left_by("true", a_task(f"echo 0 > {REWARD}", solution=("true",)))
+        await left_by("true", a_task(f"echo 0 > {REWARD}", **fields))
 
 
-async def test_a_0_counts_if_the_verifier_never_writes_a_report() -> None:
+async def test_a_verifier_that_gives_0_without_a_report_runs_once_more() -> None:
+    report = f"echo '{CTRF}' > /logs/verifier/ctrf.json"
+    task = a_task(f"[ -e /srv/once ] && echo 1 > {REWARD} && {report} || echo 0 > {REWARD}; : > /srv/once")
+    assert (await left_by("true", task)).score == 1
+
+
+@pytest.mark.parametrize("untouched", ["echo 0", "exit 1"])
+async def test_a_0_counts_if_the_verifier_never_writes_a_report(untouched: str) -> None:
+    """The oracle shows that, also if the verifier gives no reward after an agent that does nothing."""
     task = a_task(
-        f"[ -e /srv/done ] && echo 1 > {REWARD} || echo 0 > {REWARD}", solution=("touch /srv/done",)
+        f"reward=$(cat /srv/done 2>/dev/null || {untouched}) || exit 1; echo $reward > {REWARD}",
+        solution=("echo 1 > /srv/done",),
     )
-    assert (await left_by("true", task)).score == 0
+    assert (await left_by("echo 0 > /srv/done", task)).score == 0
 
 
 @pytest.mark.first
