@@ -26,7 +26,7 @@ from astra_async.agents.session_log import write_beside
 from astra_async.agents.shell import IN_TASK
 from astra_async.agents.workplace import FOREVER_S, WITH_TOOLS, Workplace, mounts_of
 from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError, StorageError
-from astra_async.harbor.container import TaskBox, healthy, opened, packed
+from astra_async.harbor.container import TaskBox, opened, packed
 from astra_async.harbor.verified import Verified, answer_of, outcome
 from astra_async.testing.sandbox.engine_errors import HostTrouble, both_ends
 from astra_async.types import AGENT_MINUTES, Project
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.containers import Containers
     from astra_async.testing.sandbox.execution import Ended, Talk
     from astra_async.types import AgentSettings
+    from astra_async.types.task_work import Health
 
 TESTS, SOLUTION, VERIFIER_LOGS = "/tests", "/solution", "/logs/verifier"
 _LOGS = ("/logs", "/logs/agent", VERIFIER_LOGS, "/logs/artifacts")
@@ -144,7 +145,7 @@ class TaskPlaces:
             started = {f"{box.workdir.rstrip('/')}/{path}": file for path, file in task.started_with.items()}
             await box.upload(started | (dict(task.solution) if is_oracle else {}), folders=_LOGS)
             if task.health:
-                await healthy(box, task.health)
+                await _wait_until_healthy(box, task.health)
             variables = {**_SANDBOXED, "HOME": box.fitness.home}
             variables |= task.solution_variables if is_oracle else {}
             place = TaskPlace(
@@ -318,3 +319,16 @@ class TaskPlaces:
             output=ended.output.text(),
             image_id=image_id,
         )
+
+
+async def _wait_until_healthy(box: TaskBox, health: Health) -> None:
+    """Wait until a health check succeeds. Raises SandboxError if every try fails."""
+    shown = ""
+    for number in range(max(1, health.tries)):
+        if number:
+            await asyncio.sleep(health.interval_s)
+        ended = await box.run(health.command, user=box.image_user, timeout_s=health.timeout_s)
+        if ended.exit_code == 0:
+            return
+        shown = both_ends(ended.output.text())
+    raise SandboxError(f"The task's health check fails: {shown or 'it prints nothing'}")

@@ -147,6 +147,25 @@ async def test_a_separate_verifier_finds_the_artifacts_and_nothing_else() -> Non
     assert (await left_by("mkdir made; echo a > made/a; : > made/b; : > other", task)).score == 1
 
 
+async def test_hard_links_in_artifacts_lead_to_files() -> None:
+    """The first name of a file may be left out."""
+    task = a_task(
+        f"cd /srv/made && [ b/two -ef b/three ] && [ $(<c) = x ] && [ d -ef e ] && echo 1 > {REWARD}",
+        verifier=ROOT,
+        artifacts=(Artifact(source="/srv/made", exclude=("a", "a/*")),),
+    )
+    command = "mkdir -p made/{a,b}; cd made; echo x >a/one; for to in b/two b/three c; do ln a/one $to; done"
+    assert (await left_by(f"{command}; echo y >d; ln d e", task)).score == 1
+
+
+async def test_a_reward_may_be_a_link_to_a_file_beside_it() -> None:
+    task = a_task("cd /logs/verifier; echo 1 >a; ln a b; ln -s ../verifier/b reward.txt")
+    assert (await left_by("true", task)).score == 1
+    task = a_task("echo 1 >/srv/a; ln -s /srv/a /logs/verifier/reward.txt")
+    with pytest.raises(SandboxError, match="neither"):
+        await left_by("true", task)
+
+
 async def test_snapshots_are_taken_before_artifacts_are_copied_and_may_fail() -> None:
     task = a_task(
         f'[ "$(cat /srv/out/state)" = a ] && echo 1 > {REWARD}',
