@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import logging
 import tarfile
 from collections import defaultdict
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.agents.left_behind import Answer
@@ -27,7 +28,8 @@ from astra_async.agents.shell import IN_TASK
 from astra_async.agents.workplace import FOREVER_S, WITH_TOOLS, Workplace, mounts_of
 from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError, StorageError
 from astra_async.harbor.container import TaskBox, opened, packed
-from astra_async.harbor.verified import Verified, answer_of, outcome
+from astra_async.harbor.verified import Verified, answer_of, outcome, printed_in
+from astra_async.redaction import mask
 from astra_async.testing.sandbox.engine_errors import HostTrouble, both_ends
 from astra_async.types import AGENT_MINUTES, Project
 from astra_async.types.task_work import NOP, ORACLE, Artifact
@@ -80,6 +82,7 @@ class TaskPlace(Workplace):
     box: TaskBox
     places: TaskPlaces
     prepared: Prepared
+    verifier_files: Mapping[str, bytes] = field(default_factory=dict)  # by path, with its output
 
     @property
     def user(self) -> str:
@@ -114,9 +117,16 @@ class TaskPlace(Workplace):
         """Write /logs and the task's artifacts as a compressed tar. Errors are logged only."""
         assert self.prepared.task is not None  # noqa: S101 - every place has a task
         others = [each for each in self.prepared.task.artifacts if not each.source.startswith("/logs/")]
+        # The verifier's files may be in another container.
+        logs = Artifact(source="/logs", exclude=("verifier", "verifier/*"))
         try:
-            content = await packed((Artifact(source="/logs"), *others), self.box, most_bytes=_KEPT_BYTES)
-            await asyncio.to_thread(write_beside, path, gzip.compress(content, mtime=0))
+            content = io.BytesIO(await packed((logs, *others), self.box, most_bytes=_KEPT_BYTES))
+            with tarfile.open(fileobj=content, mode="a:") as tar:
+                for name, file in self.verifier_files.items():
+                    entry = tarfile.TarInfo(name.lstrip("/"))
+                    entry.size = len(file)
+                    tar.addfile(entry, io.BytesIO(file))
+            await asyncio.to_thread(write_beside, path, gzip.compress(content.getbuffer(), mtime=0))
         except (SandboxError, StorageError) as error:
             _log.warning("the artifacts of a sample are not kept: %s", error)
 
@@ -227,7 +237,8 @@ class TaskPlaces:
         if verified.is_doubtful and not await self._believes_zero(place):
             raise SandboxError(
                 "The verifier's reward is 0 without a test report, and neither an agent that does nothing nor"
-                " the task's solution shows that the verifier works: a download may have failed"
+                " the task's solution shows that the verifier works: a download may have failed;"
+                f" {printed_in(verified.exit_code, verified.output)}"
             )
         return verified
 
@@ -304,21 +315,26 @@ class TaskPlaces:
                 timeout_s=task.verifier_s,
                 variables=task.verifier_variables,
             )
-            if ended.stopped:
-                return f"it was stopped at its limit of {ended.stopped} after {ended.duration_s:.0f} s"
             try:
                 files = await box.read(VERIFIER_LOGS, most_bytes=_LOG_BYTES, file_bytes=_LOG_FILE_BYTES)
             except tarfile.TarError as error:
                 return f"{VERIFIER_LOGS} cannot be read: {error}"
             image_id = await self._containers.image_id(box.profile.image)
-        return outcome(
+        output = ended.output.text()
+        kept = {"test-stdout.txt": mask(output).encode()} | files
+        place.verifier_files = {f"{VERIFIER_LOGS}/{name}": content for name, content in kept.items()}
+        if ended.stopped:
+            why = f"it was stopped at its limit of {ended.stopped} after {ended.duration_s:.0f} s"
+            return f"{why}; {printed_in(None, output)}"
+        found = outcome(
             files,
             task.reward_range,
             exit_code=ended.exit_code,
             seconds=ended.duration_s,
-            output=ended.output.text(),
+            output=output,
             image_id=image_id,
         )
+        return f"{found}; {printed_in(ended.exit_code, output)}" if isinstance(found, str) else found
 
 
 async def _wait_until_healthy(box: TaskBox, health: Health) -> None:

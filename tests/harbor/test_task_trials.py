@@ -131,8 +131,13 @@ async def test_a_verifier_that_works_the_second_time_gives_its_reward() -> None:
 
 
 async def test_a_verifier_that_takes_too_long_gives_no_reward() -> None:
-    with pytest.raises(SandboxError, match="stopped at its limit of time"):
-        await left_by("true", a_task(f"echo 1 > {REWARD}; sleep 1000", verifier_s=1.0))
+    with pytest.raises(SandboxError, match=r"stopped at its limit of time after 1 s; it printed: a$"):
+        await left_by("true", a_task(f"echo 1 > {REWARD}; echo a; sleep 1000", verifier_s=1.0))
+
+
+async def test_a_missing_reward_is_told_with_the_exit_code_and_the_output() -> None:
+    with pytest.raises(SandboxError, match=r"was written; exit code 3; it printed: no such tool$"):
+        await left_by("true", a_task("echo no such tool >&2; exit 3"))
 
 
 async def test_a_separate_verifier_finds_the_artifacts_and_nothing_else() -> None:
@@ -176,9 +181,12 @@ async def test_snapshots_are_taken_before_artifacts_are_copied_and_may_fail() ->
     assert (await left_by("echo a > state", task)).score == 1
 
 
-async def test_kept_artifacts_are_those_of_the_task_and_all_logs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verifier", [None, ROOT])
+async def test_kept_artifacts_are_those_of_the_task_and_all_logs(
+    tmp_path: Path, verifier: TaskProfile | None
+) -> None:
     artifacts = (Artifact(source="/srv/made"), Artifact(source="/logs/artifacts"))
-    task = a_task(f"echo 1 > {REWARD}", artifacts=artifacts)
+    task = a_task(f"echo 1 > {REWARD}", artifacts=artifacts, verifier=verifier)
     path = tmp_path / "artifacts" / "p" / "m-a-0.tar.gz"
     async with opened_places() as (places, image), places.open(image, task, OTHER) as place:
         await place.run("echo a > made; : > other; echo b > /logs/agent/note; : > /logs/artifacts/more", {})
@@ -186,7 +194,8 @@ async def test_kept_artifacts_are_those_of_the_task_and_all_logs(tmp_path: Path)
         await place.keep(path)
     with tarfile.open(path) as tar:
         files = sorted(each.name for each in tar if each.isreg())
-    assert files == ["logs/agent/note", "logs/artifacts/more", "logs/verifier/reward.txt", "srv/made"]
+    verifiers = ["logs/verifier/reward.txt", "logs/verifier/test-stdout.txt"]
+    assert files == ["logs/agent/note", "logs/artifacts/more", *verifiers, "srv/made"]
 
 
 async def test_too_large_artifacts_are_not_kept(
