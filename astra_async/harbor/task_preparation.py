@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from astra_async.errors import ProjectError, UsageError
+from astra_async.errors import ImageError, ProjectError, UsageError
 from astra_async.harbor.environment import agent_image, verifier_image
 from astra_async.harbor.task import read_task
 from astra_async.harbor.task_files import files_of
@@ -52,7 +52,7 @@ def prepare_tasks(
             ready[problem.id] = prepare_task(problem, settings, formats)
         except ProjectError as error:
             failed[problem.id] = error
-        except (UsageError, OSError) as error:
+        except (UsageError, ImageError, OSError) as error:
             failed[problem.id] = ProjectError(str(error), problem_id=problem.id)
     return ready, failed
 
