@@ -147,11 +147,13 @@ class TaskPlaces:
         """
         task = prepared.task
         assert task is not None  # noqa: S101 - only tasks are opened here
+        is_oracle = agent.name == ORACLE.name
+        if is_oracle and ORACLE.command not in task.solution:
+            raise SandboxError("the task has no solution/solve.sh, which the oracle runs")
         profile = replace(task.agent, image=image)
         async with opened(
             self._containers, profile, mounts=mounts_of(agent), users=(task.verifier_user,)
         ) as box:
-            is_oracle = agent.name == ORACLE.name
             started = {f"{box.workdir.rstrip('/')}/{path}": file for path, file in task.started_with.items()}
             await box.upload(started | (dict(task.solution) if is_oracle else {}), folders=_LOGS)
             if task.health:
@@ -326,14 +328,8 @@ class TaskPlaces:
         if ended.stopped:
             why = f"it was stopped at its limit of {ended.stopped} after {ended.duration_s:.0f} s"
             return f"{why}; {printed_in(None, output)}"
-        found = outcome(
-            files,
-            task.reward_range,
-            exit_code=ended.exit_code,
-            seconds=ended.duration_s,
-            output=output,
-            image_id=image_id,
-        )
+        about = {"exit_code": ended.exit_code, "seconds": ended.duration_s}
+        found = outcome(files, task.reward_range, output=output, image_id=image_id, **about)
         return f"{found}; {printed_in(ended.exit_code, output)}" if isinstance(found, str) else found
 
 

@@ -242,6 +242,12 @@ async def test_a_0_counts_if_the_verifier_never_writes_a_report(untouched: str) 
     assert (await left_by("echo 0 > /srv/done", task)).score == 0
 
 
+async def test_the_oracle_is_refused_without_a_solution() -> None:
+    async with opened_places() as (places, image):
+        with pytest.raises(SandboxError, match=r"no solution/solve\.sh"):
+            await places.tried(image, a_task("true"), ORACLE)
+
+
 @pytest.mark.first
 async def test_without_consent_a_task_has_no_root_no_rights_and_no_network() -> None:
     plain = replace(ROOT, rights=False)
