@@ -191,11 +191,9 @@ def filled(values: Mapping[str, str], environ: Mapping[str, str], task_id: str) 
         name, default = found["name"], found["default"]
         if _SECRET.search(name):
             raise ProjectError(f"it wants the variable {name}, which may hold a key", problem_id=task_id)
-        value = environ.get(name)
-        if not value and default is not None:
-            value = default
-        if value is None:
+        value = environ.get(name) or default
+        if value is None and name not in environ:
             raise ProjectError(f"it wants the variable {name}: set it", problem_id=task_id)
-        return value
+        return value or ""
 
     return {name: _VARIABLE.sub(value_of, text) for name, text in values.items()}

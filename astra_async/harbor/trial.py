@@ -117,8 +117,7 @@ class TaskPlace(Workplace):
         """Write /logs and the task's artifacts as a compressed tar. Errors are logged only."""
         assert self.prepared.task is not None  # noqa: S101 - every place has a task
         others = [each for each in self.prepared.task.artifacts if not each.source.startswith("/logs/")]
-        # The verifier's files may be in another container.
-        logs = Artifact(source="/logs", exclude=("verifier", "verifier/*"))
+        logs = Artifact(source="/logs", exclude=("verifier", "verifier/*"))  # may be in another container
         try:
             content = io.BytesIO(await packed((logs, *others), self.box, most_bytes=_KEPT_BYTES))
             with tarfile.open(fileobj=content, mode="a:") as tar:
@@ -204,19 +203,16 @@ class TaskPlaces:
 
     async def _collect(self, place: TaskPlace) -> None:
         """Run the commands of `[[verifier.collect]]`. Their failures are only logged, as in Harbor."""
-        assert place.prepared.task is not None  # noqa: S101 - every place has a task
-        for each in place.prepared.task.collecting:
+        prepared = place.prepared
+        assert prepared.task is not None  # noqa: S101 - every place has a task
+        for each in prepared.task.collecting:
             user = each.user or place.box.image_user
             ended = await place.box.run(each.command, user=user, timeout_s=each.timeout_s)
             if ended.stopped or ended.exit_code:
                 why = f"limit of {ended.stopped}" if ended.stopped else f"exit code {ended.exit_code}"
                 shown = both_ends(f"{why} {ended.output.text()}")
-                _log.warning(
-                    "%s: a command of [[verifier.collect]] fails (%s): %s",
-                    place.prepared.problem.id,
-                    each.command,
-                    shown,
-                )
+                about = f"a command of [[verifier.collect]] fails ({each.command}): {shown}"
+                _log.warning("%s: %s", prepared.problem.id, about)
 
     async def verified(self, place: TaskPlace) -> Verified:
         """Run the verifier and return its outcome; the score is 0 if the agent left a spoiled container.
@@ -302,8 +298,7 @@ class TaskPlaces:
             else:
                 async with spoiling(box):
                     content = await packed(task.artifacts, box)
-                image = task.verifier.image or box.profile.image
-                separate = replace(task.verifier, image=image)
+                separate = replace(task.verifier, image=task.verifier.image or box.profile.image)
                 opening = opened(self._containers, separate, longest_s=task.verifier_s)
                 box = await stack.enter_async_context(opening)
                 await box.upload({}, folders=_LOGS)
