@@ -142,6 +142,7 @@ EQUAL = replace(TWO, skill={"alpha": 0.6, "beta": 0.6})
 ONE = replace(TWO, skill={"alpha": 0.7})
 MANY = replace(TWO, skill={f"m{i}": 0.3 + 0.1 * i for i in range(7)}, samples=4)
 AGENTS = replace(TWO, formats=("xml", "shell", "codex"), samples=4)
+ALIKE = [MadeProblem(id=f"p{i:02}", total=4) for i in range(8)]  # all of one skill
 LARGE = [MadeProblem(id=f"p{i:03}", total=4) for i in range(60)]
 SHAPES: Mapping[str, Shape] = {
     "one model": _one(ONE),
@@ -166,6 +167,9 @@ SHAPES: Mapping[str, Shape] = {
     "several runs": _several,
     "until decided": Until(made=replace(TWO, samples=16)),
     "until precise": Until(made=replace(ONE, samples=16), until="precise", target_se=6.0),
+    "skills after looks": Until(
+        made=replace(TWO, skill={"alpha": 0.72, "beta": 0.5}, problems=ALIKE, seed=16)
+    ),
     "models that joined": Until(
         made=replace(TWO, skill={"alpha": 0.85, "beta": 0.5, "gamma": 0.8}, samples=8), joins=("gamma",)
     ),

@@ -65,6 +65,11 @@ def check_claims(report: Report) -> None:
         for names in UNCLEAR.findall(text):
             unclear.add((answers, frozenset(filter(None, names))))
     assert not better & unclear
+    tested = [row for row in report.table("main_skill_winners").by_name() if "not_separable" in row]
+    for row in tested:
+        if row["n"] == len(report.entries[0].problem_ids):  # the same scores
+            alike = str(row["not_separable"]).split(", ")
+            assert all(pair - {row["winners"]} <= {*alike} for _, pair in unclear if row["winners"] in pair)
 
 
 @pytest.mark.parametrize("name", SHAPES)
