@@ -109,6 +109,14 @@ def test_many_comparisons_may_ask_for_more_than_the_problems_can_give() -> None:
     assert found[0].why.endswith("among 28 comparisons")
 
 
+def test_a_pair_that_holm_tests_late_needs_fewer_problems() -> None:
+    """Six differing problems have p = 3.1 %, which Holm does not change after a smaller p of another pair."""
+    few, many = np.linspace(0.3, 0.4, 6), np.linspace(0.3, 0.4, 20)
+    pairs = [Values("mean_score", gain + 0.5, np.full(len(gain), 0.5)) for gain in (few, many)]
+    found = conclude([compared(values) for values in pairs])
+    assert [(each.conclusion, each.why) for each in found] == [("better", "")] * 2
+
+
 def test_a_detectable_effect_is_one_that_can_be() -> None:
     found = concluded([1.0, 0.0], [0.0, 0.9])
     assert found.comparison.smallest_effect == 1
