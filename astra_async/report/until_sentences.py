@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.deciding import compared, complete_rounds, scores_of
+from astra_async.report.deciding import compared, complete_rounds, scores_of, shown_state
 from astra_async.report.entries import directory_names, format_name
 from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.table import shown, visible
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from astra_async.report.deciding import Compared, NextRound
     from astra_async.report.load import Run
+    from astra_async.stats.sequential import State
 
 _DRIFT_P = 0.01  # over all models of a run
+_UNDECIDED: tuple[State, ...] = ("not separable", "open")
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:
@@ -89,6 +91,11 @@ def sentence(each: Compared, record: Mapping[str, Any]) -> str:
         else f"{first}'s mean score is {points} above {second}'s ({bounds}{decided}). {RARE_DIFFERENCES}"
     )
     target = f"{record['target_se']} points"
+    more = (
+        f"more samples (--samples above {look.k}) may also be enough"
+        if look.k == record["rounds"][-1]
+        else "more samples would narrow the interval by 5 % at most"
+    )
     return {
         "better": better,
         "worse": better,
@@ -102,8 +109,8 @@ def sentence(each: Compared, record: Mapping[str, Any]) -> str:
             f"{both} are not separable with {problems} problems: their mean scores differ by {points}"
             f" ({bounds}{decided}). If the difference is as observed, {needed} problems are needed."
             if each.b
-            else f"{each.a} cannot reach the target standard error of {target} with {problems} problems"
-            f" ({decided}). It needs {needed} problems."
+            else f"{each.a} has not reached the target standard error of {target} with {look.k} samples of"
+            f" each of {problems} problems. It needs {needed} problems; {more}."
         ),
     }[look.state]
 
@@ -113,8 +120,10 @@ def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round
     states = [each.state for each in found]
     last = max((each.k for each in found), default=0)
     what = "models" if record["until"] == "precise" else "pairs"
-    counts = {name: states.count(name) for name in ("not separable", "open")}
-    rest = "".join(f", {count} {name}" for name, count in counts.items() if count)
+    counts = {name: states.count(name) for name in _UNDECIDED}
+    rest = "".join(
+        f", {count} {shown_state(name, record['until'])}" for name, count in counts.items() if count
+    )
     decided = f"{len(states) - sum(counts.values())} of {len(states)} {what} decided"
     known = f"{decided}{rest} after {last} samples of each problem"
     if next_round is None:

@@ -167,6 +167,9 @@ SHAPES: Mapping[str, Shape] = {
     "several runs": _several,
     "until decided": Until(made=replace(TWO, samples=16)),
     "until precise": Until(made=replace(ONE, samples=16), until="precise", target_se=6.0),
+    "precise with all samples used": Until(
+        made=replace(ONE, skill={"alpha": 0.5}, problems=LARGE, samples=4), until="precise", target_se=2.5
+    ),
     "skills after looks": Until(
         made=replace(TWO, skill={"alpha": 0.72, "beta": 0.5}, problems=ALIKE, seed=16)
     ),

@@ -92,6 +92,15 @@ def test_the_checks_find_a_claim_without_its_interval(tmp_path: Path) -> None:
             check_claims(replace(report, conclusions=(wrong,)))
 
 
+def test_a_mean_that_needs_more_samples_than_planned_is_not_called_unreachable(tmp_path: Path) -> None:
+    report = build_report(SHAPES["precise with all samples used"](tmp_path))
+    assert "more samples (--samples above 4) may also be enough" in report.conclusions[0]
+    looks = report.table("looks_precise")
+    assert looks.column("state") == ["open", "not reached"]
+    assert [column.title for column in looks.columns[3:5]] == ["Mean score %", "95 % interval"]
+    assert report.table("looks").rows == ()
+
+
 @pytest.mark.parametrize("gain", [0.0, 0.1, 0.25])
 @pytest.mark.parametrize("problems", [6, 12])
 def test_a_run_until_decided_has_one_conclusion_on_each_pair(
