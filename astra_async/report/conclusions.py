@@ -10,8 +10,10 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from astra_async.listing import counted
-from astra_async.report.common_problems import changed_problems, common_places
+from astra_async.report.common_problems import common_places
 from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
 from astra_async.report.entries import format_name, ranked
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, RARE_DIFFERENCES, by_format
@@ -167,15 +169,15 @@ def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> s
 
 
 def _where(pair: Pair) -> str:
-    """Return a prefix with the number of common problems; "" if both models have the same problems.
+    """Return a prefix with the number of compared problems; "" if both models have results of no others.
 
     On a part of its problems, a model's mean score differs from the one in the leaderboard.
     """
-    ours, theirs = set(pair.a.problem_ids), set(pair.b.problem_ids)
-    common = len((ours & theirs) - changed_problems(pair.a, pair.b).keys())
-    if common in (0, len(ours | theirs)):
+    common = len(common_places(pair.a, pair.b)[0])
+    begun = set().union(*(each.begun(np.array(each.problem_ids)).tolist() for each in (pair.a, pair.b)))
+    if common in (0, len(begun)):
         return ""
-    return f"on the {counted(common, 'problem')} that both have, "
+    return f"on the {counted(common, 'problem')} that both have{'' if pair.complete else ' begun'}, "
 
 
 def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:

@@ -30,6 +30,7 @@ BETTER = re.compile(
     rf"{_NAME} is better than ((?:{_NAME}(?:, | and )?)+)"
     rf"(?:: its mean score is [\d.]+ points higher \((?:repeated )?{_INTERVAL})?"
 )
+ABOVE = re.compile(rf"(?:^|: ){_NAME}'s mean score is [\d.]+ points above {_NAME}'s")
 COSTS = re.compile(rf"{_NAME} costs less than {_NAME}: .*?{_INTERVAL}")
 SD = re.compile(rf"{_NAME} is (?:less|more) consistent than {_NAME}: .*?{_INTERVAL}")
 UNCLEAR = re.compile(
@@ -51,6 +52,7 @@ def check_claims(report: Report) -> None:
     better: set[tuple[str, frozenset[str]]] = set()
     unclear: set[tuple[str, frozenset[str]]] = set()
     intervals = _differences(report)
+    means = {entry.label: entry.summary.mean_score or 0.0 for entry in report.entries}
     for text in report.conclusions:
         answers = text.partition(":")[0]  # the format, if there are several
         for a, others, _, low, high in BETTER.findall(text):
@@ -58,6 +60,9 @@ def check_claims(report: Report) -> None:
                 found = (float(low), float(high)) if low else intervals[frozenset((a, b))]
                 assert found[0] > 0 or found[1] < 0, text
                 better.add((answers, frozenset((a, b))))
+        if len({entry.format for entry in report.entries}) == 1:
+            for a, b in ABOVE.findall(text):  # of all problems with results
+                assert means[a] > means[b], text
         for *_, low, high in COSTS.findall(text):
             assert not float(low) <= 1 <= float(high), text
         for *_, low, high in SD.findall(text):

@@ -145,7 +145,7 @@ def test_models_with_other_problems_and_missing_samples_have_the_longest_sentenc
     two = Made(skill={"b": 0.2}, problems=made_problems(8), samples=4, leave_out=missing)
     runs = [write_run(tmp_path / "one", one), write_run(tmp_path / "two", two)]
     (text,) = build_report(runs).conclusions
-    assert text.startswith("So far, with samples missing: on the 8 problems that both have, a ")
+    assert text.startswith("So far, with samples missing: on the 8 problems that both have begun, a ")
 
 
 def test_a_model_with_missing_samples_is_marked_before_its_sentence(tmp_path: Path) -> None:
