@@ -149,7 +149,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         Column("problem_id", "Problem"),
         Column("a_value", "A's score %", "percent"),
         Column("b_value", "B's score %", "percent"),
-        Column("difference", "B - A", "points", minus=("b_value", "a_value")),
+        Column("difference", "B - A", "points"),
         Column("p", "p", "p", help="exact permutation test of the samples"),
         Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
         Column("verdict", "Conclusion", help="on B, for new samples of this problem"),

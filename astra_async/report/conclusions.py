@@ -7,7 +7,6 @@ the reason.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -145,11 +144,10 @@ def _formats(formats: Found) -> str:
 
 def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> str:
     c, (winner, other) = score.comparison, names
-    if c.difference is None or c.difference_interval is None or c.a_value is None or c.b_value is None:
+    if c.difference is None or c.difference_interval is None:
         return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}."
     low, high = (-c.difference_interval[1], -c.difference_interval[0]) if turned else c.difference_interval
-    # The difference of the rounded values, so that the sentence agrees with the table.
-    points = abs(Decimal(shown(c.a_value, "percent")) - Decimal(shown(c.b_value, "percent")))
+    points = shown(abs(c.difference), "percent")
     bounds = f"95 % interval {shown((low, high), 'points')} for new problems like these"
     if score.conclusion == "equivalent":
         return f"{winner} and {other} are equivalent: {_EXCLUDED}."
@@ -157,11 +155,10 @@ def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> s
     if score.conclusion != "inconclusive":
         better = f"{winner} is better than {other}: its mean score is {points} points higher ({bounds})."
         return better if low > 0 else f"{above} {RARE_DIFFERENCES}"
-    if points == 0:
-        near = "the same mean score" if abs(c.difference) < _EQUAL else "mean scores within 0.1 points"
+    if abs(c.difference) < _EQUAL:
         why = score.why or "a larger difference cannot be excluded"
         return (
-            f"{winner} and {other} have {near} ({bounds})."
+            f"{winner} and {other} have the same mean score ({bounds})."
             f" This does not show that they are equivalent: {why}."
         )
     why = score.why or "the difference is not significant at 5 %"

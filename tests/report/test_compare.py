@@ -107,15 +107,3 @@ def test_a_model_that_is_not_in_the_run_is_refused_with_those_that_are(tmp_path:
     run = write_run(tmp_path / "run", Made())
     with pytest.raises(UsageError, match=r"no such model; use one of alpha \(xml\), beta \(xml\)"):
         compare_runs(Side(directory=run, model="gamma"), Side(directory=run, model="beta"))
-
-
-def test_a_difference_is_that_of_the_numbers_beside_it(tmp_path: Path) -> None:
-    before = write_run(tmp_path / "a", Made(skill={"m": 0.41}, problems=PROBLEMS, samples=7))
-    after = write_run(tmp_path / "b", Made(skill={"m": 0.73}, problems=PROBLEMS, samples=7))
-    found = compare_runs(before, after)
-    for table in (found.table("compare"), found.table("compare_problems")):
-        names = [column.name for column in table.columns]
-        for place in range(len(table.rows)):
-            row = dict(zip(names, table.shown(place), strict=True))
-            told = float(row["b_value"]) - float(row["a_value"])
-            assert float(row["difference"]) == pytest.approx(told, abs=1e-9)
