@@ -44,7 +44,7 @@ _STANDINGS: dict[Standing, str] = {  # conclusion on the best model against each
     "higher": f"The mean score of {{best}} is above that of {{rest}}. {RARE_DIFFERENCES}",
     "equivalent": f"{{rest}} {{are}} equivalent to {{best}}: {_EXCLUDED}.",
     "inconclusive": "{rest} {are} not separable from {best} by mean score.",
-    "incomparable": "{rest} {are} not compared with {best}, because no problem is the same for both.",
+    "incomparable": "{rest} {are} not compared with {best}, because no problem has results of both.",
 }
 
 
@@ -82,7 +82,7 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
         if not rest:
             yield prefix + _alone(best)
             continue
-        of_best = [found for found in pairs if found[0].a is best]
+        of_best = [found for found in pairs if found[0].a is best and found[0].b.summary.valid]
         yield from (prefix + paired_sentence(*found) for found in of_best if found[0].b is rest[0])
         yield from _others(prefix, best.label, [found for found in of_best if found[0].b is not rest[0]])
     if formats:

@@ -160,6 +160,9 @@ SHAPES: Mapping[str, Shape] = {
     "identical results on many problems": _one(replace(EQUAL, problems=LARGE, samples=4), _identical),
     "only failures": _one(TWO, _failed),
     "a model without results": _one(TWO, _without_beta),
+    "one of three models without results": _one(
+        replace(TWO, skill={"alpha": 0.85, "beta": 0.5, "gamma": 0.7}), _without_beta
+    ),
     "missing samples": _one(TWO, _half_missing),
     "missing problems": _one(TWO, _easy_half_missing),
     "unknown costs": _one(TWO, _costless),

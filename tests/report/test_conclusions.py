@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 import pytest
+from report_shapes import SHAPES
 
 from astra_async.log import encode
 from astra_async.report.common_problems import Values
@@ -352,3 +353,8 @@ def test_a_model_without_a_result_is_named(tmp_path: Path) -> None:
     made = Made(problems=made_problems(8), samples=4, leave_out=frozenset(missing))
     report = build_report([write_run(tmp_path / "run", made)])
     assert report.conclusions[-1] == "No sample has a result yet for beta (xml)."
+
+
+def test_a_model_without_a_result_is_not_compared_with_the_best(tmp_path: Path) -> None:
+    said = build_report(SHAPES["one of three models without results"](tmp_path)).conclusions
+    assert [text for text in said if "beta" in text] == ["No sample has a result yet for beta (xml)."]

@@ -91,7 +91,7 @@ def test_models_without_a_common_problem_are_not_called_alike(tmp_path: Path) ->
     two = run_with(tmp_path / "two", {"b": about(5), "c": about(5)}, PROBLEMS[12:])
     report = build_report([one, two])
     assert "a and b cannot be compared: no common problem has results under both." in report.conclusions[0]
-    assert report.conclusions[1] == "c is not compared with a, because no problem is the same for both."
+    assert report.conclusions[1] == "c is not compared with a, because no problem has results of both."
     assert not any("separable" in said for said in report.conclusions)
     assert against_best(report) == {"a": "highest mean", "b": "no common problem", "c": "no common problem"}
 
