@@ -296,6 +296,13 @@ def _in_percent(value: float, sign: str = "") -> str:
     return text
 
 
+def _in_dollars(value: float) -> str:
+    """Format US dollars with cents from $1; smaller values with four decimals, or more for two digits."""
+    if abs(value) >= 1 or value == 0:
+        return f"{value:,.2f}"
+    return f"{value:.{max(4, 1 - math.floor(math.log10(abs(value))))}f}"
+
+
 _FORMATS: dict[Kind, Callable[[float], str]] = {
     "text": str,
     "count": lambda value: f"{value:,.0f}",
@@ -305,6 +312,6 @@ _FORMATS: dict[Kind, Callable[[float], str]] = {
     "signed": lambda value: f"{value:+.3f}",
     "p": lambda value: "<0.001" if value < 0.001 else f"{value:.3f}",  # noqa: PLR2004 - the customary bound
     "number": _number,
-    "usd": lambda value: f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}",
+    "usd": _in_dollars,
     "seconds": lambda value: f"{value:,.1f}",
 }

@@ -43,6 +43,13 @@ def test_differences_of_both_signs_are_rounded_alike_and_only_0_is_called_so(val
     assert shown(value, "points") == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0.00"), (12.5, "12.50"), (0.0157, "0.0157"), (0.0000021, "0.0000021")]
+)
+def test_only_a_cost_of_zero_is_called_zero(value: float, text: str) -> None:
+    assert shown(value, "usd") == text
+
+
 def test_a_comparison_shows_points_throughout(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / name, Made(skill={"m": skill}, problems=made_problems(8)))
