@@ -44,6 +44,14 @@ def test_a_difference_is_b_minus_a_over_the_same_problems(tmp_path: Path) -> Non
     assert verdicts == sorted(verdicts, key=lambda verdict: verdict == "not shown to differ")
 
 
+def test_a_problem_of_two_models_is_counted_once(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, Made(problems=PROBLEMS[:12])) for name in ("a", "b")]
+    assert compare_runs(*runs).conclusions[-1] == (
+        "With new samples of these 12 problems, B is better in 0 of 24 comparisons and worse in 0."
+        " No difference is shown in 24."
+    )
+
+
 def test_a_problem_is_compared_by_its_samples(tmp_path: Path) -> None:
     made = Made(skill={"m": 0.5}, problems=PROBLEMS[:3], samples=8)
     directories = []
