@@ -50,6 +50,7 @@ class Until:
     until: str = "decided"
     target_se: float | None = None
     joins: Sequence[str] = field(default=())
+    change: Change = dict
 
     def __call__(self, folder: Path) -> list[Path]:
         schedule = schedule_of(self.made.samples, seed=self.made.seed)
@@ -59,7 +60,7 @@ class Until:
         for models in (first, *([name] for name in self.joins)):
             known = [name for group in record["groups"] for name in group["models"]]
             record["groups"].append(group_of(models, known))
-        whole = write_run(folder / "whole", self.made)
+        whole = changed(write_run(folder / "whole", self.made), self.change)
         for k in schedule.rounds:
             planned = record | {"planned": dict.fromkeys(self.made.skill, k)}
             run = with_settings(_copied(whole, folder / "run"), deciding=planned)
@@ -129,6 +130,10 @@ def _failed(line: dict[str, Any]) -> dict[str, Any]:
     return agreeing(line, 0)
 
 
+def _saturated(line: dict[str, Any]) -> dict[str, Any]:
+    return agreeing(line, line["total"] if line["model"] == "alpha" else 0)
+
+
 def _without_beta(line: dict[str, Any]) -> dict[str, Any] | None:
     return None if line["model"] == "beta" else line
 
@@ -158,6 +163,8 @@ SHAPES: Mapping[str, Shape] = {
     "two equal models": _one(EQUAL),
     "identical results": _one(EQUAL, _identical),
     "identical results on many problems": _one(replace(EQUAL, problems=LARGE, samples=4), _identical),
+    "all tests against none": _one(TWO, _saturated),
+    "all tests against none until decided": Until(made=TWO, change=_saturated),
     "only failures": _one(TWO, _failed),
     "a model without results": _one(TWO, _without_beta),
     "one of three models without results": _one(
