@@ -17,19 +17,22 @@ from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_us
 from astra_async.report.entries import format_name, ranked
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, RARE_DIFFERENCES, by_format
 from astra_async.report.table import shown, visible
+from astra_async.stats.differences import ratio_of_means
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from astra_async.report.common_problems import Metric
-    from astra_async.report.entries import Entry
+    from astra_async.report.entries import Entry, Floats
     from astra_async.report.pairwise import Concluded, Found, Pair, Standing
 
 _MOST_NAMED = 4
 _EQUAL = 1e-12  # a smaller difference is a rounding error
-_ALIKE = 0.05  # on the log scale: an interval of the cost ratio within this distance of 1 means equal cost
+_ALIKE = 0.05  # on the log scale: an interval of a ratio within this distance of 1 means equal costs or times
 SO_FAR = "So far, with samples missing: "
 _EXCLUDED = (
     f"a difference of {100 * EQUIVALENCE_MARGIN:g} points or more in mean score can be excluded at 95 %"
@@ -60,14 +63,14 @@ def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found, agents: 
 
 
 def paired_sentence(pair: Pair, concluded: Mapping[Metric, Concluded]) -> str:
-    """Return the conclusion on a pair: one sentence each on mean score, cost and consistency."""
+    """Return the conclusion on a pair: sentences on mean score, cost, model time and consistency."""
     score = concluded["mean_score"]
     turned = (score.comparison.difference or 0.0) < 0  # the model with the higher mean score is named first
     names = (pair.b_name, pair.a_name) if turned else (pair.a_name, pair.b_name)
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
     sentences = [
         _correctness(score, names, turned=turned),
-        _cost(entries, names),
+        expense(entries, names),
         _consistency(concluded["sd"], names, turned=turned),
     ]
     where, text = _where(pair), " ".join(filter(None, sentences))
@@ -177,8 +180,13 @@ def _where(pair: Pair) -> str:
     return f"on the {counted(common, 'problem')} that both have{'' if pair.complete else ' begun'}, "
 
 
+def expense(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
+    """Return the sentences on the ratios of costs and of model times on common problems."""
+    return " ".join(filter(None, (_cost(entries, names), _time(entries, names))))
+
+
 def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
-    """Return the sentence on the ratio of costs on common problems; "" if the ratio has no interval."""
+    """Return the sentence on the ratio of costs; "" if the ratio has no interval."""
     (first, second), (name, other) = entries, names
     found = cost_ratio(first, second, *common_places(first, second))
     if found is None:
@@ -187,13 +195,45 @@ def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
     of = ", over the samples with a known cost" if found.is_partial else ""
     prices = f"{_price(first, found.ours)} a sample against {_price(second, found.theirs)}{of}"
     ratio = f"ratio {found.ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}]"
-    if math.exp(-_ALIKE) < low and high < math.exp(_ALIKE):
+    if _is_alike(found.interval):
         claim = f"{name} and {other} cost the same within 5 %"
     elif low <= 1 <= high:
         claim = "No difference in cost is shown"
     else:
         claim = f"{name} costs {'more' if found.ratio > 1 else 'less'} than {other}"
     return f"{claim}: {prices} ({ratio})."
+
+
+def _time(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
+    """Return the sentence on the ratio of model times; "" if no difference of more than 5 % is shown.
+
+    The time is that of an agent's model requests, or of the final attempt of an answer.
+    """
+    here, there = common_places(*entries)
+    ours, theirs = (_seconds(entry, at) for entry, at in zip(entries, (here, there), strict=True))
+    both = ~np.isnan(ours + theirs)
+    found = ratio_of_means(ours[both], theirs[both], entries[0].families_of(here[both]))
+    if found is None or found[1][0] <= 1 <= found[1][1] or _is_alike(found[1]):
+        return ""
+    ratio, (low, high) = found
+    times = " s a sample against ".join(shown(float(each[both].mean()), "seconds") for each in (ours, theirs))
+    return (
+        f"{names[0]} needs {'more' if ratio > 1 else 'less'} model time than {names[1]}: {times} s"
+        f" (ratio {ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}])."
+    )
+
+
+def _seconds(entry: Entry, places: NDArray[np.int64]) -> Floats:
+    """Return the mean model time of a sample for each of these problems; NaN if no time is known."""
+    name = "model_s" if is_agent(entry.format) else "latency_s"
+    known = entry.per_problem(lambda rows: ~np.isnan(rows[name]))[places]
+    sums = entry.per_problem(lambda rows: np.nan_to_num(rows[name]))[places]
+    means: Floats = np.divide(sums, known, out=np.full(len(places), np.nan), where=known > 0)
+    return means
+
+
+def _is_alike(interval: tuple[float, float]) -> bool:
+    return math.exp(-_ALIKE) < interval[0] and interval[1] < math.exp(_ALIKE)
 
 
 def _price(entry: Entry, cost: float) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from astra_async.report.conclusions import expense
 from astra_async.report.deciding import compared, complete_rounds, scores_of, shown_state
-from astra_async.report.entries import directory_names, format_name
+from astra_async.report.entries import directory_names, entries_of, format_name
 from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.table import shown, visible
 from astra_async.stats.spread import round_drift
@@ -31,9 +32,9 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
     for run, name in zip(runs, names, strict=True):
         if record := run.settings.deciding:
             of_run = f"{name}: " if len(runs) > 1 else ""
-            for each in compared(run, record):
+            for each, text in _of_run(run, record):
                 of_format = f"{format_name(each.format)}: " if len(run.settings.formats) > 1 else ""
-                yield visible(of_run + of_format + sentence(each, record))
+                yield visible(of_run + of_format + text)
             yield from (visible(of_run + limit) for limit in _limits_of(run, record))
 
 
@@ -43,9 +44,21 @@ def decided_pairs(run: Run) -> dict[frozenset[str], str]:
     if record.get("until") != "decided":
         return {}
     return {
-        frozenset(f"{name} ({each.format})" for name in (each.a, each.b)): visible(sentence(each, record))
-        for each in compared(run, record)
+        frozenset(f"{name} ({each.format})" for name in (each.a, each.b)): visible(text)
+        for each, text in _of_run(run, record)
     }
+
+
+def _of_run(run: Run, record: Mapping[str, Any]) -> Iterator[tuple[Compared, str]]:
+    """Yield each pair or model with its conclusion, and for a pair with its costs and model times."""
+    entries = {(entry.model, entry.format): entry for entry in entries_of([run])}
+    for each in compared(run, record):
+        text = sentence(each, record)
+        if each.b and each.looks:
+            pair = entries[each.a, each.format], entries[each.b, each.format]
+            found = expense(pair, (each.a, each.b))
+            text += f" {found} Intervals of ratios are not adjusted for the looks." if found else ""
+        yield each, text
 
 
 def _limits_of(run: Run, record: Mapping[str, Any]) -> Iterator[str]:

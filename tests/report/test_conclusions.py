@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 import pytest
-from report_shapes import SHAPES
 
 from astra_async.log import encode
 from astra_async.report.common_problems import Values
@@ -346,15 +345,3 @@ def test_costs_are_compared_by_problem_whatever_is_not_known(tmp_path: Path) -> 
 def test_too_few_problems_say_nothing_about_a_ratio_of_costs(tmp_path: Path) -> None:
     said = priced(tmp_path, lambda line: 0.02 if line["model"] == "alpha" else 0.04, problems=4)
     assert "cost" not in said
-
-
-def test_a_model_without_a_result_is_named(tmp_path: Path) -> None:
-    missing = {("beta", "xml", f"p{i:02}", j) for i in range(8) for j in range(4)}
-    made = Made(problems=made_problems(8), samples=4, leave_out=frozenset(missing))
-    report = build_report([write_run(tmp_path / "run", made)])
-    assert report.conclusions[-1] == "No sample has a result yet for beta (xml)."
-
-
-def test_a_model_without_a_result_is_not_compared_with_the_best(tmp_path: Path) -> None:
-    said = build_report(SHAPES["one of three models without results"](tmp_path)).conclusions
-    assert [text for text in said if "beta" in text] == ["No sample has a result yet for beta (xml)."]
