@@ -123,7 +123,7 @@ def gain(found: Sequence[Courses]) -> Table:
         Column("differing", "Differing", "count", help="problems with a difference other than 0"),
         Column("solved", "Solved %", "percent", help="by this turn"),
         Column("blind", "Blind samples %", "percent", help="pass@(turn + 1) of first answers"),
-        Column("gain", "Gain", "points", minus=("solved", "blind")),
+        Column("gain", "Gain", "points"),
         Column("gain_interval", "95 % interval", "points", interval=True),
         Column("p_t_holm", "t-test, Holm", "p", help="paired over problems, two-sided"),
         Column("p_permutation_holm", "Sign flips, Holm", "p"),
@@ -203,7 +203,7 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
         Column("first", "Solved at first %", "percent"),
         Column("solved", "Solved %", "percent", help="by this turn"),
         Column("blind", "Blind samples %", "percent", help="pass@(turn + 1)"),
-        Column("gain", "Gain", "points", minus=("solved", "blind")),
+        Column("gain", "Gain", "points"),
     )
     items = (item for courses in found for item in _by_skill(courses))
     notes = ("No significance test was made. Values of skills with few problems are imprecise.",)
