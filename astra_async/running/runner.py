@@ -123,7 +123,7 @@ class Runner:
     async def _run_rounds(self) -> None:
         """Run all samples at once; with `--until`, run rounds with an interim analysis after each round.
 
-        A round with a missing sample ends the invocation without an interim analysis.
+        A round with a missing sample ends the invocation without an interim analysis, except for a regrade.
         """
         if self.deciding is None:
             await self._round(self.plan.models, 0, self.plan.samples)
@@ -134,7 +134,8 @@ class Runner:
             going = self.deciding.begin(end)
             self.books.plan_up_to(end, going)
             await self._round(going, first, end)
-            if self.stopping.is_set() or self.books.has_missing or not going:
+            cannot_look = self.books.has_missing and not self.deciding.is_closed
+            if self.stopping.is_set() or cannot_look or not going:
                 return
             try:
                 await asyncio.to_thread(self.deciding.look)

@@ -161,10 +161,15 @@ def test_a_missing_turn_is_not_complete_and_has_the_command_that_requests_it(tmp
 
 
 @pytest.mark.parametrize(
-    ("state", "said"), [("open", "next: astra run --until decided\n"), ("better", "complete")]
+    ("state", "closed", "said"),
+    [
+        ("open", {}, "next: astra run --until decided\n"),
+        ("better", {}, ": complete\n"),
+        ("open", {"closed": True}, ": complete\n"),
+    ],
 )
 def test_a_round_that_is_complete_is_not_the_end_while_a_pair_is_open(
-    tmp_path: Path, state: str, said: str
+    tmp_path: Path, state: str, closed: dict[str, bool], said: str
 ) -> None:
     with closing(begun(tmp_path, answered=4, graded=4)) as directory:
         look = {"a": "m", "b": "n", "format": "xml", "k": 2, "state": state, "difference": 0.1}
@@ -172,9 +177,11 @@ def test_a_round_that_is_complete_is_not_the_end_while_a_pair_is_open(
         directory.run["deciding"] = {
             "until": "decided",
             "rounds": [2, 4],
+            "problems": ["p", "q"],
             "groups": [{"models": ["m", "n"], "pairs": [["m", "n"]]}],
             "planned": {"m": 2},
             "looks": [look | {"interval": None, "problems": None}],
+            **closed,
         }
         directory.save()
     assert said in shown(tmp_path)
