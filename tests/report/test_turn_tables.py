@@ -253,7 +253,7 @@ def test_the_cost_of_a_sample_includes_its_turns(directory: Path) -> None:
 
 
 def without_costs(path: Path) -> list[list[str]]:
-    names, *table = list(csv.reader(path.open()))
+    names, *table = list(csv.reader(path.read_text().splitlines(keepends=True)))
     kept = [
         place for place, name in enumerate(names) if name not in ("cost_usd", "cost_per_sample", "whole_usd")
     ]
