@@ -11,12 +11,13 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from astra_async.listing import counted, some
 from astra_async.running.description import missing_cells
+from astra_async.running.missing import missing_by_kind
 from astra_async.running.recorded import Spent, readable_records, record_headers, spent, valid_records
-from astra_async.types import Trouble
+from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_key
 from astra_async.types.run_record import read_run
 
@@ -207,6 +208,10 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
 
     run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
+    places: list[list[int]] = run.missing.tolist()
+    missing: set[AnswerKey] = {
+        SampleKey(*run.pairs[pair], run.problems[at], sample) for pair, at, sample in places
+    }
     times = sorted(run.rows["finished"][~np.isnan(run.rows["finished"])].tolist())
     events = [event for _, event in readable_records(path / "events.jsonl")]
     summaries = run.metrics.summaries()
@@ -224,7 +229,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         answered=max(len(answered), final),
         final=final,
         graded=len(run.rows) > 0 or not answered,
-        missing=_missing(path / "events.jsonl", answered),
+        missing=missing_by_kind(path, missing - answered, answered),
         most_turns=run.settings.turns,
         turns_missing=len(open_turns),
         turns_final=len({key for key, _, _ in valid_records(path / "turn_results.jsonl")}),
@@ -250,13 +255,6 @@ def answered_keys(path: Path) -> set[AnswerKey]:
         with suppress(Flaw):
             keys.add(read_key(record))
     return keys
-
-
-def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
-    """Count the keys without an answer by the kind of their last error."""
-    troubles = get_args(Trouble)
-    last = {key: event["kind"] for key, _, event in valid_records(path) if event.get("kind") in troubles}
-    return dict(Counter(kind for key, kind in last.items() if key not in answered))
 
 
 def _recent_per_minute(times: Sequence[float]) -> float | None:

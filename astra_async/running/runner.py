@@ -339,8 +339,10 @@ class Runner:
         """Start no more requests to a model. The reason of the first call is kept."""
         if model not in self.dead:
             self.dead[model] = error
-            kind: RecordedKind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
-            self.note(kind, model=model, detail=str(error))
+            if isinstance(error, BudgetExhausted):
+                self.note("budget", model=model, detail=str(error), raise_to_usd=error.raise_to_usd)
+            else:
+                self.note("pool_failed", model=model, detail=str(error))
 
     def note(self, kind: RecordedKind, key: AnswerKey | None = None, **details: object) -> None:
         """Record an event; if it cannot be recorded, end the run after the requests in flight."""

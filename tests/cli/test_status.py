@@ -187,6 +187,21 @@ def test_a_round_that_is_complete_is_not_the_end_while_a_pair_is_open(
     assert said in shown(tmp_path)
 
 
+def test_a_budget_that_is_spent_is_replaced_in_the_next_command(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=1, graded=1)) as directory:
+        command = "astra run --budget-usd 1 --out 'a b' --budget-usd=2"
+        directory.run["commands"] = {command: PLAN | {"at": "1"}}
+        directory.save()
+        directory.record_event("budget", model="m", detail="the budget is reached", raise_to_usd=4.5)
+    text = shown(tmp_path)
+    assert "next: astra run --out 'a b' --budget-usd 4.50\n" in text
+    assert "3 over budget" in text
+    (tmp_path / "live.json").write_text('{"since": "2999-01-01"}')  # a later invocation
+    text = shown(tmp_path)
+    assert f"next: {command}\n" in text
+    assert "over budget" not in text
+
+
 def test_a_call_for_one_problem_leaves_the_others_to_the_command_before(tmp_path: Path) -> None:
     whole, only = "astra run --problems my.csv --generate-only", "astra run --problems my.csv --only q"
     text = commanded(tmp_path, ("2026-01-01", whole, ("p", "q")), ("2026-01-02", only, ("q",)))
