@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -264,6 +265,18 @@ def test_what_was_spent_before_is_known_after_a_resume(tmp_path: Path) -> None:
         assert directory.earlier == {}
     with closing(RunDirectory.open(tmp_path)) as directory:
         assert directory.earlier == {"m": Spent(input_tokens=14_000, output_tokens=600, cost_usd=1.0)}
+
+
+def test_a_cost_is_a_lower_bound_while_the_cost_of_an_answer_is_unknown(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=2)) as directory:
+        assert "$0.50" in shown(tmp_path)
+        assert ">=" not in shown(tmp_path)
+        unpriced = dataclasses.replace(COMPLETION, cost_usd=None)
+        directory.record_completion(SampleKey("m", "xml", "q", 1), unpriced, "0" * 64)
+    assert shown(tmp_path).count(">= $0.50") == 2  # of the model and in all
+    done = CliRunner().invoke(status, [str(tmp_path), "--json", "-"], catch_exceptions=False)
+    (row,) = json.loads(done.stdout)["progress"]["models"]
+    assert (row["cost_usd"], row["cost_incomplete"]) == (0.5, True)
 
 
 def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:
