@@ -279,6 +279,17 @@ def test_a_cost_is_a_lower_bound_while_the_cost_of_an_answer_is_unknown(tmp_path
     assert (row["cost_usd"], row["cost_incomplete"]) == (0.5, True)
 
 
+def test_json_without_a_file_is_on_standard_output(tmp_path: Path) -> None:
+    begun(tmp_path, answered=1).close()
+    outputs = [
+        CliRunner().invoke(status, [str(tmp_path), *words], catch_exceptions=False)
+        for words in (["--json"], ["--json", "-"])
+    ]
+    assert json.loads(outputs[0].stdout) == json.loads(outputs[1].stdout)
+    assert "1 of 4" not in outputs[0].stdout
+    assert "next:" in outputs[0].stderr
+
+
 def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:
     begun(tmp_path, answered=3, graded=3).close()
     assert "completions.jsonl: not there" not in shown(tmp_path)
