@@ -11,6 +11,8 @@ import click
 
 from astra_async.cli.console import tell
 from astra_async.errors import UsageError
+from astra_async.files import open_regular
+from astra_async.listing import some
 from astra_async.redaction import register_secrets_of
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ _MOST_BYTES = 64 * 1024
 # Only credentials are read. Any other variable could change how this program or its child processes work.
 _KEY = re.compile(r"[A-Z][A-Z0-9_]*(?:KEY|TOKEN|KEY_ID)")
 _LINE = re.compile(r"\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^#\s]*)\s*(?:#.*)?")
+_READABLE = re.compile(rf"\s*#.*|{_LINE.pattern}")
 
 
 def env_file_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,12 +43,12 @@ def env_file_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_env_file(environ: MutableMapping[str, str], path: Path = Path(ENV_FILE)) -> str:
-    """Set keys of the file that are not set yet. Return a line that names them, or "".
+    """Set keys of the file that are not set yet. Return a line that names them and unreadable lines, or "".
 
     Raises UsageError if the file cannot be read.
     """
     try:
-        with path.open(encoding="utf-8") as stream:
+        with open(path, encoding="utf-8", opener=open_regular) as stream:
             lines = stream.read(_MOST_BYTES).splitlines()
     except FileNotFoundError:
         return ""
@@ -59,4 +62,7 @@ def read_env_file(environ: MutableMapping[str, str], path: Path = Path(ENV_FILE)
     new = {name: value for name, value in found.items() if value and not environ.get(name)}
     environ.update(new)
     register_secrets_of(environ)
-    return f"from {path}: {', '.join(new)}" if new else ""
+    odd = [str(n) for n, line in enumerate(lines, 1) if line.strip(" #") and not _READABLE.fullmatch(line)]
+    said = [", ".join(new)] if new else []
+    said += [f"not NAME=value, ignored: line {some(odd)}"] if odd else []
+    return f"from {path}: {'; '.join(said)}" if said else ""

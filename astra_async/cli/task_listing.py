@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.cli.console import open_console, takes_standard_output, write_json
 from astra_async.harbor.environment import agent_image
 from astra_async.harbor.task import read_tasks
+from astra_async.listing import grouped_by_text
 from astra_async.problems import select
 from astra_async.types import Problem
 
@@ -37,14 +38,13 @@ async def show_tasks(config: RunConfig, json_path: Path | None) -> int:
     tasks = [task for task in found.tasks if task.id in chosen]
     records = await asyncio.to_thread(lambda: [_record(task) for task in tasks])
     warnings = [found.summary] if found.left_out else []
+    warnings += grouped_by_text((task.id, text) for task in tasks for text in task.warnings)
     left_out = dict(found.left_out)
     write_json(json_path, {"schema": 1, "tasks": records, "left_out": left_out, "warnings": warnings})
     console = open_console(stderr=takes_standard_output(json_path))
     _print(records, console)
-    if found.left_out:
-        console.print(f"warning: {found.summary}", soft_wrap=True)
-        for task_id, reason in found.left_out.items():
-            console.print(f"  {task_id}: {reason}", soft_wrap=True, markup=False)
+    for line in (*(f"warning: {each}" for each in warnings), *grouped_by_text(found.left_out.items())):
+        console.print(line, soft_wrap=True, markup=False)
     return 0 if found.tasks else 1
 
 

@@ -1,8 +1,9 @@
 """Harbor tasks: a folder with `task.toml`, parsed and checked.
 
 `task.toml` is parsed by its declaration below, with the field names and defaults of Harbor's format (schema
-1.4 and older); unknown keys are ignored. A task folder is untrusted: only regular files inside of it are
-read, up to limits of number and size, and a symbolic link to anything else is an error.
+1.4 and older). Unknown keys are ignored; in tables that are used they become a warning. A task folder is
+untrusted: only regular files inside of it are read, up to limits of number and size, and a symbolic link to
+anything else is an error.
 
 A task that needs a missing feature (compose files, GPUs, Windows ...) is left out by name.
 """
@@ -21,7 +22,7 @@ from astra_async.errors import ProblemsError
 from astra_async.harbor.task_files import TEXT_BYTES, bytes_of, hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 TASK_FILE, INSTRUCTION = "task.toml", "instruction.md"
@@ -30,6 +31,7 @@ _CANARY = re.compile(r"(?:<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([GMK])\s*", re.IGNORECASE)
 _MEGABYTES = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
 _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,199}")
+_CONVERTED_OR_UNUSED = ("allow_internet", "memory", "storage", "gpu_types")
 _COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 
 NetworkMode = Literal["public", "no-network", "allowlist"]
@@ -137,6 +139,7 @@ class HarborTask:
 
     `id` is the folder's name, `sha256` a hash of all files in the folder, `instruction` the text for the
     agent without leading canary lines. `has_dockerfile` is True if `environment/Dockerfile` exists.
+    `warnings` name what is ignored.
     """
 
     id: str
@@ -146,6 +149,7 @@ class HarborTask:
     config: TaskConfig
     has_dockerfile: bool
     has_solution: bool
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_separate(self) -> bool:
@@ -236,7 +240,9 @@ def read_task(folder: Path) -> HarborTask:
     folder = folder.resolve()
     if not _ID.fullmatch(folder.name):
         raise ProblemsError(f"{folder}: a task's folder needs a name of letters, digits, '.', '_' and '-'")
-    config = parse_config(bytes_of(folder / TASK_FILE), str(folder / TASK_FILE))
+    content = bytes_of(folder / TASK_FILE)
+    config = parse_config(content, str(folder / TASK_FILE))
+    unknown = list(_unknown_keys(tomllib.loads(content.decode()), msgspec.to_builtins(config)))
     sha256 = hash_of(folder)
     instruction = "" if config.steps else bytes_of(folder / INSTRUCTION).decode("utf-8", "replace")
     task = HarborTask(
@@ -247,6 +253,7 @@ def read_task(folder: Path) -> HarborTask:
         config=config,
         has_dockerfile=(folder / "environment" / "Dockerfile").is_file(),
         has_solution=(folder / "solution" / "solve.sh").is_file(),
+        warnings=(f"unknown keys in {TASK_FILE} are ignored: {', '.join(unknown)}",) if unknown else (),
     )
     has_test = task.has_verifier_image or (folder / "tests" / "test.sh").is_file()
     if not config.steps and not has_test and config.environment.os == "linux":
@@ -296,6 +303,17 @@ def parse_config(content: bytes, name: str) -> TaskConfig:
     if config.verifier.environment_mode == "shared" and config.verifier.environment is not None:
         raise ProblemsError(f"{name}: [verifier.environment] needs environment_mode = 'separate'")
     return config
+
+
+def _unknown_keys(given: Mapping[str, Any], used: Mapping[str, Any], table: str = "") -> Iterator[str]:
+    """Yield keys of tables that the declaration does not have. Other tables are not searched."""
+    for key, value in given.items():
+        name = f"{table}{key}"
+        if key in used and isinstance(value, dict) and isinstance(used[key], dict):
+            if key != "env":
+                yield from _unknown_keys(value, used[key], f"{name}.")
+        elif table and key not in used and key not in _CONVERTED_OR_UNUSED:
+            yield name
 
 
 def without_canary(instruction: str) -> str:

@@ -63,7 +63,8 @@ def prepare_task(problem: Problem, settings: TaskSettings, formats: Sequence[For
     Raises ProjectError: it asks for what is not supported, for what the options do not allow, or for a
     variable that is not set; UsageError or OSError: its folder cannot be read.
     """
-    work = _work_of(read_task(Path(problem.task)), settings)
+    task = read_task(Path(problem.task))
+    work = _work_of(task, settings)
     text = problem.statement
     prompt = Prompt(text=text, sha256=hashlib.sha256(text.encode(errors="replace")).hexdigest(), files=())
     empty = Project(files=(), sha256=work.sha256)
@@ -74,6 +75,7 @@ def prepare_task(problem: Problem, settings: TaskSettings, formats: Sequence[For
         prompts=dict.fromkeys(formats, prompt),
         command="",
         task=work,
+        warnings=task.warnings,
     )
 
 

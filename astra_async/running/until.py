@@ -156,7 +156,8 @@ def open_deciding(
         record["groups"].append(group_of(models, before))
     if config.until == "decided" and not any(group["pairs"] for group in record["groups"]):
         raise UsageError(
-            "--until decided compares models: name two or more, or use --until precise --target-se 1.5"
+            "--until decided compares models, and not agents or formats of one model: name two or more"
+            " models, or use --until precise --target-se 1.5"
         )
     directory.run["deciding"] = record
     directory.save()

@@ -27,7 +27,7 @@ def test_only_credentials_that_are_not_set_are_read(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(TEXT)
     environ = {"HF_TOKEN": "set", "PATH": "/bin"}
     said = read_env_file(environ, tmp_path / ".env")
-    assert said.endswith(".env: OPENAI_API_KEY, ANTHROPIC_API_KEY")
+    assert said.endswith(".env: OPENAI_API_KEY, ANTHROPIC_API_KEY; not NAME=value, ignored: line 9")
     assert environ == {
         "HF_TOKEN": "set",
         "PATH": "/bin",

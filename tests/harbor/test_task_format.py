@@ -138,6 +138,24 @@ def test_a_task_file_that_is_a_fifo_or_a_folder_blocks_nothing(tmp_path: Path) -
     assert len(read_tasks(tmp_path).left_out) == 2
 
 
+def test_unknown_keys_of_used_tables_are_named(tmp_path: Path) -> None:
+    toml = """
+        [metadata]
+        anything = 1
+        [agent]
+        timeout_secs = 3
+        [environment]
+        memory = "2G"
+        gpu_types = ["T4"]
+        env = {ANY = "x"}
+        healthcheck = {command = "true", retry = 3}
+        [verifier.environment]
+        cpu = 1
+        """
+    (warning,) = read_task(OddTask(toml=toml).write(tmp_path / "odd")).warnings
+    assert warning.endswith(": agent.timeout_secs, environment.healthcheck.retry, verifier.environment.cpu")
+
+
 def test_a_folder_of_old_tasks_gets_the_command_that_converts_them(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "task.yaml").write_text("instruction: x\n")
