@@ -349,6 +349,17 @@ def test_a_regrade_has_the_plan_of_its_parent_and_looks_at_its_own_verdicts(tmp_
     assert runner.tally.final == runner.tally.planned == 3 * SAMPLES * len(PROBLEMS)
 
 
+def test_a_regrade_keeps_looks_of_another_rule_and_says_so(tmp_path: Path) -> None:
+    bring_about(tmp_path / "run", {"good": passing(3), "near": passing(3), "bad": passing(0)})
+    run = orjson.loads((tmp_path / "run" / "run.json").read_bytes())
+    run["deciding"]["rule"] = 1
+    (tmp_path / "run" / "run.json").write_bytes(orjson.dumps(run))
+    runner = regrade(tmp_path / "run", tmp_path / "new")
+    assert record(tmp_path / "new")["looks"] == run["deciding"]["looks"]
+    assert runner.deciding
+    assert "version 1 of the decision rule" in runner.deciding.warning
+
+
 def test_a_regrade_of_a_stopped_run_grades_all_answers_and_has_no_next_round(tmp_path: Path) -> None:
     pools = {"good": passing(3), "near": passing(3), "bad": passing(0)}
     bring_about(tmp_path / "run", pools, stop_after=160)
