@@ -109,9 +109,9 @@ def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Co
 
 
 def has_open_pairs(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
-    """Return True if a run with `--until` has open pairs in run.json; False for a malformed record."""
+    """Return True if a run with `--until` has a next round in run.json; False for a malformed record."""
     with suppress(LookupError, TypeError, ValueError, AttributeError):
-        return "planned" in record and any(each.state == "open" for each in as_recorded(record, formats))
+        return "planned" in record and ahead(record, as_recorded(record, formats), {}) is not None
     return False
 
 
@@ -139,7 +139,12 @@ class NextRound:
 def ahead(
     record: Mapping[str, Any], found: Sequence[Compared], cost_usd: Mapping[tuple[str, Format], float | None]
 ) -> NextRound | None:
-    """Return the next round; None if no round is left or no pair is open. `cost_usd` is for one sample."""
+    """Return the next round; None if no round is left, no pair is open, or the run is a regrade.
+
+    `cost_usd` is for one sample.
+    """
+    if record.get("closed"):
+        return None
     still = [each for each in found if each.state == "open"]
     begun = min((each.k for each in still), default=record["rounds"][-1])
     if begun >= record["rounds"][-1]:
