@@ -100,8 +100,8 @@ def test_the_oracle_gets_the_full_reward_of_every_sound_task_and_nop_less(tmp_pa
     scores = [(tried["name"], tried["passed"]) for each in fit for tried in each["tried"]]
     assert len(fit) == len(list(TASKS.iterdir())) - 2
     assert {name: set(map(tuple, [s for n, s in scores if n == name])) for name, _ in scores} == {
-        "reference": {(1,)},
-        "untouched": {(0,)},
+        "oracle": {(1,)},
+        "nop": {(0,)},
     }
 
 
