@@ -172,7 +172,13 @@ class PoolUnusable(ProviderError):  # noqa: N818 - a state of the pool
 
 
 class BudgetExhausted(PoolUnusable):
-    """The request would exceed the user's limit (`--budget-usd`)."""
+    """The request would exceed the user's limit (`--budget-usd`).
+
+    Attributes:
+        raise_to_usd: limit in US dollars that admits the request and as much again.
+    """
+
+    raise_to_usd = 0.0
 
 
 class SandboxError(AstraError):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
+from astra_async.cli import astra
 from astra_async.config import load_config, model_part
 from astra_async.errors import ConfigError
 from astra_async.redaction import mask
@@ -20,6 +22,14 @@ def toml(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "run.toml"
     path.write_text(text)
     return path
+
+
+def test_a_command_with_a_budget_has_the_prices_that_a_budget_needs() -> None:
+    context = click.Context(astra)
+    for name in astra.list_commands(context):
+        command = astra.get_command(context, name)
+        flags = {flag for each in command.params for flag in each.opts} if command else set()
+        assert "--budget-usd" not in flags or {"--price-input", "--price-output"} <= flags, name
 
 
 def test_flags_set_request_settings_for_all_models(tmp_path: Path) -> None:

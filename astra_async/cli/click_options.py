@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from astra_async.errors import UsageError
 from astra_async.options import flag_of, options
 
 if TYPE_CHECKING:
@@ -33,6 +35,18 @@ def config_options(*names: str) -> Callable[[Command], Command]:
         )(command)
 
     return decorate
+
+
+def problems_argument(command: Command) -> Command:
+    """Add an optional argument with the meaning of --problems. Raises UsageError if both are given."""
+
+    @wraps(command)
+    def with_argument(*, source: str | None, **given: Any) -> Any:
+        if source and given["problems"]:
+            raise UsageError("name the problems once: as an argument, or with --problems")
+        return command(**given | ({"problems": source} if source else {}))
+
+    return cast("Command", click.argument("source", required=False, metavar="[PROBLEMS]")(with_argument))
 
 
 def declared_option(option: Declared, flag: str = "") -> Callable[[Command], Command]:

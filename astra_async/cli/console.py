@@ -79,9 +79,11 @@ def json_option(what: str, default: Path | None = None) -> Callable[[Command], C
         "--json",
         "json_path",
         type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-        metavar="FILE",
+        metavar="[FILE]",
         default=default,
-        help=f"{what}. With `-`, JSON is on standard output and text on standard error{place}.",
+        is_flag=False,
+        flag_value=str(_STANDARD_OUTPUT),
+        help=f"{what}. Without FILE or with `-`, JSON is on standard output, text on standard error{place}.",
     )
 
 

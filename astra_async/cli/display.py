@@ -204,7 +204,7 @@ def _facts(view: View, *, live: bool) -> Iterator[str]:
     if view.tests_per_minute is not None:
         yield f"{view.tests_per_minute:.0f} tested/min"
     if view.cost_usd is not None:
-        yield dollars(view.cost_usd)
+        yield _cost(view)
     if view.graded and view.answered > view.final:
         yield f"{view.answered - view.final} answered and not graded"
     if view.most_turns:
@@ -283,7 +283,7 @@ def _cells(row: ModelView) -> dict[str, str]:
         "calls": _calls(row),
         "tokens in/out": f"{_thousands(row.tokens_in)}/{_thousands(row.tokens_out)}",
         "429": str(row.rate_limited),
-        "cost": "" if row.cost_usd is None else dollars(row.cost_usd),
+        "cost": _cost(row),
     }
 
 
@@ -301,6 +301,12 @@ def _thousands(count: int) -> str:
     if count < 1000:  # noqa: PLR2004 - below a thousand as it is
         return str(count)
     return f"{count / 1000:.0f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"  # noqa: PLR2004 - a million
+
+
+def _cost(row: ModelView | View) -> str:
+    """Format the cost of a model or run; empty if no cost is known."""
+    known = "" if row.cost_usd is None else dollars(row.cost_usd)
+    return f">= {known}" if known and row.cost_incomplete else known
 
 
 def dollars(value: float) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     help="Print N random failed samples as CSV, to label by hand.",
 )
 @click.option("--again", is_flag=True, help="Ask again for samples whose judgment was rejected.")
-@config_options("base_url", "max_in_flight", "budget_usd")
+@config_options("base_url", "max_in_flight", "budget_usd", "price_input", "price_output")
 @env_file_option
 def label(
     directory: Path,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.click_options import config_options
+from astra_async.cli.click_options import config_options, problems_argument
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.listing import some
@@ -40,6 +40,7 @@ _HASH_SHOWN = 12
 @click.command()
 @config_options("problems", "projects", "column", "skills", "only", "skill", "limit")
 @json_option("Write the result as JSON to this file")
+@problems_argument
 def problems(*, config_file: Path | None, json_path: Path | None, **given: Any) -> int:
     """Show the loaded problems, the field of each column, and the paper's Table 1."""
     from astra_async.cli.task_listing import show_tasks

@@ -112,15 +112,26 @@ def _found(directory: Path, new: Path, run: dict[str, Any]) -> int:
             if (new / "run.json").exists():
                 if opened_run(new / "run.json").get("parent") != _parent(directory, run):
                     raise UsageError(f"{new} belongs to another run; choose another --out")
-                return _bring_new_answers(directory, new)
+                brought = _bring_new_answers(directory, new)
+                _describe(new, _rounds(run))
+                return brought
             refuse_foreign_problems(new)
             _copy_answers(directory, new)
-            fresh = opened_run(new / "run.json")
-            fresh |= {"parent": _parent(directory, run), "created_at": now_utc()}
-            write_atomically(new / "run.json", orjson.dumps(fresh), mode=file_mode(new))
+            _describe(new, {"parent": _parent(directory, run), "created_at": now_utc(), **_rounds(run)})
             return 0
     except OSError as error:
         raise StorageError(f"{new}: {error.strerror or error}; choose another --out") from error
+
+
+def _rounds(run: dict[str, Any]) -> dict[str, Any]:
+    """Return the rounds of a parent with `--until`, which are also the plan of its regrade."""
+    return {"deciding": {**run["deciding"], "closed": True}} if "deciding" in run else {}
+
+
+def _describe(new: Path, fields: dict[str, Any]) -> None:
+    """Write the fields to run.json of the new directory."""
+    content = orjson.dumps(opened_run(new / "run.json") | fields)
+    write_atomically(new / "run.json", content, mode=file_mode(new))
 
 
 def _copy_answers(directory: Path, new: Path) -> None:

@@ -21,7 +21,7 @@ from astra_async.cli.env_file import env_file_option
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
-from astra_async.errors import AstraError
+from astra_async.errors import AstraError, BudgetExhausted
 from astra_async.listing import counted, some
 from astra_async.running.description import commands_to_finish, missing_cells, shell_command
 from astra_async.running.progress import view_of
@@ -193,6 +193,10 @@ async def _drive(call: Invocation, opened: OpenRun, stopper: Stopper) -> int:
         runner.directory.run,
         missing_cells(runner.metrics, runner.directory.run),
         answered=call.generate_only and outcome == "complete",
+        budget_usd=max(
+            (error.raise_to_usd for error in runner.dead.values() if isinstance(error, BudgetExhausted)),
+            default=None,
+        ),
     ):
         call.say(f"continue with: {command}")
     if stopped and stopper.at_once:

@@ -13,6 +13,7 @@ from astra_async.cli.console import json_option, open_console, say, takes_standa
 from astra_async.cli.display import Screen
 from astra_async.report.answer_warnings import warnings_of_run
 from astra_async.running.description import commands_to_finish
+from astra_async.running.missing import sufficient_budget_usd
 from astra_async.running.progress import view_of_directory
 from astra_async.running.spool import owner_of
 from astra_async.types.run_record import missing_answers, read_run, require_run
@@ -70,8 +71,10 @@ def _next_steps(directory: Path, run: Mapping[str, Any], view: View, missing: se
     if not missing:
         return [f"next: astra report {directory}"]
     all_answered = view.answered == view.planned > view.final
-    commands = commands_to_finish(run, missing, answered=all_answered)
+    budget_usd = sufficient_budget_usd(directory)
+    commands = commands_to_finish(run, missing, answered=all_answered, budget_usd=budget_usd)
     what = "tests the recorded answers" if all_answered else "continues the run"
+    what += " with a higher budget" if budget_usd else ""
     if not commands:  # started from Python, or by an earlier version
         return [f"next: start this run again from the same program; it {what}"]
     return [f"next: {command}" for command in commands] + [

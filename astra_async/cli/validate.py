@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.click_options import config_options
+from astra_async.cli.click_options import config_options, problems_argument
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.errors import ImageError
 from astra_async.images.resolve import ProblemImages
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     help="Runs of each test suite, to find flaky tests [default: 1].",
 )
 @json_option("Write the details as JSON to this file", Path("validation.json"))
+@problems_argument
 def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
     """Test each problem with its untouched project, reference and faulty answers; exit with 1 if unfit."""
     config = data_config(given, config_file)

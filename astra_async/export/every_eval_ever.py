@@ -38,8 +38,12 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = "0.3.0"
 _BENCHMARK = "astra_async"  # not "ASTRA", because the problems may not be the paper's
 _METRICS = {  # title, description, suffix of the interval's columns
-    "mean_score": ("Mean score", "Mean over problems and samples of tests passed / tests.", "total"),
-    "pass_at_1": ("pass@1", "Share of samples that pass all tests, mean over problems.", "total"),
+    "mean_score": (
+        "Mean score",
+        "Mean over problems and samples: share of passed tests, or a task's reward.",
+        "total",
+    ),
+    "pass_at_1": ("pass@1", "Share of samples with the full score, mean over problems.", "total"),
     "median_sd": ("Median SD", "Median over problems of the samples' SD (ddof = 0).", "interval"),
 }
 
@@ -196,6 +200,8 @@ class _Record:
             "total": str(record["total"]),
             "status": record["status"],
         }
+        agent = record.get("agent")
+        answered = {"turn_idx": 0, "role": "assistant", "content": answer}
         return {
             "schema_version": SCHEMA_VERSION,
             "evaluation_id": self._id,
@@ -204,14 +210,14 @@ class _Record:
             "evaluation_result_id": f"{self._id}#mean_score",
             "sample_id": record["problem_id"],
             "sample_hash": record.get("prompt_sha256") or None,
-            "interaction_type": "single_turn",
+            "interaction_type": "agentic" if agent else "single_turn",
             "input": {"raw": "", "reference": []},
-            "output": {"raw": [] if answer is None else [answer]},
-            "messages": None,
+            "output": None if agent else {"raw": [] if answer is None else [answer]},
+            "messages": [answered] * (answer is not None) if agent else None,
             "answer_attribution": [
                 {
                     "turn_idx": 0,
-                    "source": "output.raw",
+                    "source": "messages[0].content" if agent else "output.raw",
                     "extracted_value": f"sha256:{solution}" if solution else "",
                     "extraction_method": "custom",
                     "is_terminal": True,
@@ -220,7 +226,7 @@ class _Record:
             "evaluation": {
                 "score": score_of(record),
                 "is_correct": record["passed"] == record["total"],
-                "num_turns": 1,
+                "num_turns": max(1, agent["steps"]) if agent else 1,
             },
             "token_usage": usage_of(record),
             "performance": {

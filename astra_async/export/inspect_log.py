@@ -170,11 +170,17 @@ def _sample(record: Mapping[str, Any], answer: str | None, prompt: str, run: Run
 
 
 def _scores(record: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {name: record.get(name) for name in ("passed", "total", "failure")}
+    metadata = {name: record.get(name) for name in ("passed", "total", "failure", "rewards")}
     failed = [test["name"] for test in record.get("tests") or () if test["outcome"] != "passed"]
-    explanation = "all tests passed" if not failed else "not passed: " + "; ".join(failed)[:2000]
+    is_perfect = record["passed"] == record["total"]
+    if rewards := record.get("rewards"):
+        explanation = "rewards: " + ", ".join(f"{name} {value}" for name, value in rewards.items())
+    elif failed:
+        explanation = "not passed: " + "; ".join(failed)[:2000]
+    else:
+        explanation = "all tests passed" if is_perfect else str(record["failure"])
     tests = {"value": score_of(record), "explanation": explanation, "metadata": metadata}
-    perfect = {"value": 1 if record["passed"] == record["total"] else 0, "metadata": metadata}
+    perfect = {"value": int(is_perfect), "metadata": metadata}
     return {"tests": tests, "perfect": perfect}
 
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, NamedOutcome
 
 _SAMPLES_AT_ONCE = 2_000
-# Text fields of a result line; `changes` is JSON text.
-_TEXTS = ("solution_sha256", "node", "note", "changes", "output_tail", "started_at", "finished_at")
+# Text fields of a result line; `changes` and `rewards` are JSON text.
+_TEXTS = ("solution_sha256", "node", "note", "changes", "rewards", "output_tail", "started_at", "finished_at")
 _FROM_LINES = (*_TEXTS, "cache_write_tokens")
 _CARD = """---
 license: other
@@ -73,6 +73,7 @@ class _Line(msgspec.Struct, gc=False):
     node: str | None = None
     note: str | None = None
     changes: msgspec.Raw = msgspec.Raw(b"[]")
+    rewards: msgspec.Raw = msgspec.Raw(b"null")
     output_tail: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
@@ -170,7 +171,8 @@ def _line(content: bytes) -> tuple[_Line, tuple[NamedOutcome, ...]]:
 def _from_lines(lines: Sequence[_Line], there: NDArray[np.bool_]) -> Columns:
     """Return the columns of _FROM_LINES, with None for missing samples."""
     cells = {name: [*map(attrgetter(name), lines)] for name in (*_TEXTS, "usage")}
-    cells["changes"] = [bytes(each).decode() for each in cells["changes"]]
+    for name in ("changes", "rewards"):
+        cells[name] = [bytes(each).decode() for each in cells[name]]
     tokens = _spread([usage and usage.cache_write_tokens for usage in cells.pop("usage")], there)
     absent = tokens == None  # noqa: E711 - of each element
     columns = {name: _spread(each, there) for name, each in cells.items()}

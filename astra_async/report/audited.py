@@ -5,15 +5,17 @@ An audit never changes a score.
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
+from astra_async.listing import counted
 from astra_async.report.packed_row import FAILURES
-from astra_async.report.table import ENTRY_COLUMNS, Column, Table
+from astra_async.report.table import ENTRY_COLUMNS, Column, Table, shown
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -106,28 +108,36 @@ class Audited:
     """One entry's audited samples.
 
     `share` is the mean over problems of the share of audited samples that are flagged, with its interval for
-    a new set of problems. `mean_without` is the mean score without flagged samples.
+    a new set of problems. `mean_with` and `mean_without` are the mean scores with and without flagged
+    samples, both over the problems with other samples. `only_flagged` is the number of problems
+    whose samples are all flagged.
     """
 
     audited: int
     flagged: int
     share: float | None
     interval: Interval | None
+    mean_with: float | None
     mean_without: float | None
+    only_flagged: int
 
 
 def audited(entry: Entry) -> Audited:
     """Return the audit of an entry's samples; all None without an audit."""
     counts = [_per_problem(run, rows) for run, rows in entry.rows_by_run()]
     seen, flagged, scores, kept = (np.concatenate(each) for each in zip(*counts, strict=True))
-    known = seen > 0
+    known, rest = seen > 0, kept > 0
     share = flagged[known] / seen[known]
+    means = entry.means[rest]
+    without = np.where(flagged[rest] > 0, scores[rest] / kept[rest], means)
     return Audited(
         audited=int(seen.sum()),
         flagged=int(flagged.sum()),
         share=float(share.mean()) if len(share) else None,
         interval=total_interval(share, entry.families_of(known)),
-        mean_without=float((scores[kept > 0] / kept[kept > 0]).mean()) if np.any(kept) else None,
+        mean_with=math.fsum(means) / len(means) if len(means) else None,
+        mean_without=math.fsum(without) / len(means) if len(means) else None,
+        only_flagged=int(np.count_nonzero((flagged > 0) & ~rest)),
     )
 
 
@@ -142,15 +152,10 @@ def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
         Column("flagged", "Flagged", "count", help="samples that pass a test and its mutation"),
         Column("share", "Flagged %", "percent", help="mean over problems"),
         Column("interval", "95 %", "percent", interval=True, help="for a new set of problems"),
-        Column("mean_score", "Mean score %", "percent"),
-        Column("mean_without", "Without flagged %", "percent", help="mean score without flagged samples"),
+        Column("mean_with", "Mean score %", "percent", help="of problems with other samples"),
+        Column("mean_without", "Without flagged %", "percent", help="of the other samples"),
     )
-    items = (
-        entry.cells
-        | {"audited": each.audited, "flagged": each.flagged, "share": each.share, "interval": each.interval}
-        | {"mean_score": entry.summary.mean_score, "mean_without": each.mean_without}
-        for entry, each in found
-    )
+    items = (entry.cells | asdict(each) for entry, each in found)
     note = "Inspect flagged samples by hand. Flagging does not change a score."
     counts = Table.of("audit", "Audit: mutated tests", columns, items, notes=(note,))
     evidence = list(_evidence(entries))
@@ -164,14 +169,16 @@ def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
 
 def sensitivity(entry: Entry) -> str:
     """Return the sentence on an entry's mean score without flagged samples; "" if none is flagged."""
-    found, score = audited(entry), entry.summary.mean_score
-    if not found.flagged or score is None:
+    found = audited(entry)
+    if not found.flagged:
         return ""
-    without = "unknown" if found.mean_without is None else f"{100 * found.mean_without:.1f} %"
-    return (
-        f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged. The mean score is"
-        f" {100 * score:.1f} % with flagged samples and {without} without."
-    )
+    flagged = f"{entry.name}: {found.flagged:,} of {found.audited:,} audited samples are flagged."
+    if found.mean_without is None:
+        return f"{flagged} No problem has other samples."
+    score, without = (shown(each, "percent") for each in (found.mean_with, found.mean_without))
+    only = found.only_flagged
+    left_out = f" Both omit {counted(only, 'problem')} with only flagged samples." if only else ""
+    return f"{flagged} The mean score is {score} % with flagged samples and {without} % without.{left_out}"
 
 
 def audit_lines(run: Run, rows: NDArray[np.void]) -> list[AuditLine | None]:

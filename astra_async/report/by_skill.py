@@ -65,9 +65,15 @@ def skills_of(entries: Sequence[Entry], kind: SkillKind) -> list[Skill]:
     return skills
 
 
-def display_tables(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> tuple[Table, ...]:
-    """Return the tables on one kind of skill, in reading order."""
-    return matrix(skills, entries, kind), winners(skills, kind), frequency(skills, kind)
+def display_tables(
+    skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, *, with_looks: bool
+) -> tuple[Table, ...]:
+    """Return the tables on one kind of skill, in reading order; `with_looks` as in `winners`."""
+    return (
+        matrix(skills, entries, kind),
+        winners(skills, kind, with_looks=with_looks),
+        frequency(skills, kind),
+    )
 
 
 def frequency(skills: Sequence[Skill], kind: SkillKind) -> Table:
@@ -115,25 +121,32 @@ def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -
     return Table.of(f"{kind}_skills", title, columns, skills, within="skills", notes=(note,))
 
 
-def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
+def winners(skills: Sequence[Skill], kind: SkillKind, *, with_looks: bool = False) -> Table:
     """Return the highest mean of each skill with at least three problems (table 4), by format, with ties.
 
     The last column names the entries whose paired difference from the highest mean is not significant. Holm's
     adjustment covers all pairs of entries in all skills of the table, so at most 5 % of tables of equal
-    models show a difference.
+    models show a difference. `with_looks` means that `--until decided` compared pairs of these entries. Tests
+    of a fixed number of samples are not valid after looks, so the table then has no such column.
     """
     separable = "p >= 0.05 after Holm's adjustment over all pairs in all skills of this table"
-    columns = (
+    columns = [
         Column("skill", KINDS[kind].capitalize(), of=lambda contest: contest.skill.name),
         Column("n", "n", "count", of=lambda contest: _n(contest.skill)),
         Column("format", "Format", of=lambda contest: contest.winners[0].entry.format),
         Column("winners", "Highest mean", help="all models within 0.05 points of it", of=_winning),
         Column("mean_score", "Mean score %", "percent", of=lambda contest: contest.winners[0].mean),
         Column("not_separable", "Not separable from it", help=separable, of=_not_separable),
-    )
-    note = f"Skills with at least {FEWEST} problems; models with all samples of these problems."
+    ]
+    notes = [f"Skills with at least {FEWEST} problems; models with all samples of these problems."]
+    if with_looks:
+        del columns[-1]
+        notes.append(
+            "Skills have no tests, because --until decided compared the models. A highest mean does not show"
+            " that a model is better in a skill."
+        )
     title = f"Highest mean score by {KINDS[kind]}"
-    return Table.of(f"{kind}_skill_winners", title, columns, _contests(skills), notes=(note,))
+    return Table.of(f"{kind}_skill_winners", title, columns, _contests(skills), notes=notes)
 
 
 def _skill(title: str) -> Column:

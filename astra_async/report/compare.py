@@ -143,20 +143,23 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         row |= {"p_bh": adjusted, "verdict": better if adjusted < ALPHA else _NOT_SHOWN}
     rows.sort(key=lambda row: (row["verdict"] == _NOT_SHOWN, row["p_bh"], row["problem_id"]))
     counts = [sum(row["verdict"] == each for row in rows) for each in ("better", "worse")]
-    later = pairs[0].a_name if len(pairs) == 1 else "B"
+    later, on, of = (
+        (pairs[0].a_name, "on", "") if len(pairs) == 1 else ("B", "in", f" of {len(rows)} comparisons")
+    )
     columns = (
         *ENTRY_COLUMNS,
         Column("problem_id", "Problem"),
         Column("a_value", "A's score %", "percent"),
         Column("b_value", "B's score %", "percent"),
-        Column("difference", "B - A", "points", minus=("b_value", "a_value")),
+        Column("difference", "B - A", "points"),
         Column("p", "p", "p", help="exact permutation test of the samples"),
         Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
         Column("verdict", "Conclusion", help="on B, for new samples of this problem"),
     )
     note = (
-        f"With new samples of these {len(rows)} problems, {later} is better on {counts[0]} and worse on"
-        f" {counts[1]}. No difference is shown on {len(rows) - sum(counts)}."
+        f"With new samples of these {len({row['problem_id'] for row in rows})} problems, {later} is better"
+        f" {on} {counts[0]}{of} and worse {on} {counts[1]}. No difference is shown {on}"
+        f" {len(rows) - sum(counts)}."
     )
     notes = (note, *left_out((pair.a, pair.b) for pair in pairs))
     return Table.of("compare_problems", "Problem by problem", columns, rows, notes=notes)

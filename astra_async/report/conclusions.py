@@ -7,28 +7,32 @@ the reason.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from astra_async.listing import counted
-from astra_async.report.common_problems import changed_problems, common_places
+from astra_async.report.common_problems import common_places
 from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
 from astra_async.report.entries import format_name, ranked
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, RARE_DIFFERENCES, by_format
 from astra_async.report.table import shown, visible
+from astra_async.stats.differences import ratio_of_means
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from astra_async.report.common_problems import Metric
-    from astra_async.report.entries import Entry
+    from astra_async.report.entries import Entry, Floats
     from astra_async.report.pairwise import Concluded, Found, Pair, Standing
 
 _MOST_NAMED = 4
 _EQUAL = 1e-12  # a smaller difference is a rounding error
-_ALIKE = 0.05  # on the log scale: an interval of the cost ratio within this distance of 1 means equal cost
+_ALIKE = 0.05  # on the log scale: an interval of a ratio within this distance of 1 means equal costs or times
 SO_FAR = "So far, with samples missing: "
 _EXCLUDED = (
     f"a difference of {100 * EQUIVALENCE_MARGIN:g} points or more in mean score can be excluded at 95 %"
@@ -43,7 +47,7 @@ _STANDINGS: dict[Standing, str] = {  # conclusion on the best model against each
     "higher": f"The mean score of {{best}} is above that of {{rest}}. {RARE_DIFFERENCES}",
     "equivalent": f"{{rest}} {{are}} equivalent to {{best}}: {_EXCLUDED}.",
     "inconclusive": "{rest} {are} not separable from {best} by mean score.",
-    "incomparable": "{rest} {are} not compared with {best}, because no problem is the same for both.",
+    "incomparable": "{rest} {are} not compared with {best}, because no problem has results of both.",
 }
 
 
@@ -59,14 +63,14 @@ def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found, agents: 
 
 
 def paired_sentence(pair: Pair, concluded: Mapping[Metric, Concluded]) -> str:
-    """Return the conclusion on a pair: one sentence each on mean score, cost and consistency."""
+    """Return the conclusion on a pair: sentences on mean score, cost, model time and consistency."""
     score = concluded["mean_score"]
     turned = (score.comparison.difference or 0.0) < 0  # the model with the higher mean score is named first
     names = (pair.b_name, pair.a_name) if turned else (pair.a_name, pair.b_name)
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
     sentences = [
         _correctness(score, names, turned=turned),
-        _cost(entries, names),
+        expense(entries, names),
         _consistency(concluded["sd"], names, turned=turned),
     ]
     where, text = _where(pair), " ".join(filter(None, sentences))
@@ -81,7 +85,7 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
         if not rest:
             yield prefix + _alone(best)
             continue
-        of_best = [found for found in pairs if found[0].a is best]
+        of_best = [found for found in pairs if found[0].a is best and found[0].b.summary.valid]
         yield from (prefix + paired_sentence(*found) for found in of_best if found[0].b is rest[0])
         yield from _others(prefix, best.label, [found for found in of_best if found[0].b is not rest[0]])
     if formats:
@@ -143,11 +147,10 @@ def _formats(formats: Found) -> str:
 
 def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> str:
     c, (winner, other) = score.comparison, names
-    if c.difference is None or c.difference_interval is None or c.a_value is None or c.b_value is None:
+    if c.difference is None or c.difference_interval is None:
         return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}."
     low, high = (-c.difference_interval[1], -c.difference_interval[0]) if turned else c.difference_interval
-    # The difference of the rounded values, so that the sentence agrees with the table.
-    points = abs(Decimal(shown(c.a_value, "percent")) - Decimal(shown(c.b_value, "percent")))
+    points = shown(abs(c.difference), "percent")
     bounds = f"95 % interval {shown((low, high), 'points')} for new problems like these"
     if score.conclusion == "equivalent":
         return f"{winner} and {other} are equivalent: {_EXCLUDED}."
@@ -155,11 +158,10 @@ def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> s
     if score.conclusion != "inconclusive":
         better = f"{winner} is better than {other}: its mean score is {points} points higher ({bounds})."
         return better if low > 0 else f"{above} {RARE_DIFFERENCES}"
-    if points == 0:
-        near = "the same mean score" if abs(c.difference) < _EQUAL else "mean scores within 0.1 points"
+    if abs(c.difference) < _EQUAL:
         why = score.why or "a larger difference cannot be excluded"
         return (
-            f"{winner} and {other} have {near} ({bounds})."
+            f"{winner} and {other} have the same mean score ({bounds})."
             f" This does not show that they are equivalent: {why}."
         )
     why = score.why or "the difference is not significant at 5 %"
@@ -167,19 +169,24 @@ def _correctness(score: Concluded, names: tuple[str, str], *, turned: bool) -> s
 
 
 def _where(pair: Pair) -> str:
-    """Return a prefix with the number of common problems; "" if both models have the same problems.
+    """Return a prefix with the number of compared problems; "" if both models have results of no others.
 
     On a part of its problems, a model's mean score differs from the one in the leaderboard.
     """
-    ours, theirs = set(pair.a.problem_ids), set(pair.b.problem_ids)
-    common = len((ours & theirs) - changed_problems(pair.a, pair.b).keys())
-    if common in (0, len(ours | theirs)):
+    common = len(common_places(pair.a, pair.b)[0])
+    begun = set().union(*(each.begun(np.array(each.problem_ids)).tolist() for each in (pair.a, pair.b)))
+    if common in (0, len(begun)):
         return ""
-    return f"on the {counted(common, 'problem')} that both have, "
+    return f"on the {counted(common, 'problem')} that both have{'' if pair.complete else ' begun'}, "
+
+
+def expense(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
+    """Return the sentences on the ratios of costs and of model times on common problems."""
+    return " ".join(filter(None, (_cost(entries, names), _time(entries, names))))
 
 
 def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
-    """Return the sentence on the ratio of costs on common problems; "" if the ratio has no interval."""
+    """Return the sentence on the ratio of costs; "" if the ratio has no interval."""
     (first, second), (name, other) = entries, names
     found = cost_ratio(first, second, *common_places(first, second))
     if found is None:
@@ -188,13 +195,45 @@ def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
     of = ", over the samples with a known cost" if found.is_partial else ""
     prices = f"{_price(first, found.ours)} a sample against {_price(second, found.theirs)}{of}"
     ratio = f"ratio {found.ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}]"
-    if math.exp(-_ALIKE) < low and high < math.exp(_ALIKE):
+    if _is_alike(found.interval):
         claim = f"{name} and {other} cost the same within 5 %"
     elif low <= 1 <= high:
         claim = "No difference in cost is shown"
     else:
         claim = f"{name} costs {'more' if found.ratio > 1 else 'less'} than {other}"
     return f"{claim}: {prices} ({ratio})."
+
+
+def _time(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
+    """Return the sentence on the ratio of model times; "" if no difference of more than 5 % is shown.
+
+    The time is that of an agent's model requests, or of the final attempt of an answer.
+    """
+    here, there = common_places(*entries)
+    ours, theirs = (_seconds(entry, at) for entry, at in zip(entries, (here, there), strict=True))
+    both = ~np.isnan(ours + theirs)
+    found = ratio_of_means(ours[both], theirs[both], entries[0].families_of(here[both]))
+    if found is None or found[1][0] <= 1 <= found[1][1] or _is_alike(found[1]):
+        return ""
+    ratio, (low, high) = found
+    times = " s a sample against ".join(shown(float(each[both].mean()), "seconds") for each in (ours, theirs))
+    return (
+        f"{names[0]} needs {'more' if ratio > 1 else 'less'} model time than {names[1]}: {times} s"
+        f" (ratio {ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}])."
+    )
+
+
+def _seconds(entry: Entry, places: NDArray[np.int64]) -> Floats:
+    """Return the mean model time of a sample for each of these problems; NaN if no time is known."""
+    name = "model_s" if is_agent(entry.format) else "latency_s"
+    known = entry.per_problem(lambda rows: ~np.isnan(rows[name]))[places]
+    sums = entry.per_problem(lambda rows: np.nan_to_num(rows[name]))[places]
+    means: Floats = np.divide(sums, known, out=np.full(len(places), np.nan), where=known > 0)
+    return means
+
+
+def _is_alike(interval: tuple[float, float]) -> bool:
+    return math.exp(-_ALIKE) < interval[0] and interval[1] < math.exp(_ALIKE)
 
 
 def _price(entry: Entry, cost: float) -> str:

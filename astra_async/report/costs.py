@@ -39,7 +39,7 @@ def costs(entries: Sequence[Entry]) -> Table:
             help="share of the output tokens",
             of=_ratio("reasoning_tokens", "output_tokens"),
         ),
-        Column("cost_usd", "Cost $", "usd", of=_total("cost_usd")),
+        Column("cost_usd", "Cost $", "usd", of=total_usd),
         Column("cost_per_sample", "$ per sample", "usd", of=_cost_of_a_sample),
         Column("cost_per_pass", "$ per perfect sample", "usd", of=_cost_of_a_pass),
     )
@@ -67,6 +67,11 @@ def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
     notes = [
         "Only samples with a result are counted. Sums of tokens leave out what a provider did not report."
     ]
+    if any(run.settings.turns for entry in entries for run, _ in entry.parts):
+        notes.append(
+            "The cost and the cost of a sample include follow-up turns. All other columns are about first"
+            " answers."
+        )
     notes += filter(None, map(partly_known, entries))
     for entry in entries:
         rows = entry.rows()
@@ -80,18 +85,27 @@ def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def mean_cost_usd(entry: Entry) -> float | None:
-    """Return the mean cost of a sample in US dollars, all attempts included.
+    """Return the mean cost of a sample in US dollars, all attempts and follow-up turns included.
 
     The mean is over samples with a known cost. Return None if no cost is known or all costs are 0.
     """
-    known = known_of(entry, "cost_usd")
-    return float(known.mean()) if len(known) and known.sum() > 0 else None
+    return _cost_of_a_sample(entry) or None
+
+
+def total_usd(entry: Entry) -> float | None:
+    """Return the sum of the known costs of samples in US dollars; None if no cost is known.
+
+    All attempts and follow-up turns are included.
+    """
+    known = _known_usd(entry)
+    return float(known.sum()) if len(known) else None
 
 
 class CostRatio(NamedTuple):
     """Ratio of the costs of two entries on their common problems.
 
-    `ours` and `theirs` are US dollars per sample: the mean over problems of the samples' mean cost.
+    `ours` and `theirs` are US dollars per sample: the mean over problems of the samples' mean cost, which
+    includes follow-up turns.
     `is_partial` is true if the cost of some of these samples is not known.
     """
 
@@ -107,8 +121,7 @@ def cost_ratio(a: Entry, b: Entry, here: NDArray[np.int64], there: NDArray[np.in
 
     `here` and `there` are the indexes of the common problems in the arrays of `a` and `b`.
     """
-    known = [entry.per_problem(lambda rows: ~np.isnan(rows["cost_usd"])) for entry in (a, b)]
-    sums = [entry.per_problem(lambda rows: np.nan_to_num(rows["cost_usd"])) for entry in (a, b)]
+    known, sums = zip(*map(_usd_by_problem, (a, b)), strict=True)
     both = (known[0][here] > 0) & (known[1][there] > 0)
     here, there = here[both], there[both]
     ours, theirs = sums[0][here] / known[0][here], sums[1][there] / known[1][there]
@@ -121,7 +134,7 @@ def cost_ratio(a: Entry, b: Entry, here: NDArray[np.int64], there: NDArray[np.in
 
 def partly_known(entry: Entry) -> str:
     """Return a note if only a part of an entry's samples have a known cost; otherwise ""."""
-    known, valid = len(known_of(entry, "cost_usd")), entry.summary.valid
+    known, valid = len(_known_usd(entry)), entry.summary.valid
     if known in (0, valid):
         return ""
     return (
@@ -140,6 +153,23 @@ def known_of(entry: Entry, name: str) -> NDArray[np.float64]:
     values = np.concatenate([rows[name] for _, rows in entry.rows_by_run()])
     known: NDArray[np.float64] = values[~np.isnan(values)]
     return known
+
+
+def _known_usd(entry: Entry) -> NDArray[np.float64]:
+    """Return the costs of an entry's samples, without unknown ones."""
+    costs = np.concatenate([run.pair_usd(pair) for run, pair in entry.parts])
+    known: NDArray[np.float64] = costs[~np.isnan(costs)]
+    return known
+
+
+def _usd_by_problem(entry: Entry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return for each problem the number of samples with a known cost, and the sum of these costs."""
+    known, sums = [], []
+    for run, pair in entry.parts:
+        problems, costs = run.pair_rows(pair)["problem"], run.pair_usd(pair)
+        known.append(np.bincount(problems, weights=~np.isnan(costs), minlength=len(run.problems)))
+        sums.append(np.bincount(problems, weights=np.nan_to_num(costs), minlength=len(run.problems)))
+    return np.concatenate(known), np.concatenate(sums)
 
 
 def _total(name: str) -> Callable[[Entry], float | None]:
@@ -161,12 +191,12 @@ def _ratio(part: str, whole: str) -> Callable[[Entry], float | None]:
 
 
 def _cost_of_a_sample(entry: Entry) -> float | None:
-    return _share(_total("cost_usd")(entry), len(known_of(entry, "cost_usd")))
+    return _share(total_usd(entry), len(_known_usd(entry)))
 
 
 def _cost_of_a_pass(entry: Entry) -> float | None:
-    each = _cost_of_a_sample(entry)
-    return None if each is None else _share(each * len(entry.rows()), int(entry.perfect.sum()))
+    known = known_of(entry, "cost_usd")
+    return _share(float(known.mean()) * len(entry.rows()), int(entry.perfect.sum())) if len(known) else None
 
 
 def _tokens_per_s(entry: Entry) -> float | None:

@@ -10,6 +10,7 @@ import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations, product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,9 +109,9 @@ def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Co
 
 
 def has_open_pairs(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
-    """Return True if a run with `--until` has open pairs in run.json; False for a malformed record."""
+    """Return True if a run with `--until` has a next round in run.json; False for a malformed record."""
     with suppress(LookupError, TypeError, ValueError, AttributeError):
-        return "planned" in record and any(each.state == "open" for each in as_recorded(record, formats))
+        return "planned" in record and ahead(record, as_recorded(record, formats), {}) is not None
     return False
 
 
@@ -138,7 +139,12 @@ class NextRound:
 def ahead(
     record: Mapping[str, Any], found: Sequence[Compared], cost_usd: Mapping[tuple[str, Format], float | None]
 ) -> NextRound | None:
-    """Return the next round; None if no round is left or no pair is open. `cost_usd` is for one sample."""
+    """Return the next round; None if no round is left, no pair is open, or the run is a regrade.
+
+    `cost_usd` is for one sample.
+    """
+    if record.get("closed"):
+        return None
     still = [each for each in found if each.state == "open"]
     begun = min((each.k for each in still), default=record["rounds"][-1])
     if begun >= record["rounds"][-1]:
@@ -171,27 +177,17 @@ def interim_conclusions(entries: Sequence[Entry]) -> dict[frozenset[str], dict[s
     return found
 
 
-def table(runs: Sequence[Run]) -> Table:
-    """Return a row for every look at every pair."""
-    repeated, could = "95 % over all looks together", "80 % power if the difference is as observed"
-    names = directory_names([run.directory for run in runs])
+def looks_at_pairs(runs: Sequence[Run]) -> Table:
+    """Return a row for every look at every pair of `--until decided`."""
     columns = (
-        *([Column("run", "Run")] if len(runs) > 1 else []),
         Column("a", "A"),
         Column("b", "B"),
         Column("format", "Format"),
         Column("k", "k", "count", help="samples of each problem, complete for A and B"),
-        Column("difference", "A - B", "points", help="mean score; with --until precise the mean itself"),
-        Column("interval", "Repeated interval", "points", interval=True, help=repeated),
+        Column("difference", "A - B", "points", help="mean score"),
+        Column("interval", "Repeated interval", "points", interval=True, help="95 % over all looks together"),
         Column("state", "State"),
-        Column("problems", "Problems needed", "number", help=could),
-    )
-    items = (
-        {"run": name, "a": each.a, "b": each.b, "format": each.format, **asdict(look)}
-        for run, name in zip(runs, names, strict=True)
-        if run.settings.deciding
-        for each in compared(run, run.settings.deciding)
-        for look in each.looks
+        Column("problems", "Problems needed", "number", help="80 % power if the difference is as observed"),
     )
     note = (
         "Repeated intervals are valid whatever the reason to stop the run. They are not adjusted for several"
@@ -199,7 +195,44 @@ def table(runs: Sequence[Run]) -> Table:
         " difference makes the difference look larger, on average by less than a point. The bias is largest"
         " if a difference is hard to detect."
     )
-    return Table.of("looks", "Looks after whole rounds", columns, items, notes=(note,))
+    return _looks("looks", "Looks after whole rounds", columns, runs, "decided", note)
+
+
+def looks_at_models(runs: Sequence[Run]) -> Table:
+    """Return a row for every look at every model of `--until precise`."""
+    columns = (
+        Column("model", "Model", of=itemgetter("a")),
+        Column("format", "Format"),
+        Column("k", "k", "count", help="complete samples of each problem"),
+        Column("mean_score", "Mean score %", "percent", of=itemgetter("difference")),
+        Column("interval", "95 % interval", "percent", interval=True, help="for new problems like these"),
+        Column("state", "State"),
+        Column("problems", "Problems needed", "number", help="for the target, with k samples of each"),
+    )
+    note = "The 95 % intervals are those of a single look. They are not adjusted for several looks."
+    return _looks("looks_precise", "Looks at each model", columns, runs, "precise", note)
+
+
+def _looks(
+    name: str, title: str, columns: Sequence[Column], runs: Sequence[Run], until: str, note: str
+) -> Table:
+    """Return a table of looks of runs with `until`; the first column names the run if there are several."""
+    names = directory_names([run.directory for run in runs])
+    items = (
+        {"run": directory, "a": each.a, "b": each.b, "format": each.format, **asdict(look)}
+        | {"state": shown_state(look.state, until)}
+        for run, directory in zip(runs, names, strict=True)
+        if run.settings.deciding.get("until") == until
+        for each in compared(run, run.settings.deciding)
+        for look in each.looks
+    )
+    of_run = [Column("run", "Run")] if len(runs) > 1 else []
+    return Table.of(name, title, (*of_run, *columns), items, notes=(note,))
+
+
+def shown_state(state: State, until: str) -> str:
+    """Return the state as tables and lines name it; a model without its target is `not reached`."""
+    return "not reached" if until == "precise" and state == "not separable" else state
 
 
 def spread_table(runs: Sequence[Run]) -> Table:

@@ -44,6 +44,6 @@ ESTIMATES = {
     **{f"pass_hat_{m}": Estimate(f"Pass^{m}", f"all of {m} pass", m, pass_hat) for m in _M},
     f"g_pass_at_{_MG}": Estimate(f"G-Pass@{_MG}", f"at least half of {_MG} pass", _MG, _half_pass),
     f"mg_pass_at_{_MG}": Estimate(
-        f"mG-Pass@{_MG}", f"G-Pass@{_MG} averaged over thresholds from half to all", _MG, mg_pass_at
+        f"mG-Pass@{_MG}", f"G-Pass@{_MG} averaged over the thresholds above half", _MG, mg_pass_at
     ),
 }

@@ -177,7 +177,7 @@ def reliability(wide: Table) -> Table:
     note = (
         "Unbiased estimates from k samples, averaged over problems. Pass@m is the probability that at least"
         " one of m samples passes all tests, G-Pass@m that at least half of them do, and Pass^m that all of"
-        " them do. mG-Pass@m is the average of G-Pass@m over thresholds from half of m to m."
+        " them do. mG-Pass@m is the average of G-Pass@m over the thresholds above half of m."
     )
     table = wide.only("model", "format", "k", "pass_at_1", *_known(wide, _PASSES))
     return _part(table, "reliability", "Reliability", [note])

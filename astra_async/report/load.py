@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.files import read_at
+from astra_async.report.packed_row import number_in
 from astra_async.report.run_settings import RunSettings, read_settings
 from astra_async.report.sidecar import read_columns
+from astra_async.report.turn_lines import read_turns
 from astra_async.types.records import read_line, read_tests
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class Run:
         rows: structured array, one element for each valid sample, sorted by pair, problem and sample.
         bounds: flat array; index pair * number of problems + problem gives the first row of that pair and
             problem. The last element is the number of rows.
+        turn_usd: cost in US dollars of the follow-up turns of each row; NaN if the cost of a turn is unknown.
         pairs, problems: meaning of the numbers in `rows["pair"]` and `rows["problem"]`.
         texts: interned texts (hashes, image ids, names of repairs joined by `;`).
         metrics: the paper's metrics over these rows.
@@ -45,6 +48,7 @@ class Run:
     directory: Path
     settings: RunSettings
     rows: NDArray[np.void]
+    turn_usd: NDArray[np.float64]
     bounds: NDArray[np.int64]
     pairs: tuple[tuple[str, Format], ...]
     problems: tuple[str, ...]
@@ -58,8 +62,19 @@ class Run:
 
     def pair_rows(self, pair: int) -> NDArray[np.void]:
         """Return the rows of one (model, format), as a view."""
+        return self.rows[self._slice(pair)]
+
+    def pair_usd(self, pair: int) -> NDArray[np.float64]:
+        """Return the cost in US dollars of each sample of one (model, format); NaN if a part is unknown.
+
+        All attempts and all follow-up turns are included.
+        """
+        costs: NDArray[np.float64] = self.pair_rows(pair)["cost_usd"] + self.turn_usd[self._slice(pair)]
+        return costs
+
+    def _slice(self, pair: int) -> slice:
         first, last = self.bounds[[pair * len(self.problems), (pair + 1) * len(self.problems)]]
-        return self.rows[first:last]
+        return slice(first, last)
 
     def problem_rows(self, problem: int, answer_format: Format | None = None) -> NDArray[np.void]:
         """Return a copy of the rows of one problem under all models, in one format or all formats."""
@@ -107,15 +122,31 @@ def load_run(directory: Path) -> Run:
         ConflictError: two lines contradict each other, or a line contradicts the plan.
     """
     settings = read_settings(directory)
-    return run_of(directory, settings, read_columns(directory, settings), in_place=True)
+    columns = read_columns(directory, settings)
+    turn_usd = np.zeros(columns.places.shape)
+    for key, record in read_turns(directory)[0].items() if settings.turns else ():
+        if place := columns.place(key):
+            turn_usd[place] += number_in(record.get("cost_usd"))
+    return run_of(directory, settings, columns, turn_usd, in_place=True)
 
 
-def run_of(directory: Path, settings: RunSettings, columns: Columns, *, in_place: bool = False) -> Run:
-    """Return the run in the columns read so far. With `in_place` the columns must not be used afterwards."""
+def run_of(
+    directory: Path,
+    settings: RunSettings,
+    columns: Columns,
+    turn_usd: NDArray[np.float64],
+    *,
+    in_place: bool = False,
+) -> Run:
+    """Return the run in the columns read so far. With `in_place` the columns must not be used afterwards.
+
+    `turn_usd` is the cost of each sample's follow-up turns, in the shape of `columns.places`.
+    """
     present = columns.places["present"] == 1
     return Run(
         directory=directory,
         settings=settings,
+        turn_usd=turn_usd[present],
         bounds=np.concatenate([[0], np.cumsum(present.sum(axis=2))]),
         pairs=tuple(columns.pairs),
         problems=tuple(columns.problems),

@@ -64,10 +64,7 @@ def swap_sides(table: Table) -> Table:
     """Return the table with A and B exchanged, for differences B - A."""
     other = {"a": "b", "b": "a", "a_value": "b_value", "b_value": "a_value"}
     columns = [
-        replace(column, title="B - A", minus=("b_value", "a_value"))
-        if column.name == "difference"
-        else column
-        for column in table.columns
+        replace(column, title="B - A") if column.name == "difference" else column for column in table.columns
     ]
     turned = table.only(*(other.get(column.name, column.name) for column in columns))
     return replace(turned, columns=tuple(columns))
@@ -120,9 +117,7 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
         Column("differing", "Differing", "count", help="units with a difference other than 0"),
         Column("a_value", "A's value", kind),
         Column("b_value", "B's value", kind),
-        Column(
-            "difference", "A - B", signed, help="mean difference over problems", minus=("a_value", "b_value")
-        ),
+        Column("difference", "A - B", signed, help="mean difference over problems"),
         Column(
             "difference_interval",
             "95 % interval",

@@ -32,6 +32,8 @@ from astra_async.stats.intervals import difference_interval, equivalence, minimu
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from astra_async.report.common_problems import Metric
     from astra_async.report.entries import Entry
     from astra_async.stats.differences import Conclusion
@@ -147,18 +149,16 @@ def standing_of(conclusion: str, interval: tuple[float, float] | None) -> Standi
 def conclude(family: Sequence[Comparison]) -> list[Concluded]:
     """Conclude comparisons of one metric, adjusted together by Holm; those without a p-value do not count."""
     p_values = [_adjusted([getattr(each, name) for each in family]) for name in _P_VALUES]
-    tests = sum(each.p_permutation is not None for each in family)
+    flips = np.array([each.p_permutation for each in family if each.p_permutation is not None])
     concluded = []
     for place, each in enumerate(family):
         holm_p = {name: values[place] for name, values in zip(_P_VALUES, p_values, strict=True)}
         # If all differences are equal, there is no t-test, and the sign-flip test decides.
         both = [p for p in (holm_p["p_t"], holm_p["p_permutation"]) if p is not None]
         found = conclusion(each.difference or 0.0, p_values=both, p_equivalence=holm_p["p_equivalence"])
-        why = _obstacle(each, tests)
-        if found == "equivalent" and each.families >= FEWEST:
-            why = ""
-        elif why:
+        if each.families < FEWEST or each.difference_interval is None:
             found = "inconclusive"
+        why = _obstacle(each, flips) if found == "inconclusive" else ""
         concluded.append(Concluded(comparison=each, holm=holm_p, conclusion=found, why=why))
     return concluded
 
@@ -252,8 +252,12 @@ def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
     return [None if p is None else next(adjusted) for p in p_values]
 
 
-def _obstacle(c: Comparison, tests: int) -> str:
-    """Return the reason why a comparison cannot show any difference; "" if a difference can be shown."""
+def _obstacle(c: Comparison, flips: NDArray[np.float64]) -> str:
+    """Return the reason why a comparison cannot show any difference; "" if a difference can be shown.
+
+    `flips` has the p-values of the sign-flip tests that Holm adjusts together. Holm multiplies the smallest p
+    that this comparison can reach by the number of p-values that are not smaller.
+    """
     cannot, many = f"cannot show a difference at {100 * ALPHA:g} %", c.families
     one, several = ("problem", "problems") if many == c.n else ("family of problems", "families of problems")
     reasons = (
@@ -263,6 +267,9 @@ def _obstacle(c: Comparison, tests: int) -> str:
         (c.differing == 0, f"all {many} {several} have equal results, which allow no conclusion"),
         (c.differing < FEWEST, f"only {c.differing} of {many} {several} differ, which {cannot}"),
         (c.difference_interval is None, "one family has most of the problems, so no test is possible"),
-        (c.least_p * tests >= ALPHA, f"{c.differing} differing {several} {cannot} among {tests} comparisons"),
+        (
+            c.least_p * np.count_nonzero(flips >= c.least_p) >= ALPHA,
+            f"{c.differing} differing {several} {cannot} among {len(flips)} comparisons",
+        ),
     )
     return next((reason for holds, reason in reasons if holds), "")

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ class Column:
     Attributes:
         help: meaning of the column, with its unit.
         interval: True if cells are (low, high).
-        minus: two columns of which this column is the difference; the displayed text is the difference of
-            the displayed numbers.
         of: function from a row's item to the cell (see `Table.of`); by default the item's key or attribute
             with the column's name.
     """
@@ -58,7 +55,6 @@ class Column:
     _: KW_ONLY
     interval: bool = False
     help: str = ""
-    minus: tuple[str, str] | None = None
     of: Callable[[Any], Cell] | None = field(default=None, compare=False, repr=False)
 
     def cell(self, item: Any) -> Cell:
@@ -165,15 +161,12 @@ class Table:
     def shown(self, place: int) -> list[str]:
         """Return the displayed texts of one row."""
         pairs = zip(self.rows[place], self.columns, strict=True)
-        texts = {column.name: shown(cell, column.kind) for cell, column in pairs}
-        for column in self.columns:
-            if column.minus and set(column.minus) <= texts.keys():
-                texts[column.name] = _difference(texts, column)
+        texts = [shown(cell, column.kind) for cell, column in pairs]
         if place not in self.provisional:
-            return list(texts.values())
+            return texts
         return [
             text if column.kind in ("text", "count") or text == NOTHING else f"~{text}"
-            for text, column in zip(texts.values(), self.columns, strict=True)
+            for text, column in zip(texts, self.columns, strict=True)
         ]
 
 
@@ -279,12 +272,6 @@ def described(table: Table) -> dict[str, object]:
     }
 
 
-def _difference(texts: dict[str, str], column: Column) -> str:
-    """Return the difference of two displayed numbers: 75.0 - 70.1 is 4.9, whatever the hidden digits."""
-    first, second = (texts[name] for name in column.minus or ())
-    return NOTHING if NOTHING in (first, second) else f"{Decimal(first) - Decimal(second):+}"
-
-
 def _under(name: str, item: Any) -> Any:
     return item[name] if isinstance(item, Mapping) else getattr(item, name)
 
@@ -301,12 +288,19 @@ def _number(value: float) -> str:
 
 def _in_percent(value: float, sign: str = "") -> str:
     """Format a fraction in percent with one decimal, or more if needed to differ from 0 and 100."""
-    percent = 100 * value
+    percent = round(100 * value, _MOST_DIGITS) + 0.0  # not -0.0
     for digits in range(1, _MOST_DIGITS):
         text = f"{percent:{sign}.{digits}f}"
         if float(text) not in (-100, 0, 100) or abs(percent - float(text)) < 10.0**-_MOST_DIGITS:
             break
     return text
+
+
+def _in_dollars(value: float) -> str:
+    """Format US dollars with cents from $1; smaller values with four decimals, or more for two digits."""
+    if abs(value) >= 1 or value == 0:
+        return f"{value:,.2f}"
+    return f"{value:.{max(4, 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 _FORMATS: dict[Kind, Callable[[float], str]] = {
@@ -318,6 +312,6 @@ _FORMATS: dict[Kind, Callable[[float], str]] = {
     "signed": lambda value: f"{value:+.3f}",
     "p": lambda value: "<0.001" if value < 0.001 else f"{value:.3f}",  # noqa: PLR2004 - the customary bound
     "number": _number,
-    "usd": lambda value: f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}",
+    "usd": _in_dollars,
     "seconds": lambda value: f"{value:,.1f}",
 }

@@ -138,7 +138,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         skills=skills,
         sections=(
             *_models(runs, entries, wide, compared, courses),
-            *_problems(runs, entries, skills),
+            *_problems(runs, entries, skills, with_looks=bool(looks)),
             *_answers(entries, by_format),
             *_agents(entries, by_agent),
             *_turns(courses),
@@ -169,7 +169,8 @@ def _models(
             board.reliability_intervals(wide),
             board.curves(entries),
             published(),
-            deciding.table(runs),
+            deciding.looks_at_pairs(runs),
+            deciding.looks_at_models(runs),
             deciding.spread_table(runs),
             provenance.replays(runs, entries),
         ),
@@ -195,13 +196,17 @@ def _problems(
     runs: Sequence[Run],
     entries: Sequence[Entry],
     found: Mapping[by_skill.SkillKind, list[by_skill.Skill]],
+    *,
+    with_looks: bool,
 ) -> Iterator[Section]:
     yield Section(
         name="skills",
         title="Skills",
         text="The highest mean by skill. Means over few problems are imprecise: check n and the intervals.",
         tables=tuple(
-            table for kind in found for table in by_skill.display_tables(found[kind], entries, kind)
+            table
+            for kind in found
+            for table in by_skill.display_tables(found[kind], entries, kind, with_looks=with_looks)
         ),
         plots=tuple(
             name

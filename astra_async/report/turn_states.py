@@ -14,28 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from astra_async.files import scan
 from astra_async.report.packed_row import FAILURES, STATUSES, number_in
+from astra_async.report.turn_lines import read_turns
 from astra_async.stats.spread import pass_at
 from astra_async.types import TurnKey, is_last
-from astra_async.types.records import (
-    Disbelieved,
-    Flaw,
-    counting,
-    read_line,
-    read_result,
-    read_turn_key,
-    repeated,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.report.load import Run
-    from astra_async.types import AnswerKey, Failure
+    from astra_async.types import Failure
 
-TURN_RESULTS = "turn_results.jsonl"
 # Reasons for the end of a sample; see `Course.end`.
 End = Literal["first", "later", "stalled", "oscillating", "out_of_turns", "broken_off", "missing"]
 
@@ -174,7 +163,7 @@ def courses_of(entries: Sequence[Entry]) -> tuple[tuple[Courses, ...], tuple[str
     lines: dict[int, dict[TurnKey, dict[str, Any]]] = {}
     warnings: list[str] = []
     for number, run in runs.items():
-        lines[number], ignored = read_turns(run)
+        lines[number], ignored = read_turns(run.directory)
         warnings += [f"{run.directory}: {warning}" for warning in ignored]
     found = []
     for entry in entries:
@@ -182,32 +171,6 @@ def courses_of(entries: Sequence[Entry]) -> tuple[tuple[Courses, ...], tuple[str
         if turns and entry.summary.valid:
             found.append(Courses(entry=entry, turns=turns, all=tuple(_courses(entry, turns, lines))))
     return tuple(found), tuple(warnings)
-
-
-def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
-    """Return a run's follow-up turns by key, and warnings on ignored lines.
-
-    Raises ConflictError if two lines contradict each other.
-    """
-    path = run.directory / TURN_RESULTS
-    found: dict[AnswerKey, tuple[int, bytes]] = {}
-    disbelieved, warnings = Disbelieved(TURN_RESULTS, read_turn_key), list[str]()
-    for number, _, line in scan(path):
-        try:
-            key = read_result(line, path, number)[0].key
-        except Flaw as flaw:
-            disbelieved.add(number, flaw, line)
-            continue
-        earlier, before = found.setdefault(key, (number, line))
-        if earlier == number:
-            continue
-        counts = counting(before, line)
-        if counts is None:
-            warnings.append(repeated(path, (earlier, number), (before, line)))
-        elif counts is line:
-            found[key] = number, line
-    records = {key: read_line(line) for key, (_, line) in found.items() if isinstance(key, TurnKey)}
-    return records, [*warnings, *disbelieved.warnings(found.__contains__)]
 
 
 def _courses(

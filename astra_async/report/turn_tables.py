@@ -1,8 +1,8 @@
 """Tables on the effect of feedback: scores by turn, compared with independent samples without feedback.
 
-The paper's metrics use first answers only, so no other table includes follow-up turns. The control is
-pass@(r+1) of first answers: the share solved by r further samples without feedback, with the same number of
-requests. The unit of every interval and test is the problem.
+The paper's metrics use first answers only, so other tables include follow-up turns only in the cost of a
+sample. The control is pass@(r+1) of first answers: the share solved by r further samples without feedback,
+with the same number of requests. The unit of every interval and test is the problem.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 TEXT = (
     "After an answer that did not pass all tests, the model received feedback on the failures and"
-    " answered again. The paper's scores and all other tables of this report use first answers only."
+    " answered again. The paper's scores and all other tables of this report use first answers only. The cost"
+    " of a sample includes its follow-up turns."
 )
 _HEADLINE_NOTE = (
-    "After turns: mean score of the same samples after the last follow-up turn with feedback. All other"
-    " numbers of this table use first answers only. A dash means that turns are missing; to continue, run the"
-    " same command again."
+    "After turns: mean score of the same samples after the last follow-up turn with feedback. The cost of a"
+    " sample includes its follow-up turns. All other numbers of this table use first answers only. A dash"
+    " means that turns are missing; to continue, run the same command again."
 )
 _RESULT_NOTE = (
     "The result after a turn is the result of the sample's files at that time. An unusable answer changes no"
@@ -123,7 +124,7 @@ def gain(found: Sequence[Courses]) -> Table:
         Column("differing", "Differing", "count", help="problems with a difference other than 0"),
         Column("solved", "Solved %", "percent", help="by this turn"),
         Column("blind", "Blind samples %", "percent", help="pass@(turn + 1) of first answers"),
-        Column("gain", "Gain", "points", minus=("solved", "blind")),
+        Column("gain", "Gain", "points"),
         Column("gain_interval", "95 % interval", "points", interval=True),
         Column("p_t_holm", "t-test, Holm", "p", help="paired over problems, two-sided"),
         Column("p_permutation_holm", "Sign flips, Holm", "p"),
@@ -203,7 +204,7 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
         Column("first", "Solved at first %", "percent"),
         Column("solved", "Solved %", "percent", help="by this turn"),
         Column("blind", "Blind samples %", "percent", help="pass@(turn + 1)"),
-        Column("gain", "Gain", "points", minus=("solved", "blind")),
+        Column("gain", "Gain", "points"),
     )
     items = (item for courses in found for item in _by_skill(courses))
     notes = ("No significance test was made. Values of skills with few problems are imprecise.",)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.deciding import compared, complete_rounds, scores_of
-from astra_async.report.entries import directory_names, format_name
+from astra_async.report.conclusions import expense
+from astra_async.report.deciding import compared, complete_rounds, scores_of, shown_state
+from astra_async.report.entries import directory_names, entries_of, format_name
 from astra_async.report.pairwise import RARE_DIFFERENCES
 from astra_async.report.table import shown, visible
 from astra_async.stats.spread import round_drift
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
     from astra_async.report.deciding import Compared, NextRound
     from astra_async.report.load import Run
+    from astra_async.stats.sequential import State
 
 _DRIFT_P = 0.01  # over all models of a run
+_UNDECIDED: tuple[State, ...] = ("not separable", "open")
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:
@@ -29,9 +32,9 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
     for run, name in zip(runs, names, strict=True):
         if record := run.settings.deciding:
             of_run = f"{name}: " if len(runs) > 1 else ""
-            for each in compared(run, record):
+            for each, text in _of_run(run, record):
                 of_format = f"{format_name(each.format)}: " if len(run.settings.formats) > 1 else ""
-                yield visible(of_run + of_format + sentence(each, record))
+                yield visible(of_run + of_format + text)
             yield from (visible(of_run + limit) for limit in _limits_of(run, record))
 
 
@@ -41,9 +44,21 @@ def decided_pairs(run: Run) -> dict[frozenset[str], str]:
     if record.get("until") != "decided":
         return {}
     return {
-        frozenset(f"{name} ({each.format})" for name in (each.a, each.b)): visible(sentence(each, record))
-        for each in compared(run, record)
+        frozenset(f"{name} ({each.format})" for name in (each.a, each.b)): visible(text)
+        for each, text in _of_run(run, record)
     }
+
+
+def _of_run(run: Run, record: Mapping[str, Any]) -> Iterator[tuple[Compared, str]]:
+    """Yield each pair or model with its conclusion, and for a pair with its costs and model times."""
+    entries = {(entry.model, entry.format): entry for entry in entries_of([run])}
+    for each in compared(run, record):
+        text = sentence(each, record)
+        if each.b and each.looks:
+            pair = entries[each.a, each.format], entries[each.b, each.format]
+            found = expense(pair, (each.a, each.b))
+            text += f" {found} Intervals of ratios are not adjusted for the looks." if found else ""
+        yield each, text
 
 
 def _limits_of(run: Run, record: Mapping[str, Any]) -> Iterator[str]:
@@ -89,6 +104,11 @@ def sentence(each: Compared, record: Mapping[str, Any]) -> str:
         else f"{first}'s mean score is {points} above {second}'s ({bounds}{decided}). {RARE_DIFFERENCES}"
     )
     target = f"{record['target_se']} points"
+    more = (
+        f"more samples (--samples above {look.k}) may also be enough"
+        if look.k == record["rounds"][-1]
+        else "more samples would narrow the interval by 5 % at most"
+    )
     return {
         "better": better,
         "worse": better,
@@ -102,8 +122,8 @@ def sentence(each: Compared, record: Mapping[str, Any]) -> str:
             f"{both} are not separable with {problems} problems: their mean scores differ by {points}"
             f" ({bounds}{decided}). If the difference is as observed, {needed} problems are needed."
             if each.b
-            else f"{each.a} cannot reach the target standard error of {target} with {problems} problems"
-            f" ({decided}). It needs {needed} problems."
+            else f"{each.a} has not reached the target standard error of {target} with {look.k} samples of"
+            f" each of {problems} problems. It needs {needed} problems; {more}."
         ),
     }[look.state]
 
@@ -113,8 +133,10 @@ def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round
     states = [each.state for each in found]
     last = max((each.k for each in found), default=0)
     what = "models" if record["until"] == "precise" else "pairs"
-    counts = {name: states.count(name) for name in ("not separable", "open")}
-    rest = "".join(f", {count} {name}" for name, count in counts.items() if count)
+    counts = {name: states.count(name) for name in _UNDECIDED}
+    rest = "".join(
+        f", {count} {shown_state(name, record['until'])}" for name, count in counts.items() if count
+    )
     decided = f"{len(states) - sum(counts.values())} of {len(states)} {what} decided"
     known = f"{decided}{rest} after {last} samples of each problem"
     if next_round is None:

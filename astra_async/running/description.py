@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Cell = tuple[str, str, str]  # model, format, problem
 RECORD_ONLY = "--generate-only"
+BUDGET = "--budget-usd"
 
 
 def recorded_command(config: RunConfig, problem_ids: Sequence[str]) -> dict[str, Any]:
@@ -63,6 +64,17 @@ def without_flag(command: str, flag: str) -> str:
     return shlex.join(word for word in shlex.split(command) if word != flag)
 
 
+def with_budget(command: str, usd: float) -> str:
+    """Replace the budget in a shell command, or add one."""
+    words = shlex.split(command)
+    kept = [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if BUDGET not in (before, word.partition("=")[0])
+    ]
+    return shlex.join([*kept, BUDGET, f"{usd:.2f}"])
+
+
 def missing_cells(metrics: Metrics, run: Mapping[str, Any]) -> set[Cell]:
     """Return each (model, format, problem) with planned samples that have no verdict."""
     return {
@@ -74,10 +86,13 @@ def missing_cells(metrics: Metrics, run: Mapping[str, Any]) -> set[Cell]:
     }
 
 
-def commands_to_finish(run: Mapping[str, Any], missing: Collection[Cell], *, answered: bool) -> list[str]:
+def commands_to_finish(
+    run: Mapping[str, Any], missing: Collection[Cell], *, answered: bool, budget_usd: float | None = None
+) -> list[str]:
     """Return the recorded commands that together produce the missing samples, the latest first.
 
-    If all answers are recorded (`answered`), `--generate-only` is removed from the commands.
+    If all answers are recorded (`answered`), `--generate-only` is removed from the commands. `budget_usd`
+    replaces a budget that is spent.
     """
     found = []
     missing = set(missing)
@@ -88,6 +103,7 @@ def commands_to_finish(run: Mapping[str, Any], missing: Collection[Cell], *, ans
         if covered and plan["samples"] >= run["samples"]:
             missing = missing - covered
             shown = without_flag(command, RECORD_ONLY) if answered else command
+            shown = shown if budget_usd is None else with_budget(shown, budget_usd)
             here = plan["folder"] == os.getcwd()  # noqa: PTH109 - the recorded value is a string
             found.append(shown if here else f"cd {shlex.quote(plan['folder'])} && {shown}")
     return found

@@ -11,12 +11,12 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from astra_async.listing import counted, some
 from astra_async.running.description import missing_cells
+from astra_async.running.missing import missing_by_kind
 from astra_async.running.recorded import Spent, readable_records, record_headers, spent, valid_records
-from astra_async.types import Trouble
 from astra_async.types.records import Flaw, read_key
 from astra_async.types.run_record import read_run
 
@@ -59,7 +59,7 @@ class ModelView:
 
     Scores are computed from the valid samples so far and are None without any. `after_turns` is the mean
     score after the last follow-up turn; it is only read from a directory. Tokens and cost cover the whole run
-    directory, including earlier invocations.
+    directory, including earlier invocations. `cost_incomplete` is true if the cost of an answer is unknown.
     """
 
     model: str
@@ -77,6 +77,7 @@ class ModelView:
     rate_limited: int = 0
     retries: int = 0
     cost_usd: float | None = None
+    cost_incomplete: bool = False
     state: str = ""
 
 
@@ -130,6 +131,11 @@ class View:
         """
         costs = {row.model: row.cost_usd for row in self.models if row.cost_usd is not None}
         return sum(costs.values()) if costs else None
+
+    @property
+    def cost_incomplete(self) -> bool:
+        """True if `cost_usd` is a lower bound, because the cost of some answers is unknown."""
+        return any(row.cost_incomplete for row in self.models)
 
 
 def view_of(opened: OpenRun, *, stopping: bool) -> View:
@@ -224,7 +230,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         answered=max(len(answered), final),
         final=final,
         graded=len(run.rows) > 0 or not answered,
-        missing=_missing(path / "events.jsonl", answered),
+        missing=missing_by_kind(run, answered),
         most_turns=run.settings.turns,
         turns_missing=len(open_turns),
         turns_final=len({key for key, _, _ in valid_records(path / "turn_results.jsonl")}),
@@ -250,13 +256,6 @@ def answered_keys(path: Path) -> set[AnswerKey]:
         with suppress(Flaw):
             keys.add(read_key(record))
     return keys
-
-
-def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
-    """Count the keys without an answer by the kind of their last error."""
-    troubles = get_args(Trouble)
-    last = {key: event["kind"] for key, _, event in valid_records(path) if event.get("kind") in troubles}
-    return dict(Counter(kind for key, kind in last.items() if key not in answered))
 
 
 def _recent_per_minute(times: Sequence[float]) -> float | None:
@@ -299,6 +298,7 @@ def _row(
         tokens_in=earlier.input_tokens + (pool.input_tokens if pool else 0),
         tokens_out=earlier.output_tokens + (pool.output_tokens if pool else 0),
         cost_usd=(earlier.cost_usd + ((pool.cost_usd if pool else None) or 0)) or None,
+        cost_incomplete=earlier.unpriced > 0 or (pool is not None and pool.cost_usd is None),
     )
     if pool is None:
         return view

@@ -164,11 +164,12 @@ class CountedTests:
 
 @dataclass(slots=True)
 class Spent:
-    """Tokens and cost of one model so far; a cost of 0 may mean that no price is known."""
+    """Tokens and cost of one model so far; `unpriced` is the number of answers with an unknown cost."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    unpriced: int = 0
 
 
 def spent(directory: Path) -> dict[str, Spent]:
@@ -206,7 +207,10 @@ def _count(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
     if isinstance(usage, dict):
         one.input_tokens += _whole(usage.get("input_tokens"))
         one.output_tokens += _whole(usage.get("output_tokens"))
-    one.cost_usd += cost_usd if isinstance(cost_usd, int | float) else 0.0
+    if isinstance(cost_usd, int | float):
+        one.cost_usd += cost_usd
+    elif record.get("kind") is None:
+        one.unpriced += 1
 
 
 def _whole(value: object) -> int:

@@ -123,7 +123,7 @@ class Runner:
     async def _run_rounds(self) -> None:
         """Run all samples at once; with `--until`, run rounds with an interim analysis after each round.
 
-        A round with a missing sample ends the invocation without an interim analysis.
+        A round with a missing sample ends the invocation without an interim analysis, except for a regrade.
         """
         if self.deciding is None:
             await self._round(self.plan.models, 0, self.plan.samples)
@@ -134,7 +134,8 @@ class Runner:
             going = self.deciding.begin(end)
             self.books.plan_up_to(end, going)
             await self._round(going, first, end)
-            if self.stopping.is_set() or self.books.has_missing or not going:
+            cannot_look = self.books.has_missing and not self.deciding.is_closed
+            if self.stopping.is_set() or cannot_look or not going:
                 return
             try:
                 await asyncio.to_thread(self.deciding.look)
@@ -338,8 +339,10 @@ class Runner:
         """Start no more requests to a model. The reason of the first call is kept."""
         if model not in self.dead:
             self.dead[model] = error
-            kind: RecordedKind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
-            self.note(kind, model=model, detail=str(error))
+            if isinstance(error, BudgetExhausted):
+                self.note("budget", model=model, detail=str(error), raise_to_usd=error.raise_to_usd)
+            else:
+                self.note("pool_failed", model=model, detail=str(error))
 
     def note(self, kind: RecordedKind, key: AnswerKey | None = None, **details: object) -> None:
         """Record an event; if it cannot be recorded, end the run after the requests in flight."""

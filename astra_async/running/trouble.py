@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from astra_async.errors import ProjectError, ProviderError, SandboxError, StorageError
+from astra_async.errors import BudgetExhausted, ProjectError, ProviderError, SandboxError, StorageError
 from astra_async.redaction import one_line
 
 _RunnerEvent = Literal["budget", "contradicted", "output_lost", "publish_failed", "sandbox_retry", "spent"]
@@ -27,6 +27,7 @@ EVENTS: Mapping[RecordedKind, str] = {
     "provider_error": "a sample is missing: its request failed",
     "project_error": "a sample is missing: its problem's project, image or tests are unusable",
     "sandbox_error": "a sample is missing: its tests could not run",
+    "over_budget": "a sample is missing: the budget is spent",
     "rate_limited": "a request was rejected by a rate limit; `seconds` is the provider's hint",
     "overloaded": "the provider is overloaded; `seconds` is its hint",
     "retry": "a connection error, a timeout or HTTP 5xx; `seconds` is the backoff",
@@ -38,7 +39,7 @@ EVENTS: Mapping[RecordedKind, str] = {
     "paced": "the request rate was limited or reduced",
     "leader_failed": "the first request of a prompt, meant to fill the cache, failed",
     "pool_failed": "the model is disabled because every request would fail",
-    "budget": "the model is disabled because the budget is spent",
+    "budget": "the model is disabled because the budget is spent; `raise_to_usd` is a sufficient budget",
     "stopped": "a stop: a model sends no more requests, or a sample was left unfinished, with its cost",
     "spent": "the cost of requests that have no other record",
     "batch": "a batch was submitted, has ended, was rejected, or waits for the provider's quota",
@@ -79,6 +80,8 @@ def is_cancelled() -> bool:
 
 def kind_of(error: AstraError) -> Trouble:
     """Return the event kind for an error that makes a sample missing."""
+    if isinstance(error, BudgetExhausted):
+        return "over_budget"
     if isinstance(error, ProviderError):
         return "provider_error"
     return "sandbox_error" if isinstance(error, SandboxError) else "project_error"

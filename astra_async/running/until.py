@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ConflictError, UsageError
+from astra_async.metrics import planned_samples
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.deciding import (
     ahead,
@@ -56,18 +57,27 @@ class Deciding:
         self._update_message({})
 
     @property
+    def is_closed(self) -> bool:
+        """True for a regrade: its rounds are those of the parent run, and looks do not end a model."""
+        return bool(self._record.get("closed"))
+
+    @property
     def rounds(self) -> tuple[int, ...]:
         """Number of samples of each problem at the end of each round."""
         return schedule_in(self._record).rounds
 
     @property
     def warning(self) -> str:
-        """Warning if there are too few problems for any decision; otherwise empty."""
+        """Warning if no decision is possible or a regrade keeps the looks of its parent; otherwise empty."""
+        if self.is_closed:
+            return _of_another_rule(self._record)
         pairs = max(len(group["pairs"]) for group in self._record["groups"])
         return too_few_problems(schedule_in(self._record), self._directory.run["problems"], pairs)
 
     def begin(self, end: int) -> tuple[str, ...]:
         """Plan the round up to `end` samples, record it in run.json, and return its models."""
+        if self.is_closed:
+            return tuple(name for name in self._models if planned_samples(self._record, name, end) >= end)
         going = tuple(name for name in self._models if self._continues(name))
         planned = self._record.setdefault("planned", {})
         planned |= {name: max(end, planned.get(name, 0)) for name in going}
@@ -120,6 +130,11 @@ def open_deciding(
     Raises UsageError or ConflictError if interim analyses would be invalid.
     """
     known = directory.run.get("deciding")
+    if known and config.answers_only_from_record:
+        known["problems"] = sorted(directory.run["problems"])
+        if known.get("rule", 1) == RULE:
+            known["looks"] = []  # the looks of the parent run were made with other verdicts
+        return Deciding(directory, [model.name for model in config.models])
     if config.until is None:
         if known and known.pop("planned", None):
             directory.save()  # without --until, all samples of every model are planned
@@ -141,7 +156,8 @@ def open_deciding(
         record["groups"].append(group_of(models, before))
     if config.until == "decided" and not any(group["pairs"] for group in record["groups"]):
         raise UsageError(
-            "--until decided compares models: name two or more, or use --until precise --target-se 1.5"
+            "--until decided compares models, and not agents or formats of one model: name two or more"
+            " models, or use --until precise --target-se 1.5"
         )
     directory.run["deciding"] = record
     directory.save()
@@ -155,7 +171,7 @@ def _check(config: RunConfig, directory: RunDirectory, known: Any, *, docker: bo
         )
     if not docker or config.answers_only_from_record:
         raise UsageError("--until needs a run that requests and grades answers: remove --until")
-    if known is None and (directory.graded or directory.answered):
+    if (known is None or known.get("closed")) and (directory.graded or directory.answered):
         raise ConflictError(
             f"{directory.path}: the run was started without --until, and interim analyses must be planned"
             " before the first result; use a new directory"
@@ -174,6 +190,16 @@ def _check_rule(directory: RunDirectory, record: Mapping[str, Any]) -> None:
         f"{directory.path}: its interim analyses use version {rule} of the decision rule, but this"
         f" astra_async has version {RULE}; continue with {began} started the run,"
         " remove --until to run all samples, or use a new directory"
+    )
+
+
+def _of_another_rule(record: Mapping[str, Any]) -> str:
+    """Return a warning if the looks of a regrade cannot be recomputed from its verdicts; otherwise ""."""
+    if (rule := record.get("rule", 1)) == RULE:
+        return ""
+    return (
+        f"warning: the interim analyses (looks) are those of the parent run, made with its verdicts: they use"
+        f" version {rule} of the decision rule, and this astra_async has version {RULE}"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,10 @@ FEWEST = 6  # differing problems needed: 2 / 2^6 is the first p of the sign-flip
 _EXACT_FLIPS = 16  # up to this many non-zero differences, all 2^n sign patterns are counted
 _GRID = 32_768  # for more differences: number of grid steps in sum |d_i|
 _DIGITS = 12  # decimals kept in differences, so that equal quotients compare equal
+_RESAMPLES = 2_000
+_RATIO_LEVEL = 0.98
+_EQUAL = 1e-12  # a smaller relative error is a rounding error
+_MOST_LOG = 20.0  # a longer side of an interval on the log scale is infinite
 _MOST_STATES = 4_000_000  # maximum size of the exact count; for larger counts permutations are sampled
 _PERMUTATIONS = 10_000
 
@@ -57,27 +61,35 @@ def by_family(values: ArrayLike, families: Sequence[str] | NDArray[np.str_] | No
 def ratio_of_means(
     a: ArrayLike, b: ArrayLike, families: Sequence[str] | NDArray[np.str_] | None = None
 ) -> tuple[float, tuple[float, float]] | None:
-    """Return mean(a) / mean(b) over problems, with its 95 % interval (Fieller 1954).
+    """Return mean(a) / mean(b) over problems, with its 95 % interval; for values of 0 or more, such as costs.
 
-    The interval contains every ratio r for which a t-test of a - r b over families does not reject 0. Return
-    None if the interval is unbounded, or if there are fewer than FEWEST families.
+    The interval is a symmetric bootstrap-t interval of the log ratio over families (Hall 1988, J. R. Stat.
+    Soc. B 50: 35-45), with the delta method's standard error and a fixed seed. The quantile is 98 %
+    instead of 95 %, because a few problems do not show all of the error of skewed values; the coverage is
+    then at least 92 % in all simulations (`tests/stats/test_coverage.py`). Return None if there are fewer
+    than FEWEST families, if b is 0, or if the interval is unbounded.
     """
-    from scipy.special import stdtrit
-
     ours, theirs = by_family(a, families), by_family(b, families)
-    n = len(ours)
-    if n < FEWEST or not theirs.mean() > 0:
+    if len(ours) < FEWEST or not theirs.any():
         return None
-    (va, cov), (_, vb) = np.cov(ours, theirs) / n
-    t2 = float(stdtrit(n - 1, 1 - ALPHA / 2)) ** 2
-    # (mean(a) - r mean(b))^2 <= t^2 Var(mean(a) - r mean(b)): a quadratic in r
-    square = theirs.mean() ** 2 - t2 * vb
-    half = ours.mean() * theirs.mean() - t2 * cov
-    root = half**2 - square * (ours.mean() ** 2 - t2 * va)
-    if square <= 0 or root < 0:
+    if not ours.any():
+        return 0.0, (0.0, 0.0)
+    ratio, error = _log_ratio(ours, theirs)
+    drawn = np.random.default_rng(0).integers(0, len(ours), (_RESAMPLES, len(ours)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found, errors = _log_ratio(ours[drawn], theirs[drawn])
+        distances = np.nan_to_num(np.abs(found - ratio) / errors, nan=math.inf)
+    side = float(np.quantile(distances, _RATIO_LEVEL, method="higher") * error) if error > _EQUAL else 0.0
+    if side > _MOST_LOG:
         return None
-    low, high = (half - math.sqrt(root)) / square, (half + math.sqrt(root)) / square
-    return float(ours.mean() / theirs.mean()), (max(0.0, float(low)), float(high))
+    return math.exp(ratio), (math.exp(ratio - side), math.exp(ratio + side))
+
+
+def _log_ratio(a: NDArray[np.float64], b: NDArray[np.float64]) -> Any:
+    """Return log(mean(a) / mean(b)) over the last axis, and its standard error by the delta method."""
+    means = a.mean(axis=-1, keepdims=True), b.mean(axis=-1, keepdims=True)
+    errors = (a / means[0] - b / means[1]).std(axis=-1, ddof=1) / math.sqrt(a.shape[-1])
+    return np.log(means[0] / means[1])[..., 0], errors
 
 
 def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:

@@ -287,9 +287,9 @@ def precise(
 
     A mean is precise if both sides of its 95 % interval are at most 1.96 `target_se` long. The estimated
     standard error is not used, because it is too small if rare low scores have not been observed yet. The
-    state "not separable" means that no number of samples of these problems can reach the target. In the
-    outcomes `difference` is the mean, `interval` its 95 % interval, and `problems` an estimate of the
-    problems needed.
+    state "not separable" means that the target is not reached and no samples are left, or that all further
+    samples would narrow the interval by 5 % at most. In the outcomes `difference` is the mean, `interval` its
+    95 % interval, and `problems` an estimate of the problems needed with k samples of each.
     """
     wanted = _NORMAL * target_se
     units = len(by_family(means[0], families)) if means else 0

@@ -94,7 +94,7 @@ def g_pass_at(m: int, k: int, c: int, at_least: int) -> float:
 
 @cache
 def mg_pass_at(m: int, k: int, c: int) -> float:
-    """Return mG-Pass@m, the average of G-Pass over tau from 0.5 to 1.
+    """Return mG-Pass@m, the average of G-Pass over tau above 0.5, up to 1.
 
     (2/m) sum_{i=ceil(m/2)+1..m} G-Pass@m_{i/m}.
     """

@@ -28,7 +28,7 @@ Failure = Literal[
     "path_violation",
     "no_change",
 ]
-Trouble = Literal["provider_error", "project_error", "sandbox_error"]
+Trouble = Literal["provider_error", "project_error", "sandbox_error", "over_budget"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 
 # No follow-up turn is requested after these failures; None: all tests passed.

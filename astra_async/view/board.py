@@ -269,6 +269,7 @@ COLUMNS: dict[str, tuple[str, float, Values]] = {
     "dropped": ("u1", 0, partial(_any_of, "dropped")),
     "label": ("u1", 0, _label),
     "passed": ("u2", 0, partial(_field, "passed")),
+    "score": ("f8", np.nan, partial(_measured, "score")),
     "cost": ("f4", np.nan, partial(_measured, "cost_usd")),
     "tokens_in": ("f4", np.nan, partial(_measured, "input_tokens")),
     "tokens_out": ("f4", np.nan, partial(_measured, "output_tokens")),

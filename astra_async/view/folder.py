@@ -8,12 +8,11 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import numpy as np
 from aiohttp import web
 
 from astra_async.errors import AstraError
 from astra_async.redaction import one_line
-from astra_async.report.costs import known_of
+from astra_async.report.costs import total_usd
 from astra_async.report.entries import entries_of, ranked
 from astra_async.report.load import run_of
 from astra_async.report.run_settings import read_settings
@@ -110,7 +109,8 @@ def listed(directory: Path, growing: dict[Path, Logs]) -> Record:
     """Return a run's row in the list: `error` has the reason if the run cannot be read.
 
     `best` is the first entry of the leaderboard. `cost_usd` is the sum of the known costs of samples with a
-    result, or None. The directory is not changed. `growing` keeps a running run's logs for the next call.
+    result, follow-up turns included, or None. The directory is not changed. `growing` keeps a running run's
+    logs for the next call.
     """
     shown = _as_text(directory.name)
     if shown != directory.name:
@@ -139,7 +139,7 @@ def _figures(directory: Path, growing: dict[Path, Logs]) -> Record:
     except Regrown:
         logs = Logs.of(directory, settings)
         logs.read_results()
-    entries = entries_of([run_of(directory, settings, logs.columns)])
+    entries = entries_of([run_of(directory, settings, logs.columns, logs.turns["cost_usd"])])
     live = None
     with suppress(OSError, Flaw):
         live = read_record((directory / "live.json").read_bytes())
@@ -148,7 +148,7 @@ def _figures(directory: Path, growing: dict[Path, Logs]) -> Record:
     state = "running" if is_running(directory, live) else "finished" if is_finished else "stopped"
     if state == "running":
         growing[directory] = logs
-    costs = np.concatenate([np.zeros(0), *(known_of(entry, "cost_usd") for entry in entries)])
+    costs = [cost for entry in entries if (cost := total_usd(entry)) is not None]
     return {
         "created_at": settings.created_at,
         "state": state,
@@ -156,7 +156,7 @@ def _figures(directory: Path, growing: dict[Path, Logs]) -> Record:
         "valid": valid,
         "planned": planned,
         "best": _best(ranked(entries)),
-        "cost_usd": float(costs.sum()) if len(costs) else None,
+        "cost_usd": sum(costs) if costs else None,
     }
 
 

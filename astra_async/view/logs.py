@@ -14,7 +14,7 @@ import numpy as np
 from astra_async.errors import ConflictError
 from astra_async.files import open_regular
 from astra_async.report.harness import Events
-from astra_async.report.packed_row import FAILURES
+from astra_async.report.packed_row import FAILURES, number_in
 from astra_async.report.sidecar import cached_columns
 from astra_async.types import is_last
 from astra_async.types.records import Flaw, read_head, read_key, read_record, score_of
@@ -148,7 +148,7 @@ class LineIndex:
 _EVENTS_KEPT = 100
 IGNORED_SHOWN = 20
 _LAST = [number for number, failure in enumerate(FAILURES) if is_last(failure)]  # no turn follows
-_TURN = np.dtype([("number", "u2"), ("usable", "?"), ("score", "f8"), ("is_last", "?")])
+_TURN = np.dtype([("number", "u2"), ("usable", "?"), ("score", "f8"), ("is_last", "?"), ("cost_usd", "f8")])
 
 
 @dataclass(slots=True)
@@ -160,6 +160,7 @@ class Logs:
         last_events: the latest events, with all their fields.
         turns: latest follow-up turn of each sample, in the shape of `columns.places`. `number` is 0 without a
             turn, `score` is valid if `usable` is true, and `is_last` is true if no turn can follow.
+            `cost_usd` is the cost of all turns.
         events_seen: counts by kind and model, and reasons why samples are missing.
         ignored_lines: number of ignored lines, which are damaged or contradict other lines.
         conflicts: messages about the first IGNORED_SHOWN of them.
@@ -260,7 +261,7 @@ def _into(name: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Li
 
 def _turn_result(logs: Logs, line: Line) -> None:
     _TURN_LINE(logs, line)
-    record = read_head(line[2], b"tests")
+    record = read_record(line[2])
     try:
         number, failure, status = record["turn"], record["failure"], record["status"]
         score = score_of(record) if status == "scored" else None
@@ -272,6 +273,7 @@ def _turn_result(logs: Logs, line: Line) -> None:
     latest = logs.turns.reshape(-1)[place]
     if latest["number"] < number < 1 << 16:
         latest["number"], latest["is_last"] = number, is_last(failure)
+        latest["cost_usd"] += number_in(record.get("cost_usd"))
         if score is not None:  # an unusable answer changes no files
             latest["usable"], latest["score"] = True, score
 

@@ -127,7 +127,7 @@ def _entries(board: Board) -> Entries:
     entries: dict[tuple[int, int], Entry] = {}
     for number, run in enumerate(board.runs):
         if run.plan:
-            loaded = run_of(run.directory, run.logs.settings, run.logs.columns)
+            loaded = run_of(run.directory, run.logs.settings, run.logs.columns, run.logs.turns["cost_usd"])
             entries |= {(number, entry.parts[0][1]): entry for entry in entries_of([loaded])}
     return entries
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -161,10 +162,15 @@ def test_a_missing_turn_is_not_complete_and_has_the_command_that_requests_it(tmp
 
 
 @pytest.mark.parametrize(
-    ("state", "said"), [("open", "next: astra run --until decided\n"), ("better", "complete")]
+    ("state", "closed", "said"),
+    [
+        ("open", {}, "next: astra run --until decided\n"),
+        ("better", {}, ": complete\n"),
+        ("open", {"closed": True}, ": complete\n"),
+    ],
 )
 def test_a_round_that_is_complete_is_not_the_end_while_a_pair_is_open(
-    tmp_path: Path, state: str, said: str
+    tmp_path: Path, state: str, closed: dict[str, bool], said: str
 ) -> None:
     with closing(begun(tmp_path, answered=4, graded=4)) as directory:
         look = {"a": "m", "b": "n", "format": "xml", "k": 2, "state": state, "difference": 0.1}
@@ -172,12 +178,29 @@ def test_a_round_that_is_complete_is_not_the_end_while_a_pair_is_open(
         directory.run["deciding"] = {
             "until": "decided",
             "rounds": [2, 4],
+            "problems": ["p", "q"],
             "groups": [{"models": ["m", "n"], "pairs": [["m", "n"]]}],
             "planned": {"m": 2},
             "looks": [look | {"interval": None, "problems": None}],
+            **closed,
         }
         directory.save()
     assert said in shown(tmp_path)
+
+
+def test_a_budget_that_is_spent_is_replaced_in_the_next_command(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=1, graded=1)) as directory:
+        command = "astra run --budget-usd 1 --out 'a b' --budget-usd=2"
+        directory.run["commands"] = {command: PLAN | {"at": "1"}}
+        directory.save()
+        directory.record_event("budget", model="m", detail="the budget is reached", raise_to_usd=4.5)
+    text = shown(tmp_path)
+    assert "next: astra run --out 'a b' --budget-usd 4.50\n" in text
+    assert "3 over budget" in text
+    (tmp_path / "live.json").write_text('{"since": "2999-01-01"}')  # a later invocation
+    text = shown(tmp_path)
+    assert f"next: {command}\n" in text
+    assert "over budget" not in text
 
 
 def test_a_call_for_one_problem_leaves_the_others_to_the_command_before(tmp_path: Path) -> None:
@@ -242,6 +265,29 @@ def test_what_was_spent_before_is_known_after_a_resume(tmp_path: Path) -> None:
         assert directory.earlier == {}
     with closing(RunDirectory.open(tmp_path)) as directory:
         assert directory.earlier == {"m": Spent(input_tokens=14_000, output_tokens=600, cost_usd=1.0)}
+
+
+def test_a_cost_is_a_lower_bound_while_the_cost_of_an_answer_is_unknown(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=2)) as directory:
+        assert "$0.50" in shown(tmp_path)
+        assert ">=" not in shown(tmp_path)
+        unpriced = dataclasses.replace(COMPLETION, cost_usd=None)
+        directory.record_completion(SampleKey("m", "xml", "q", 1), unpriced, "0" * 64)
+    assert shown(tmp_path).count(">= $0.50") == 2  # of the model and in all
+    done = CliRunner().invoke(status, [str(tmp_path), "--json", "-"], catch_exceptions=False)
+    (row,) = json.loads(done.stdout)["progress"]["models"]
+    assert (row["cost_usd"], row["cost_incomplete"]) == (0.5, True)
+
+
+def test_json_without_a_file_is_on_standard_output(tmp_path: Path) -> None:
+    begun(tmp_path, answered=1).close()
+    outputs = [
+        CliRunner().invoke(status, [str(tmp_path), *words], catch_exceptions=False)
+        for words in (["--json"], ["--json", "-"])
+    ]
+    assert json.loads(outputs[0].stdout) == json.loads(outputs[1].stdout)
+    assert "1 of 4" not in outputs[0].stdout
+    assert "next:" in outputs[0].stderr
 
 
 def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class Until:
     until: str = "decided"
     target_se: float | None = None
     joins: Sequence[str] = field(default=())
+    change: Change = dict
 
     def __call__(self, folder: Path) -> list[Path]:
         schedule = schedule_of(self.made.samples, seed=self.made.seed)
@@ -59,7 +60,7 @@ class Until:
         for models in (first, *([name] for name in self.joins)):
             known = [name for group in record["groups"] for name in group["models"]]
             record["groups"].append(group_of(models, known))
-        whole = write_run(folder / "whole", self.made)
+        whole = changed(write_run(folder / "whole", self.made), self.change)
         for k in schedule.rounds:
             planned = record | {"planned": dict.fromkeys(self.made.skill, k)}
             run = with_settings(_copied(whole, folder / "run"), deciding=planned)
@@ -129,6 +130,10 @@ def _failed(line: dict[str, Any]) -> dict[str, Any]:
     return agreeing(line, 0)
 
 
+def _saturated(line: dict[str, Any]) -> dict[str, Any]:
+    return agreeing(line, line["total"] if line["model"] == "alpha" else 0)
+
+
 def _without_beta(line: dict[str, Any]) -> dict[str, Any] | None:
     return None if line["model"] == "beta" else line
 
@@ -137,11 +142,19 @@ def _half_missing(line: dict[str, Any]) -> dict[str, Any] | None:
     return None if line["model"] == "beta" and line["sample"] % 2 else line
 
 
+def _easy_half_missing(line: dict[str, Any]) -> dict[str, Any] | None:
+    """Remove beta's easy problems: alpha has the higher mean, and beta is better on the hard problems."""
+    if line["problem_id"] < "p06":
+        return agreeing(line, 1 + (line["model"] == "beta"))
+    return agreeing(line, line["total"]) if line["model"] == "alpha" else None
+
+
 TWO = Made(skill={"alpha": 0.85, "beta": 0.5}, problems=PROBLEMS, samples=8)
 EQUAL = replace(TWO, skill={"alpha": 0.6, "beta": 0.6})
 ONE = replace(TWO, skill={"alpha": 0.7})
 MANY = replace(TWO, skill={f"m{i}": 0.3 + 0.1 * i for i in range(7)}, samples=4)
 AGENTS = replace(TWO, formats=("xml", "shell", "codex"), samples=4)
+ALIKE = [MadeProblem(id=f"p{i:02}", total=4) for i in range(8)]  # all of one skill
 LARGE = [MadeProblem(id=f"p{i:03}", total=4) for i in range(60)]
 SHAPES: Mapping[str, Shape] = {
     "one model": _one(ONE),
@@ -150,9 +163,15 @@ SHAPES: Mapping[str, Shape] = {
     "two equal models": _one(EQUAL),
     "identical results": _one(EQUAL, _identical),
     "identical results on many problems": _one(replace(EQUAL, problems=LARGE, samples=4), _identical),
+    "all tests against none": _one(TWO, _saturated),
+    "all tests against none until decided": Until(made=TWO, change=_saturated),
     "only failures": _one(TWO, _failed),
     "a model without results": _one(TWO, _without_beta),
+    "one of three models without results": _one(
+        replace(TWO, skill={"alpha": 0.85, "beta": 0.5, "gamma": 0.7}), _without_beta
+    ),
     "missing samples": _one(TWO, _half_missing),
+    "missing problems": _one(TWO, _easy_half_missing),
     "unknown costs": _one(TWO, _costless),
     "incomplete costs": _one(EQUAL, _partly_costless),
     "twice the cost": _one(EQUAL, _twice_the_cost),
@@ -166,6 +185,12 @@ SHAPES: Mapping[str, Shape] = {
     "several runs": _several,
     "until decided": Until(made=replace(TWO, samples=16)),
     "until precise": Until(made=replace(ONE, samples=16), until="precise", target_se=6.0),
+    "precise with all samples used": Until(
+        made=replace(ONE, skill={"alpha": 0.5}, problems=LARGE, samples=4), until="precise", target_se=2.5
+    ),
+    "skills after looks": Until(
+        made=replace(TWO, skill={"alpha": 0.72, "beta": 0.5}, problems=ALIKE, seed=16)
+    ),
     "models that joined": Until(
         made=replace(TWO, skill={"alpha": 0.85, "beta": 0.5, "gamma": 0.8}, samples=8), joins=("gamma",)
     ),

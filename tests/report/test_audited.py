@@ -69,6 +69,25 @@ def test_flagged_samples_stand_beside_the_score_with_their_evidence(tmp_path: Pa
     assert scores[0] == scores[1]  # an audit changes no score
 
 
+def test_means_with_and_without_flagged_samples_are_over_the_same_problems(tmp_path: Path) -> None:
+    run = audited_run(tmp_path / "run", flagged=24)  # all samples of the first model
+    report = build_report([run])
+    [note] = [each for each in report.leaderboard.notes if "flagged" in each]
+    assert note.endswith(": 24 of 24 audited samples are flagged. No problem has other samples.")
+    first, other = report.table("audit").by_name()
+    assert (first["mean_with"], first["mean_without"]) == (None, None)
+    board = report.leaderboard.by_name()
+    assert {other["mean_with"], other["mean_without"]} <= {row["mean_score"] for row in board}
+    lines = (run / AUDIT_LOG).read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["problem_id"] == "p00" or b'"clean"' in line]
+    (run / AUDIT_LOG).write_bytes(b"".join(kept))
+    report = build_report([run])
+    [note] = [each for each in report.leaderboard.notes if "flagged" in each]
+    assert note.endswith(" Both omit 1 problem with only flagged samples.")
+    first = report.table("audit").by_name()[0]
+    assert first["mean_with"] == first["mean_without"]
+
+
 def test_a_tampered_sample_of_an_older_version_is_shown_as_flagged(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", Made(problems=made_problems(2), samples=2))
     lines = lines_of(run)

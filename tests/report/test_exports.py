@@ -7,6 +7,7 @@ import json
 import shutil
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,31 @@ def test_every_eval_ever_gets_records_that_its_own_schemas_accept(whole: Path, t
             row = json.loads(line)
             instance.validate(row)
             assert len(row["output"]["raw"]) == 1
+
+
+def test_a_task_of_an_agent_is_exported_with_its_rewards(tmp_path: Path) -> None:
+    import jsonschema
+
+    directory = write_run(tmp_path / "run", replace(MADE, formats=("shell",)))
+    agent = {"agent": "shell", "version": "1", "end": "done", "steps": 7}
+    task = {"tests": [], "passed": 0, "total": 1, "score": 0.857, "rewards": {"reward": 0.857, "speed": 3}}
+    more = task | {"agent": agent, "status": "scored", "failure": "tests_failed"}
+    results = directory / "results.jsonl"
+    lines = [json.loads(line) | more for line in results.read_bytes().splitlines()]
+    results.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    for target in ("inspect", "eee", "parquet"):
+        export(directory, target, tmp_path / target)
+    with zipfile.ZipFile(next((tmp_path / "inspect").glob("*.eval"))) as log:
+        sample = json.loads(log.read(next(name for name in log.namelist() if name.startswith("samples/"))))
+    assert sample["scores"]["tests"]["explanation"] == "rewards: reward 0.857, speed 3"
+    table = pq.read_table(next((tmp_path / "parquet").rglob("samples-*.parquet")))
+    assert json.loads(table["rewards"][0].as_py()) == {"reward": 0.857, "speed": 3}
+    schema = json.loads(
+        (Path(__file__).parent / "every_eval_ever/instance_level_eval.schema.json").read_text()
+    )
+    row = json.loads(next((tmp_path / "eee").rglob("*_samples.jsonl")).read_text().splitlines()[0])
+    jsonschema.Draft7Validator(schema).validate(row)
+    assert (row["interaction_type"], row["evaluation"]["num_turns"]) == ("agentic", 7)
 
 
 def test_every_eval_ever_gets_no_metric_without_a_value(tmp_path: Path) -> None:

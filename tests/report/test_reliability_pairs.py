@@ -11,11 +11,12 @@ import pytest
 
 import astra_async
 from astra_async.report.compare import Side, compare_runs
+from astra_async.report.estimates import ESTIMATES
 from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
 from astra_async.stats.differences import holm, sign_flips
 from astra_async.stats.intervals import difference_interval
-from astra_async.stats.spread import pass_hat
+from astra_async.stats.spread import g_pass_at, mg_pass_at, pass_hat
 from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
@@ -123,3 +124,8 @@ def test_equal_models_have_no_difference_in_reliability() -> None:
         low, high = difference_interval(a, b) or (-1.0, 1.0)
         wrong += not low <= 0 <= high or (sign_flips(a, b) or 1.0) < 0.05
     assert wrong / 200 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+
+
+def test_mg_pass_is_described_without_the_threshold_of_one_half() -> None:
+    assert (g_pass_at(8, 8, 4, 4), mg_pass_at(8, 8, 4)) == (1, 0)
+    assert ESTIMATES["mg_pass_at_8"].help == "G-Pass@8 averaged over the thresholds above half"

@@ -15,6 +15,7 @@ import pytest
 from report_shapes import SHAPES, TWO, drawn, models_of
 
 from astra_async.report.compare import Side, compare_runs
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN
 from astra_async.report.tables import build_report
 from made_runs import write_run
 
@@ -30,6 +31,8 @@ BETTER = re.compile(
     rf"{_NAME} is better than ((?:{_NAME}(?:, | and )?)+)"
     rf"(?:: its mean score is [\d.]+ points higher \((?:repeated )?{_INTERVAL})?"
 )
+ABOVE = re.compile(rf"(?:^|: ){_NAME}'s mean score is [\d.]+ points above {_NAME}'s")
+EQUIVALENT = re.compile(rf"{_NAME} and {_NAME} are equivalent")
 COSTS = re.compile(rf"{_NAME} costs less than {_NAME}: .*?{_INTERVAL}")
 SD = re.compile(rf"{_NAME} is (?:less|more) consistent than {_NAME}: .*?{_INTERVAL}")
 UNCLEAR = re.compile(
@@ -44,6 +47,16 @@ def _differences(report: Report) -> dict[frozenset[Any], Any]:
     columns = ([str(row[0]) for row in table.rows], *map(table.column, ("a", "b", "difference_interval")))
     return {frozenset((a, b)): interval for metric, a, b, interval in zip(*columns, strict=True)
             if metric == "mean_score"}  # fmt: skip
+
+
+def check_means(report: Report) -> None:
+    """Compare sentences on all problems with results with the means of the leaderboard."""
+    means = {entry.label: entry.summary.mean_score or 0.0 for entry in report.entries}
+    for text in report.conclusions if len({entry.format for entry in report.entries}) == 1 else ():
+        for a, b in ABOVE.findall(text):
+            assert means[a] > means[b]
+        for a, b in EQUIVALENT.findall(text):
+            assert abs(means[a] - means[b]) < EQUIVALENCE_MARGIN
 
 
 def check_claims(report: Report) -> None:
@@ -65,6 +78,11 @@ def check_claims(report: Report) -> None:
         for names in UNCLEAR.findall(text):
             unclear.add((answers, frozenset(filter(None, names))))
     assert not better & unclear
+    tested = [row for row in report.table("main_skill_winners").by_name() if "not_separable" in row]
+    for row in tested:
+        if row["n"] == len(report.entries[0].problem_ids):  # the same scores
+            alike = str(row["not_separable"]).split(", ")
+            assert all(pair - {row["winners"]} <= {*alike} for _, pair in unclear if row["winners"] in pair)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -72,6 +90,7 @@ def test_no_sentence_claims_more_than_its_table(name: str, tmp_path: Path) -> No
     runs = SHAPES[name](tmp_path)
     report = build_report(runs)
     check_claims(report)
+    check_means(report)
     said = "\n".join(report.conclusions)
     assert [model for model in models_of(runs) if model not in said] == []
 
@@ -85,6 +104,15 @@ def test_the_checks_find_a_claim_without_its_interval(tmp_path: Path) -> None:
     ):
         with pytest.raises(AssertionError):
             check_claims(replace(report, conclusions=(wrong,)))
+
+
+def test_a_mean_that_needs_more_samples_than_planned_is_not_called_unreachable(tmp_path: Path) -> None:
+    report = build_report(SHAPES["precise with all samples used"](tmp_path))
+    assert "more samples (--samples above 4) may also be enough" in report.conclusions[0]
+    looks = report.table("looks_precise")
+    assert looks.column("state") == ["open", "not reached"]
+    assert [column.title for column in looks.columns[3:5]] == ["Mean score %", "95 % interval"]
+    assert report.table("looks").rows == ()
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.1, 0.25])

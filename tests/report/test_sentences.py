@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -41,8 +42,8 @@ def within(bounds: str) -> str:
 
 def said(state: State, *, b: str = "y", **fields: Any) -> str:
     """The sentence on x and y, or on x alone, whose last look had this outcome."""
-    known: dict[str, Any] = {"difference": 0.115, "interval": None, "problems": None, **fields}
-    look = SequentialOutcome(state=state, k=4, **known)
+    known: dict[str, Any] = {"k": 4, "difference": 0.115, "interval": None, "problems": None, **fields}
+    look = SequentialOutcome(state=state, **known)
     return sentence(Compared(a="x", b=b, format="xml", looks=(look,)), RECORD)
 
 
@@ -96,8 +97,17 @@ def said(state: State, *, b: str = "y", **fields: Any) -> str:
             "not separable",
             {"b": "", "problems": 180.0},
             (
-                "x cannot reach the target standard error of 1.5 points with 65 problems"
-                f" ({DECIDED}). It needs about 180 problems."
+                "x has not reached the target standard error of 1.5 points with 4 samples of each of 65"
+                " problems. It needs about 180 problems; more samples would narrow the interval by 5 % at"
+                " most."
+            ),
+        ),
+        (
+            "not separable",
+            {"b": "", "k": 8, "problems": 70.0},
+            (
+                "x has not reached the target standard error of 1.5 points with 8 samples of each of 65"
+                " problems. It needs about 70 problems; more samples (--samples above 8) may also be enough."
             ),
         ),
     ],
@@ -111,6 +121,10 @@ def test_a_line_has_the_numbers_of_decided_and_open_pairs_and_the_next_round() -
     outcome = SequentialOutcome(state="better", k=2, difference=0.1, interval=None)
     decided = Compared(a="x", b="z", format="xml", looks=(outcome,))
     assert status_line(RECORD, [decided], None) == "1 of 1 pairs decided after 2 samples of each problem"
+    missed = Compared(a="x", b="", format="xml", looks=(replace(outcome, state="not separable"),))
+    assert status_line(RECORD | {"until": "precise"}, [missed], None) == (
+        "0 of 1 models decided, 1 not reached after 2 samples of each problem"
+    )
     ahead = NextRound(end=4, models=("x", "y"), cost_usd=1234.5)
     assert status_line(RECORD, [decided, open_pair], ahead) == (
         "1 of 2 pairs decided, 1 open after 2 samples of each problem;"
@@ -131,7 +145,7 @@ def test_models_with_other_problems_and_missing_samples_have_the_longest_sentenc
     two = Made(skill={"b": 0.2}, problems=made_problems(8), samples=4, leave_out=missing)
     runs = [write_run(tmp_path / "one", one), write_run(tmp_path / "two", two)]
     (text,) = build_report(runs).conclusions
-    assert text.startswith("So far, with samples missing: on the 8 problems that both have, a ")
+    assert text.startswith("So far, with samples missing: on the 8 problems that both have begun, a ")
 
 
 def test_a_model_with_missing_samples_is_marked_before_its_sentence(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from astra_async.report.compare import compare_runs
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all
-from astra_async.report.table import Column, Table, shown
+from astra_async.report.table import shown
 from astra_async.report.tables import build_report
 from made_runs import Made, made_problems, write_run
 
@@ -36,11 +36,18 @@ def test_only_what_is_0_or_100_is_called_so(value: float, text: str) -> None:
     assert shown(value, "percent") == text
 
 
-def test_a_small_difference_is_not_none() -> None:
-    columns = (Column("a", "A", "percent"), Column("b", "B", "percent"))
-    both = Column("d", "A - B", "points", minus=("a", "b"))
-    table = Table(name="t", title="T", columns=(*columns, both), rows=((1.0, 2079 / 2080, 1 / 2080),))
-    assert table.shown(0) == ["100.0", "99.95", "+0.05"]
+@pytest.mark.parametrize(
+    ("value", "text"), [(1 / 2080, "+0.05"), (0.0667, "+6.7"), (-0.0667, "-6.7"), (-1e-12, "+0.0")]
+)
+def test_differences_of_both_signs_are_rounded_alike_and_only_0_is_called_so(value: float, text: str) -> None:
+    assert shown(value, "points") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0.00"), (12.5, "12.50"), (0.0157, "0.0157"), (0.0000021, "0.0000021")]
+)
+def test_only_a_cost_of_zero_is_called_zero(value: float, text: str) -> None:
+    assert shown(value, "usd") == text
 
 
 def test_a_comparison_shows_points_throughout(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+from report_shapes import SHAPES
 
 from astra_async.report.compare import compare_runs
 from astra_async.report.tables import build_report
@@ -91,7 +92,7 @@ def test_models_without_a_common_problem_are_not_called_alike(tmp_path: Path) ->
     two = run_with(tmp_path / "two", {"b": about(5), "c": about(5)}, PROBLEMS[12:])
     report = build_report([one, two])
     assert "a and b cannot be compared: no common problem has results under both." in report.conclusions[0]
-    assert report.conclusions[1] == "c is not compared with a, because no problem is the same for both."
+    assert report.conclusions[1] == "c is not compared with a, because no problem has results of both."
     assert not any("separable" in said for said in report.conclusions)
     assert against_best(report) == {"a": "highest mean", "b": "no common problem", "c": "no common problem"}
 
@@ -195,3 +196,34 @@ def test_what_a_sample_costs_is_the_same_everywhere_and_its_source_named(tmp_pat
         notes = " ".join(report.table(name).notes)
         assert "alpha (xml): the cost of 8 of 32 samples is known" in notes
         assert "beta (xml): the cost" not in notes
+
+
+def test_a_significant_difference_in_model_time_has_a_sentence(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made(problems=made_problems(8)))
+    slow = rewrite(run, lambda line: line | {"latency_s": (10 if line["model"] == "beta" else 1) * 4.0})
+    said = build_report([slow]).conclusions[0]
+    assert "alpha needs less model time than beta: 4.0 s a sample against 40.0 s (ratio 0.1, 95 %" in said
+    assert "model time" not in build_report([rewrite(run, without_time)]).conclusions[0]
+
+
+def without_time(line: dict[str, Any]) -> dict[str, Any]:
+    return line | {"latency_s": None}
+
+
+def test_costs_of_a_pair_after_looks_have_a_sentence_with_its_limit(tmp_path: Path) -> None:
+    (said,) = build_report(SHAPES["until decided"](tmp_path)).conclusions
+    assert "decided after 2 samples" in said
+    assert " No difference in cost is shown: $" in said
+    assert said.endswith(" Intervals of ratios are not adjusted for the looks.")
+
+
+def test_a_model_without_a_result_is_named(tmp_path: Path) -> None:
+    missing = {("beta", "xml", f"p{i:02}", j) for i in range(8) for j in range(4)}
+    made = Made(problems=made_problems(8), samples=4, leave_out=frozenset(missing))
+    report = build_report([write_run(tmp_path / "run", made)])
+    assert report.conclusions[-1] == "No sample has a result yet for beta (xml)."
+
+
+def test_a_model_without_a_result_is_not_compared_with_the_best(tmp_path: Path) -> None:
+    said = build_report(SHAPES["one of three models without results"](tmp_path)).conclusions
+    assert [text for text in said if "beta" in text] == ["No sample has a result yet for beta (xml)."]

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from astra_async.cli.regrade import _found
 from astra_async.config import RunConfig
 from astra_async.errors import ConflictError, TransientError, UsageError
+from astra_async.report.deciding import has_open_pairs
 from astra_async.report.load import load_run
 from astra_async.report.tables import build_report
 from astra_async.running.description import planned_metrics
+from astra_async.running.directory import opened_run
 from astra_async.running.until import open_deciding
 from astra_async.stats.sequential import RULE
 from astra_async.types import Completion, ModelRequest, ModelSettings
@@ -113,7 +116,7 @@ def test_models_far_apart_are_asked_one_round(tmp_path: Path) -> None:
     assert [(look["k"], look["state"]) for look in found["looks"]] == [(2, "better")]
     report = build_report([tmp_path / "run"])
     assert report.conclusions[0].startswith("good is better than bad: its mean score is ")
-    assert report.conclusions[0].endswith("], decided after 2 samples of each problem).")
+    assert "], decided after 2 samples of each problem). good and bad cost " in report.conclusions[0]
     assert report.complete
     assert len(load_run(tmp_path / "run").missing) == 0
     assert report.table("looks_spread").column("common_k") == [2, 2]
@@ -319,6 +322,52 @@ def test_a_finished_run_is_told_what_it_would_have_spent(tmp_path: Path) -> None
     (row,) = build_report([tmp_path / "run"]).table("looks_replayed").by_name()
     assert (row["asked"], row["decided"], row["pairs"], row["same"]) == (0.25, 1, 1, 1)
     assert float(str(row["cost_usd"])) == pytest.approx(float(str(row["whole_usd"])) / 4)
+
+
+def regrade(parent: Path, new: Path, **fields: Any) -> Runner:
+    """Grade the answers of `parent` in `new`, without requests to models."""
+    _found(parent, new, opened_run(parent / "run.json"))
+    models = dict.fromkeys(("good", "near", "bad"), ScriptedPool(refuse))
+    return bring_about(new, models, until=None, answers_only_from_record=True, **fields)
+
+
+def refuse(request: ModelRequest) -> Completion:
+    raise AssertionError(f"{request.key} was requested")
+
+
+def test_a_regrade_has_the_plan_of_its_parent_and_looks_at_its_own_verdicts(tmp_path: Path) -> None:
+    bring_about(tmp_path / "run", {"good": passing(3), "near": passing(3), "bad": passing(0)})
+    runner = regrade(tmp_path / "run", tmp_path / "new")
+    parent, new = record(tmp_path / "run"), record(tmp_path / "new")
+    assert parent["planned"]["bad"] < parent["planned"]["near"]
+    assert runner.tally.final == runner.tally.planned == len(PROBLEMS) * sum(parent["planned"].values())
+    assert new["looks"] == parent["looks"]
+    assert build_report([tmp_path / "new"]).conclusions == build_report([tmp_path / "run"]).conclusions
+    assert regrade(tmp_path / "run", tmp_path / "new").tally.missing.total() == 0
+    bring_about(tmp_path / "run", {"good": passing(3), "near": passing(3), "bad": passing(0)}, until=None)
+    runner = regrade(tmp_path / "run", tmp_path / "new")
+    assert runner.tally.final == runner.tally.planned == 3 * SAMPLES * len(PROBLEMS)
+
+
+def test_a_regrade_keeps_looks_of_another_rule_and_says_so(tmp_path: Path) -> None:
+    bring_about(tmp_path / "run", {"good": passing(3), "near": passing(3), "bad": passing(0)})
+    run = orjson.loads((tmp_path / "run" / "run.json").read_bytes())
+    run["deciding"]["rule"] = 1
+    (tmp_path / "run" / "run.json").write_bytes(orjson.dumps(run))
+    runner = regrade(tmp_path / "run", tmp_path / "new")
+    assert record(tmp_path / "new")["looks"] == run["deciding"]["looks"]
+    assert runner.deciding
+    assert "version 1 of the decision rule" in runner.deciding.warning
+
+
+def test_a_regrade_of_a_stopped_run_grades_all_answers_and_has_no_next_round(tmp_path: Path) -> None:
+    pools = {"good": passing(3), "near": passing(3), "bad": passing(0)}
+    bring_about(tmp_path / "run", pools, stop_after=160)
+    assert has_open_pairs(record(tmp_path / "run"), ["xml"])
+    runner, new = regrade(tmp_path / "run", tmp_path / "new"), record(tmp_path / "new")
+    assert runner.tally.final == runner.tally.planned == len(PROBLEMS) * sum(new["planned"].values())
+    assert max(look["k"] for look in new["looks"] if look["state"] == "open") == 4
+    assert not has_open_pairs(new, ["xml"])
 
 
 if __name__ == "__main__":

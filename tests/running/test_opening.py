@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -160,6 +161,16 @@ def test_one_model_that_the_budget_stops_is_exit_1_and_the_remedy_is_told(tmp_pa
         assert 0 < server.asked.total() < 8
         assert "samples missing: simulated/steady: the budget of $1.05 is reached" in done.stderr
         assert done.stderr.count("the budget of") == 1, "once, and not for the pool and each sample"
+        asked = server.asked.total()
+        (command,) = re.findall("continue with: astra (.*)", done.stderr)
+        assert command.startswith(words)
+        assert float(command.rpartition(" --budget-usd ")[2]) > 1.05
+        told = astra("status", "run", cwd=tmp_path, env=environ).stdout
+        assert f"next: astra {command}\n      continues the run with a higher budget" in told
+        assert f"{8 - asked} over budget" in told
+        assert "provider error" not in told
+        astra(*command.split(), cwd=tmp_path, env=environ)
+        assert server.asked.total() > asked
 
 
 async def test_an_unexpected_error_of_one_problem_leaves_the_others_ready_and_a_shared_cause_is_one() -> None:

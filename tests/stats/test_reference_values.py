@@ -14,6 +14,7 @@ from astra_async.stats.differences import (
     conclusion,
     holm,
     paired_t,
+    ratio_of_means,
     sign_flips,
     wilcoxon,
 )
@@ -204,3 +205,24 @@ def test_equivalence_goes_before_better() -> None:
     assert found(0.05, 0.001, 0.9) == "better"
     assert found(-0.05, 0.001, 0.9) == "worse"
     assert found(0.05, 0.2, 0.9) == "inconclusive"
+
+
+def test_a_ratio_of_costs_is_the_inverse_of_the_ratio_of_swapped_costs() -> None:
+    costs = np.random.default_rng(2).lognormal(0, 1, (2, 12))
+    there, back = ratio_of_means(*costs), ratio_of_means(*costs[::-1])
+    assert there is not None
+    assert back is not None
+    assert there[0] * back[0] == pytest.approx(1)
+    assert there[1][0] * back[1][1] == pytest.approx(1)
+    assert there == ratio_of_means(*costs)
+
+
+def test_costs_of_zero_and_equal_ratios_have_plain_intervals() -> None:
+    cost = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    doubled = ratio_of_means(np.multiply(2, cost), cost)
+    assert doubled is not None
+    assert (doubled[0], *doubled[1]) == pytest.approx([2] * 3)
+    assert ratio_of_means(np.zeros(6), cost) == (0, (0, 0))
+    assert ratio_of_means(cost, np.zeros(6)) is None
+    assert ratio_of_means(cost[:5], cost[1:]) is None
+    assert ratio_of_means([1, 0, 0, 0, 0, 0], cost) is None  # a third of the resamples have only zeros

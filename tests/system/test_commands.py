@@ -102,6 +102,16 @@ def test_every_mistake_of_a_csv_is_listed(tmp_path: Path) -> None:
     assert "line 3" in done.stderr
 
 
+def test_problems_are_an_argument_or_an_option(tmp_path: Path) -> None:
+    by_argument = astra("problems", "bundled", "--only", "task-api", cwd=tmp_path)
+    by_option = astra("problems", "--problems", "bundled", "--only", "task-api", cwd=tmp_path)
+    assert by_argument.returncode == 0
+    assert by_argument.stdout == by_option.stdout
+    both = astra("problems", "bundled", "--problems", "bundled", cwd=tmp_path)
+    assert both.returncode == 2
+    assert "name the problems once" in both.stderr
+
+
 def test_a_dry_run_plans_and_writes_nothing(tmp_path: Path) -> None:
     done = astra(
         *("run", "--problems", "bundled", "--model", "openai/gpt-4o", "--only", "product-api"),

@@ -51,7 +51,7 @@ def replace_in(project: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def astra(folder: Path, *words: str) -> str:
+def astra(folder: Path, *words: str, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "astra_async", *words],
         cwd=folder,
@@ -61,7 +61,7 @@ def astra(folder: Path, *words: str) -> str:
         check=False,
         timeout=PATIENCE_S,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stdout
 
 
@@ -111,6 +111,27 @@ def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(grad
     assert said.count(f"-> 0/{total} (timeout)") == SAMPLES
     again = astra(graded, "regrade", "hurried", "--out", "hurried-again")
     assert f"0 of {SAMPLES} verdicts changed" in again
+
+
+def test_an_incomplete_run_of_an_agent_is_graded_as_far_as_it_has_answers(graded: Path) -> None:
+    words = (
+        "--problems",
+        "problems.csv",
+        "--model",
+        "simulated/steady",
+        "--agent",
+        "shell",
+        "--out",
+        "agent",
+    )
+    astra(graded, "run", *words, "--samples", "2", "--out", "agent")
+    for name in ("completions.jsonl", "results.jsonl"):
+        path = graded / "agent" / name
+        kept = [line for line in path.read_bytes().splitlines(keepends=True) if b'"sample":1' in line]
+        assert len(kept) == 1
+        path.write_bytes(kept[0])
+    astra(graded, "regrade", "agent", "--out", "again", code=1)
+    assert list(records(graded / "again")) == [1]
 
 
 @pytest.mark.first

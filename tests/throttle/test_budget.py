@@ -92,8 +92,9 @@ def test_requests_in_flight_count_at_their_worst_case() -> None:
 
 def test_the_message_names_the_ceiling_and_the_remedy() -> None:
     async def main(loop: VirtualLoop) -> None:
-        with pytest.raises(BudgetExhausted, match=r"\$0\.01 .*raise --budget-usd"):
+        with pytest.raises(BudgetExhausted, match=r"\$0\.01 .*raise --budget-usd above 0\.20") as raised:
             await pool_of(Priced(), loop, Budget(0.01)).call(small(0))
+        assert raised.value.raise_to_usd == 0.4
 
     run(main)
 

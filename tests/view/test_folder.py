@@ -22,7 +22,7 @@ from astra_async.view.folder import Folder
 from astra_async.view.serving import served
 from axe import source, violations
 from browser import PROGRAM, Tab, open_tab
-from made_runs import Made, made_problems, run_json, write_run
+from made_runs import Made, made_problems, run_json, write_run, write_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -41,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     later = write_run(path / "november", Made(problems=made_problems(3), samples=2, run_id="two"))
     run = orjson.loads((later / "run.json").read_bytes()) | {"created_at": "2026-11-24T10:00:00.000Z"}
     (later / "run.json").write_bytes(orjson.dumps(run))
+    write_turns(path / "october", MADE, 2, MADE.skill)
     lines = (later / "results.jsonl").read_bytes().splitlines(keepends=True)
     (later / "results.jsonl").write_bytes(b"".join(lines[1:]))
     for name in NAMES:

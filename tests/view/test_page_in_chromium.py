@@ -30,6 +30,7 @@ from astra_async.files import write_atomically
 from astra_async.log import encode, now_utc
 from astra_async.report.audited import AUDIT_LOG, AuditEvidence, AuditLine
 from astra_async.report.deciding import group_of, recorded
+from astra_async.report.table import shown
 from astra_async.stats.sequential import schedule_of
 from astra_async.types import SampleKey
 from astra_async.view.access import Access
@@ -692,8 +693,7 @@ def test_two_models_are_compared_by_the_distributions_of_their_samples(plain: Pa
         gaps = [abs(by_problem[row[0]][0] - by_problem[row[0]][1]) for row in rows]
         assert gaps == pytest.approx(sorted(gaps, reverse=True), abs=0.01)
         for row in rows:
-            shown = [float(row[place]) / 100 for place in (2, 4)]
-            assert shown == pytest.approx(by_problem[row[0]], abs=0.005)
+            assert [row[2], row[4]] == [shown(mean, "percent") for mean in by_problem[row[0]]]
         heights = await page.run(
             all_of(
                 ".distributions tbody tr:first-child td:nth-child(2) rect:nth-of-type(even)",
@@ -705,6 +705,20 @@ def test_two_models_are_compared_by_the_distributions_of_their_samples(plain: Pa
         await page.run("document.querySelector('.distributions td:last-child a').click()")
         await page.until("document.querySelectorAll('.side').length === 2")
         assert "differ" in await page.text(".titled h2")
+
+    look(plain, steps)
+
+
+def test_percentages_are_rounded_as_in_the_report(plain: Path) -> None:
+    values = [place / 1600 for place in range(2, 1600)]  # many of them have a tie in the first decimal
+
+    async def steps(page: Page) -> None:
+        await page.go("", "document.querySelector('.board tbody tr')")
+        found = await page.run(f"import('./page/numbers.js').then(({{ percent }}) => {values}.map(percent))")
+        assert found == [shown(value, "percent") for value in values]
+        assert (
+            await page.run("import('./page/numbers.js').then(({ percent }) => percent(-0.5625))") == "-56.2"
+        )
 
     look(plain, steps)
 

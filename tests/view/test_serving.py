@@ -190,6 +190,7 @@ def test_every_cell_is_what_its_line_says(tmp_path: Path) -> None:
         assert len(cells) == len(run["models"]) * len(run["problems"]) * run["samples"]
         passed = struct.unpack(f"<{len(cells)}H", await client.content("cells/passed"))
         seconds = struct.unpack(f"<{len(cells)}f", await client.content("cells/seconds"))
+        exact = struct.unpack(f"<{len(cells)}d", await client.content("cells/score"))
         failures = await client.content("cells/failure")
         repairs = struct.unpack(f"<{len(cells)}I", await client.content("cells/repair"))
         at = 0
@@ -207,6 +208,7 @@ def test_every_cell_is_what_its_line_says(tmp_path: Path) -> None:
                         at += 1
                         continue
                     assert (passed[at], seconds[at]) == (line["passed"], pytest.approx(line["latency_s"]))
+                    assert exact[at] == line["passed"] / line["total"]
                     kind = None if failures[at] == 255 else run["failures"][failures[at]]
                     assert kind == line["failure"]
                     assert [

@@ -147,10 +147,13 @@ class Ledger:
     def exhausted(self, worst_usd: float) -> BudgetExhausted:
         """Return the error for a request that exceeds the ceiling."""
         ceiling_usd, spent_usd = self._budget.ceiling_usd, self._budget.spent_usd
-        return BudgetExhausted(
+        needed_usd = math.ceil(100 * max(ceiling_usd, spent_usd + worst_usd)) / 100
+        error = BudgetExhausted(
             f"{self._name}: the budget of ${ceiling_usd:.2f} is reached: ${spent_usd:.2f} spent, the next"
-            f" request may cost ${worst_usd:.2f}; raise --budget-usd and run the same command again"
+            f" request may cost ${worst_usd:.2f}; raise --budget-usd above {needed_usd:.2f}"
         )
+        error.raise_to_usd = 2 * needed_usd
+        return error
 
     def sums(self) -> dict[str, Any]:
         """Return the sums as fields of PoolState."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -97,10 +98,10 @@ class CallHistory:
 
     def copy_error(self, error: ProviderError) -> ProviderError:
         """Return a copy of an error that ends several calls, with the attempts and cost of this call."""
-        copy = type(error)(str(error), status=error.status, code=error.code)
-        copy.__cause__ = error
-        self.annotate(copy)
-        return copy
+        copied = copy(error)
+        copied.__cause__ = error
+        self.annotate(copied)
+        return copied
 
 
 @dataclass(eq=False)

@@ -111,7 +111,7 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
     names = [f"{row['skill']} (n={row['n']})" + (f", {row['format']}" if several else "") for row in shown]
     marks: list[Mark] = []
     for place, (row, score) in enumerate(zip(shown, numbers(shown, "mean_score"), strict=True)):
-        shared = bool(row["not_separable"])
+        shared = bool(row.get("not_separable", True))  # models with looks have no test in a skill
         marks.append(Bar(end=score, y=place, hollow=shared))
         winners = shortened(str(row["winners"]), _NAMED_CHARACTERS)
         marks.append(Words(x=0, y=place, text=winners, colour=INK if shared else PAPER))
@@ -121,7 +121,7 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
         name=f"{kind}_skill_winners",
         title=f"Winning models by {KINDS[kind]}{cut}",
         alt=f"A bar for the best model of each {KINDS[kind]}{cut}. {text}.",
-        x=percent("mean score % of the best model (filled: separable from all other models; hollow: not)"),
+        x=percent("mean score % of the best model (filled: separable from all others; hollow: not shown)"),
         rows=[shortened(name) for name in names],
         marks=marks,
     )

@@ -10,13 +10,14 @@ import { changed, go, write } from "./address.js";
 import { bars } from "./glyphs.js";
 import { bindPage } from "./keys.js";
 import { scrolling } from "./longtext.js";
-import { isFinal, scoreOf } from "./outcomes.js";
+import { isFinal } from "./outcomes.js";
 import { sampleAddress } from "./mappage.js";
-import { cellAt, modelName, modelOf, modelSlug, on, state } from "./state.js";
+import { percent } from "./numbers.js";
+import { cellAt, column, modelName, modelOf, modelSlug, on, state, trouble } from "./state.js";
 
 const MOST = 500; // maximum number of problems drawn
 const AGAIN_MS = 5000;
-const percent = (value) => (value === null ? "–" : (100 * value).toFixed(1));
+const EQUAL = 1e-9; // means that differ by less are equal
 
 function choice(label, onChange) {
   const select = element("select");
@@ -27,13 +28,15 @@ function choice(label, onChange) {
 }
 
 /** The graded samples of a model and problem, highest score first, with their mean and number of full passes. */
-function samplesOf(model, problem) {
-  const found = Array.from({ length: state.run.samples }, (_, sample) => ({ sample, byte: state.cells[cellAt(model, problem, sample)] }))
-    .filter(({ byte }) => isFinal(byte)).map((one) => ({ ...one, score: scoreOf(one.byte) })).sort((one, other) => other.score - one.score);
+function samplesOf(scores, model, problem) {
+  const at = (sample) => cellAt(model, problem, sample);
+  const found = Array.from({ length: state.run.samples }, (_, sample) => ({ sample, byte: state.cells[at(sample)], score: scores[at(sample)] }))
+    .filter(({ byte, score }) => isFinal(byte) && Number.isFinite(score)).sort((one, other) => other.score - one.score);
   const mean = found.length ? found.reduce((sum, { score }) => sum + score, 0) / found.length : null;
   return { found, mean, passed: found.filter(({ score }) => score === 1).length };
 }
 
+const differenceOf = (one, other) => (Math.abs(one - other) < EQUAL ? 0 : one - other);
 const middle = ({ found }) => found[Math.floor(found.length / 2)]?.sample;
 
 const cell = (text, value, label, className = "n") => {
@@ -89,9 +92,7 @@ function totals(a, b, rows) {
   const of = (letter, model, pick) => {
     const sides = rows.map(pick);
     const [n, passed] = [sides.reduce((sum, { found }) => sum + found.length, 0), sides.reduce((sum, side) => sum + side.passed, 0)];
-    // Cells have scores within 0.4 %, so the exact mean of the leaderboard is used if it covers the same problems.
-    const exact = state.run.headline.find((row) => row.model === model && row.n === rows.length)?.mean_score;
-    const mean = exact ?? (rows.length ? sides.reduce((sum, side) => sum + side.mean, 0) / rows.length : null);
+    const mean = sides.reduce((sum, side) => sum + side.mean, 0) / rows.length;
     const share = n ? `${passed.toLocaleString("en")} of ${n.toLocaleString("en")} (${((100 * passed) / n).toFixed(0)} %)` : "–";
     const name = holding("th", null, `${letter}  `, element("bdi", plain(modelName(model))));
     name.scope = "row";
@@ -124,13 +125,16 @@ export function open(root, signal) {
   swap.addEventListener("click", change);
   root.append(holding("div", "page-head", element("h1", "Compare"), holding("label", null, "A ", first), swap, holding("label", null, "B ", second)), body);
 
-  function draw({ params }) {
+  async function draw({ params }) {
     const a = modelOf(params.get("a") ?? "") ?? 0;
     const b = modelOf(params.get("b") ?? "") ?? (a === 0 ? 1 : 0);
-    now = { a, b, at: performance.now(), params };
+    const wanted = { a, b, at: performance.now(), params };
+    now = wanted;
     [first.value, second.value] = [modelSlug(a), modelSlug(b)];
-    const rows = state.run.problems.map((_, problem) => ({ problem, a, b, one: samplesOf(a, problem), other: samplesOf(b, problem) }))
-      .filter(({ one, other }) => one.found.length && other.found.length).map((row) => ({ ...row, difference: row.one.mean - row.other.mean }));
+    const scores = await column("score");
+    if (now !== wanted) return;
+    const rows = state.run.problems.map((_, problem) => ({ problem, a, b, one: samplesOf(scores, a, problem), other: samplesOf(scores, b, problem) }))
+      .filter(({ one, other }) => one.found.length && other.found.length).map((row) => ({ ...row, difference: differenceOf(row.one.mean, row.other.mean) }));
     if (!rows.length) {
       body.replaceChildren(element("p", "No problem has graded samples of both models yet.", "empty"));
       return;
@@ -146,7 +150,7 @@ export function open(root, signal) {
   }
 
   on("cells", () => {
-    if (now && performance.now() - now.at > AGAIN_MS) draw(now);
+    if (now && performance.now() - now.at > AGAIN_MS) draw(now).catch((error) => trouble("column", error.message));
   }, signal);
   const walk = (by) => () => {
     const links = [...body.querySelectorAll(".distributions td:first-child a")];

@@ -104,7 +104,7 @@ export function open(root, signal) {
     if (!shown.table) return sentence(shown.models[group], shown.problems[row], k, failure);
     const { n, mean } = shown.table[row][group];
     const name = `${plain(modelName(shown.models[group]))} · ${plain(state.run.problems[shown.problems[row]].id)}`;
-    return `${name}: ${mean === null ? "no result" : `mean score ${(100 * mean).toFixed(1)} % over ${n} samples`}`;
+    return `${name}: ${mean === null ? "no result" : `mean score ${(100 * mean).toFixed(0)} % over ${n} samples`}`;
   };
   const follow = ({ row, group, k }) => {
     const at = [modelSlug(shown.models[group]), state.run.problems[shown.problems[row]].id, k].map(encodeURIComponent).join("/");

@@ -8,12 +8,12 @@ import { glyph, sparkline } from "./glyphs.js";
 import { bindPage } from "./keys.js";
 import { scrolling } from "./longtext.js";
 import { sampleAddress } from "./mappage.js";
+import { percent } from "./numbers.js";
 import { countStates, plannedOf, STATES, WAITING } from "./outcomes.js";
 import { askJson, column, isLoading, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
 
 const AGAIN_MS = 5000; // minimum interval between fetches of history and failures
 
-const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(1));
 const dollars = (value) => `$${value.toFixed(value < 10 ? 3 : 2)}`;
 
 /** Format seconds in the two largest units. */

@@ -4,6 +4,7 @@ import { element, holding } from "./shared/dom.js";
 import { sortAgain } from "./shared/sorting.js";
 import { plain } from "./shared/terminal.js";
 import { scrolling } from "./longtext.js";
+import { percent } from "./numbers.js";
 import { askJson, trouble } from "./state.js";
 import { theme } from "./theme.js";
 
@@ -36,7 +37,7 @@ function row(run) {
   const { created_at: at, state, models, valid, planned, best, cost_usd: cost } = run;
   const more = models.length > MOST_NAMED ? ` and ${models.length - MOST_NAMED} more` : "";
   const names = plain(models.slice(0, MOST_NAMED).join(", ")) + more;
-  const score = best ? cell(`${best.complete ? "" : "~"}${(100 * best.score).toFixed(1)}`, best.score, "best score %", "n") : cell("–", "", "best score %", "n");
+  const score = best ? cell(`${best.complete ? "" : "~"}${percent(best.score)}`, best.score, "best score %", "n") : cell("–", "", "best score %", "n");
   if (best) score.append(" ", element("span", plain(best.model), "muted"));
   return holding("tr", null, nameOf(run), cell(plain(at).slice(0, 16).replace("T", " "), at, "date"), cell(state, state, "state"), cell(names, names, "models", "why"),
     cell(`${valid.toLocaleString("en")}/${planned.toLocaleString("en")}`, valid, "samples", "n"), score,

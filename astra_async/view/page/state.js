@@ -96,7 +96,7 @@ export const problemOf = (id) => {
 
 const KINDS = {
   passed: Uint16Array, cost: Float32Array, seconds: Float32Array, tests_s: Float32Array, tokens_in: Float32Array, tokens_out: Float32Array,
-  repair: Uint32Array, suspicion: Uint32Array,
+  repair: Uint32Array, suspicion: Uint32Array, score: Float64Array,
 };
 const columns = new Map();
 
