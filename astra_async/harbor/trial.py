@@ -50,7 +50,7 @@ _SANDBOXED = {"IS_SANDBOX": "1"}  # Claude Code refuses to work as root without
 _TRIES = 2  # of a verifier that gives no reward
 _log = logging.getLogger(__name__)
 _LOG_BYTES, _LOG_FILE_BYTES = 256 * 1024**2, 16 * 1024**2
-_KEPT_BYTES = 64 * 1024**2  # of each artifact that --keep-artifacts keeps
+_KEPT_BYTES = 64 * 1024**2  # limit for each artifact that --keep-artifacts keeps
 
 
 class Spoiled(SandboxError):  # noqa: N818 - a state of the container
