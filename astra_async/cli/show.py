@@ -226,7 +226,7 @@ def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[st
     files, found = replay
     for file in found.files:
         state = (" (new)" if file.kind == "new" else "") + (" (cut)" if file.cut else "")
-        yield f"{file.path}{state}", file.unified or "only line ends differ"
+        yield f"{file.path}{state}", file.unified or "only line ends or the executable bit differ"
     if found.note:
         yield "about these changes", found.note
     for each in result["dropped"] if result else ():
