@@ -33,7 +33,7 @@ from pathspec import GitIgnoreSpec
 from astra_async.asking.prompt import GENERATED
 from astra_async.overlay.configuration import is_compiled
 from astra_async.redaction import one_line
-from astra_async.testing.sandbox.resultfiles import KINDS
+from astra_async.testing.sandbox.resultfiles import KINDS, PROJECT
 from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:
@@ -156,10 +156,11 @@ class LeftBehind:
         return self._changed.get(path) or (given if is_there else None)
 
     def _resolved(self, path: str) -> str:
-        """Return the target of a chain of links; it may be missing or outside the project."""
+        """Return the target of a chain of links; it may be missing, or absolute if outside the project."""
         for _ in range(_MOST_LINKS):
             if (link := self._links.get(path)) is not None:
-                path = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
+                target = posixpath.normpath(posixpath.join(PROJECT, posixpath.dirname(path), link))
+                path = target.removeprefix(f"{PROJECT}/")
         return path
 
     def _copy_linked(self) -> None:
@@ -169,7 +170,7 @@ class LeftBehind:
         for path in self._links:
             target = self._resolved(path)
             folder = f"{target}/"
-            is_leaf = target == "." or path.startswith(folder) or len(copies) >= MOST_FILES
+            is_leaf = path.startswith(folder) or len(copies) >= MOST_FILES
             end = 0 if is_leaf else bisect_left(names, f"{target}0")  # "0" follows "/"
             inside = [target, *names[bisect_left(names, folder) : end]]
             found = {path + name.removeprefix(target): self._file(self._resolved(name)) for name in inside}

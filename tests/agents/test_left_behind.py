@@ -139,10 +139,14 @@ def test_symbolic_links_inside_the_project_are_recorded_as_copies() -> None:
         link("src/run", "../run.sh"),
         link("src/deep", "../lib/deep"),
         link("chain", "alias.js"),
+        link("lib/absolute.js", "/projects/challenge/src/app.js"),
+        link("lib/folder", "/projects/challenge/lib/deep"),
     )
     assert found["files"] == {
         "alias.js": "old\n",
         "chain": "old\n",
+        "lib/absolute.js": "old\n",
+        "lib/folder/one.js": "one\n",
         "lib/deep/one.js": "one\n",
         "run.sh": "#!/bin/sh\nls\n",
         "src/deep/one.js": "one\n",
@@ -155,7 +159,16 @@ def test_symbolic_links_inside_the_project_are_recorded_as_copies() -> None:
 @pytest.mark.parametrize(
     "to",
     [
-        *("/etc/passwd", "/projects/challenge/src/app.js", "../../etc/passwd", "..", "../..", ".", "../src"),
+        *(
+            "/etc/passwd",
+            "/projects/challenge",
+            "/projects/challenge/../a",
+            "../../etc/passwd",
+            "..",
+            "../..",
+            ".",
+            "../src",
+        ),
         *("missing", "loop", "other", "../.git/config", "../node_modules/a/index.js", "a\udcff", ""),
     ],
 )
