@@ -179,6 +179,8 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         score, outcome = f"score {record['score']}", f"rewards: {named}"
     title = f"result: {score}, {record['status']} ({outcome})"
     yield title, "\n".join(lines)
+    if agent and (left_out := agent.get("left_out")):
+        yield "files that are not part of the answer, by reason", "\n".join(left_out)
 
 
 def _output(texts: Texts) -> Iterator[tuple[str, str]]:

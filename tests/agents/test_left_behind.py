@@ -159,16 +159,8 @@ def test_symbolic_links_inside_the_project_are_recorded_as_copies() -> None:
 @pytest.mark.parametrize(
     "to",
     [
-        *(
-            "/etc/passwd",
-            "/projects/challenge",
-            "/projects/challenge/../a",
-            "../../etc/passwd",
-            "..",
-            "../..",
-            ".",
-            "../src",
-        ),
+        *("/etc/passwd", "/projects/challenge", "/projects/challenge/../a", "../../etc/passwd"),
+        *("..", "../..", ".", "../src"),
         *("missing", "loop", "other", "../.git/config", "../node_modules/a/index.js", "a\udcff", ""),
     ],
 )
