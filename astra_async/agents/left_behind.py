@@ -24,7 +24,7 @@ import tarfile
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -37,13 +37,13 @@ from astra_async.testing.sandbox.resultfiles import KINDS, PROJECT
 from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 MOST_FILES = 1000  # the limit of every answer
 FILE_BYTES = 2 * 1024**2
 ALL_BYTES = 16 * 1024**2
-# Most that is kept of a folder, before the files of the answer are chosen: of its own files, and of each kind
-# of generated files.
+# Most that is kept of a folder before the files of the answer are chosen. For generated files and for compiled
+# files the limits of an answer apply, each.
 READ_FILES, READ_BYTES = 20_000, 128 * 1024**2
 # Places of generated files: their new files come last in an answer.
 _CLUTTER = (
@@ -112,7 +112,9 @@ class LeftBehind:
         self._links: dict[str, str] = {}
         own = _Room(READ_FILES, READ_BYTES)
         self._rooms = (own, own, *(_Room(MOST_FILES, ALL_BYTES) for _ in (_GENERATED, _COMPILED)))  # by rank
-        self._left_out = _LeftOut()
+        self._named: defaultdict[str, list[str]] = defaultdict(list)  # reason -> the first left-out paths
+        self._counts: Counter[str] = Counter()
+        self._lost = 0
         self._clutter = _patterns(given.get(".gitignore"))
 
     def wants(self, path: str, entry: tarfile.TarInfo) -> bool:
@@ -207,7 +209,12 @@ class LeftBehind:
         found = {"files": files, "binary": binary, "executable": executable, "deleted": deleted}
         found["before"] = before
         text = json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return Answer(text=text, left_out=tuple(self._left_out.lines()), lost=self._left_out.lost)
+        left_out = []
+        for why, paths in self._named.items():
+            left_out += [one_line(f"{why}: {path}", length=300) for path in sorted(paths)]
+            if more := self._counts[why] - len(paths):
+                left_out.append(f"{why}: {more:,} more")
+        return Answer(text=text, left_out=tuple(left_out), lost=self._lost)
 
     def _reason(self, path: str) -> str:
         """Return why a path is never part of an answer; "" if it may be."""
@@ -253,7 +260,10 @@ class LeftBehind:
     def _leave_out(self, path: str, why: str) -> None:
         is_ours = path.startswith(".git/")  # the repository that the agent was given
         if not is_ours and (path not in self._kept or path in self._given):
-            self._left_out.add(path, why, is_lost=not ignored(path) and self._rank(path) < _GENERATED)
+            self._counts[why] += 1
+            if len(self._named[why]) < _NAMED_PATHS:
+                self._named[why].append(path)
+            self._lost += not ignored(path) and self._rank(path) < _GENERATED
 
 
 @dataclass(slots=True)
@@ -270,27 +280,6 @@ class _Room:
         self.files -= 1
         self.size -= len(file.content)
         return True
-
-
-@dataclass(slots=True)
-class _LeftOut:
-    """Left-out paths by reason: at most 200 of each, and the exact numbers."""
-
-    paths: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    counts: Counter[str] = field(default_factory=Counter)
-    lost: int = 0
-
-    def add(self, path: str, why: str, *, is_lost: bool) -> None:
-        self.counts[why] += 1
-        self.lost += is_lost
-        if self.counts[why] <= _NAMED_PATHS:
-            self.paths[why].append(path)
-
-    def lines(self) -> Iterator[str]:
-        for why, paths in self.paths.items():
-            yield from (one_line(f"{why}: {path}", length=300) for path in sorted(paths))
-            if more := self.counts[why] - len(paths):
-                yield f"{why}: {more:,} more"
 
 
 def _beyond() -> str:

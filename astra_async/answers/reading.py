@@ -35,7 +35,7 @@ def read_agents_files(text: str) -> Solution | Unusable:
     except (orjson.JSONDecodeError, binascii.Error, AttributeError, TypeError) as error:
         raise ValueError(_UNREADABLE) from error
     if not (solution.files or solution.deleted or solution.binary):
-        return Unusable(failure="no_change", reason="the agent changed no file")
+        return Unusable(failure="no_change", reason="the answer changes no file")
     return solution
 
 

@@ -109,7 +109,7 @@ def test_a_file_that_may_not_be_changed_may_not_be_deleted_either() -> None:
 
 def test_only_deletions_are_a_solution_and_nothing_at_all_is_none() -> None:
     assert applied(left(deleted=("src/app.js",))).files == {"src/app.js": None}
-    assert read_agents_files(left()) == Unusable(failure="no_change", reason="the agent changed no file")
+    assert read_agents_files(left()) == Unusable(failure="no_change", reason="the answer changes no file")
 
 
 def test_bytes_in_place_of_a_file_that_is_merged_by_lines_are_dropped() -> None:
