@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 MOST_FILES = 1000  # the limit of every answer
 FILE_BYTES = 2 * 1024**2
 ALL_BYTES = 16 * 1024**2
-# Most that is kept of a folder before the files of the answer are chosen. For generated files and for compiled
-# files the limits of an answer apply, each.
+# Most that is kept of a folder before the files of the answer are chosen. For generated files, and again for
+# compiled files, the limits of an answer apply.
 READ_FILES, READ_BYTES = 20_000, 128 * 1024**2
 # Places of generated files: their new files come last in an answer.
 _CLUTTER = (
@@ -74,8 +74,8 @@ _CHANGED, _NEW, _GENERATED, _COMPILED = range(4)  # ranks in an answer
 class Answer:
     """An answer's text, and the files that are left out.
 
-    `left_out` names at most 200 paths for each reason, then their number. `lost` is the number of left-out
-    files that are not generated ones.
+    `left_out` names at most 200 paths for each reason, then the number of the others. `lost` is the number of
+    left-out files that are neither generated nor refused by the answer's rules.
     """
 
     text: str = ""
@@ -250,20 +250,20 @@ class LeftBehind:
         ranked = sorted((refusal(path) is not None, self._rank(path), path) for path in self._changed)
         chosen: dict[str, ProjectFile] = {}
         room = _Room(MOST_FILES, ALL_BYTES)
-        for _, _, path in ranked:
+        for is_refused, _, path in ranked:
             if room.admits(self._changed[path]):
                 chosen[path] = self._changed[path]
             else:
-                self._leave_out(path, _beyond())
+                self._leave_out(path, _beyond(), is_refused=is_refused)
         return chosen
 
-    def _leave_out(self, path: str, why: str) -> None:
+    def _leave_out(self, path: str, why: str, *, is_refused: bool = False) -> None:
         is_ours = path.startswith(".git/")  # the repository that the agent was given
         if not is_ours and (path not in self._kept or path in self._given):
             self._counts[why] += 1
             if len(self._named[why]) < _NAMED_PATHS:
                 self._named[why].append(path)
-            self._lost += not ignored(path) and self._rank(path) < _GENERATED
+            self._lost += not (is_refused or ignored(path) or self._rank(path) >= _GENERATED)
 
 
 @dataclass(slots=True)

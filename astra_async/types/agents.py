@@ -145,7 +145,8 @@ class AgentWork:
         removed: names of the parts removed from requests (`web_search`).
         left_out: files in the project that are not part of the answer, each with the reason: at most 200
             paths for a reason, then the number of the others.
-        lost: number of these files without generated ones (dependencies, build output, agents' own files).
+        lost: number of these files that are neither generated (dependencies, build output, agents' own files)
+            nor refused by the rules for answers.
         output_tail: end of the output of a crashed agent.
     """
 

@@ -283,6 +283,8 @@ def test_files_that_the_rules_refuse_take_no_places() -> None:
     refused = [f"a/{number}.spec.js" for number in range(1200)]
     answer = chosen([*refused, "dist/a.js", "src/z.js"], refused=".spec.js")
     assert {"dist/a.js", "src/z.js"} <= json.loads(answer.text)["files"].keys()
+    assert answer.lost == 0
+    assert chosen(refused, refused="-").lost == len(refused) - left_behind.MOST_FILES
 
 
 def test_a_large_folder_of_generated_files_is_read_with_bounded_memory(
