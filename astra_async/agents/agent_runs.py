@@ -194,7 +194,8 @@ class AgentRuns(Closing):
             log = session_log(calls.log.path.parent, calls.key)
             await keep_session_log(log, place, agent.logs, outcome.output)
             try:
-                answer = await place.left()
+                left = await place.left()
+                answer = await asyncio.to_thread(left.chosen, prepared.policy.refusal)
             finally:
                 if self._keeps_artifacts:
                     await place.keep(artifacts_file(calls.log.path.parent, calls.key))
@@ -343,7 +344,8 @@ def _completion(
         own_s=outcome.own_s,
         translated=calls.translated,
         removed=tuple(calls.removed),
-        left_out=answer.notes,
+        left_out=answer.left_out,
+        lost=answer.lost,
         output_tail=both_ends(outcome.output) if outcome.end == "crashed" else "",
     )
     return Completion(

@@ -6,9 +6,12 @@ an executable bit, `deleted` lists missing files, and `before` (path -> text) ha
 these, so that the record alone shows the changes. A rename is a deletion and a new file.
 
 Only regular files count. A symbolic link to a file or folder of the project is recorded as a copy, so that no
-link reaches the tests. `notes` names everything that is left out, with the reason: other links, devices,
-names that are not UTF-8, files that are too large or too many, and generated files that the project does not
-contain itself (`asking.prompt.GENERATED`). Unchanged files of the image are ignored.
+link reaches the tests. Unchanged files of the image are ignored.
+
+An answer has a limit of files and bytes. Files are taken in this order: changed files of the project, new
+files, new files in places of generated files (`_CLUTTER`, .gitignore), files that the answer's rules refuse.
+Never part of an answer, and named in `left_out` with the reason: other links, devices, names that are not
+UTF-8, files that are too large, dependencies, agents' own files and the state of build tools (`ignored`).
 """
 
 from __future__ import annotations
@@ -19,44 +22,75 @@ import json
 import posixpath
 import tarfile
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pathspec import GitIgnoreSpec
 
 from astra_async.asking.prompt import GENERATED
+from astra_async.overlay.configuration import is_compiled
 from astra_async.redaction import one_line
-from astra_async.testing.sandbox.resultfiles import KINDS
+from astra_async.testing.sandbox.resultfiles import KINDS, PROJECT
 from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 MOST_FILES = 1000  # the limit of every answer
 FILE_BYTES = 2 * 1024**2
 ALL_BYTES = 16 * 1024**2
-# Most that is read of a folder, before the files of the answer are chosen.
+# Most that is kept of a folder before the files of the answer are chosen. For generated files, and again for
+# compiled files, the limits of an answer apply.
 READ_FILES, READ_BYTES = 20_000, 128 * 1024**2
+# Places of generated files: their new files come last in an answer.
+_CLUTTER = (
+    *("target/", "obj/", "coverage/", "build/", "dist/", "out/", "tmp/", "CMakeFiles/", "**/bin/Debug/"),
+    *("**/bin/Release/", "*.map", "*.min.js", "*.min.css", "*.log", "*.tmp", "*.swp", "*.obj"),
+)
 # Files that agents create for themselves in the project's folder.
 AGENTS_OWN = (".aider*", ".claude/", ".codex/", ".gemini/", ".opencode/", ".cache/", ".npm/", ".local/")
-_IGNORED = GitIgnoreSpec.from_lines((*GENERATED, *AGENTS_OWN, "*.pyc", "*.swp"))
+# State from which a build tool would decide that a file of the tests needs no second copy or compilation.
+_BUILD_STATE = (
+    *("**/target/*classes/", "**/target/maven-*/", "**/obj/Debug/", "**/obj/Release/", "**/obj/project.*"),
+    "**/obj/*.nuget.*",
+)
+_CLUTTER_SPEC = GitIgnoreSpec.from_lines(_CLUTTER)
+_IGNORED = GitIgnoreSpec.from_lines(
+    (
+        *(each for each in GENERATED if each.removeprefix("/") not in _CLUTTER),
+        *(*AGENTS_OWN, *_BUILD_STATE, "*.pyc"),
+    )
+)
 _EXECUTABLE = 0o100
-_NAMED_PLACES = 12
+_NAMED_PATHS = 200  # for each reason
 _MOST_LINKS = 8  # in a chain
+_CHANGED, _NEW, _GENERATED, _COMPILED = range(4)  # ranks in an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer's text, and notes on the files that are left out."""
+    """An answer's text, and the files that are left out.
 
-    text: str
-    notes: tuple[str, ...] = ()
+    `left_out` names at most 200 paths for each reason, then the number of the others. `lost` is the number of
+    left-out files that are neither generated nor refused by the answer's rules.
+    """
+
+    text: str = ""
+    left_out: tuple[str, ...] = ()
+    lost: int = 0
+    candidates: LeftBehind | None = None
+
+    def chosen(self, refusal: Callable[[str], str | None]) -> Answer:
+        """Return the answer with the files that fit, by a problem's rules; may take seconds."""
+        return self.candidates.chosen(refusal) if self.candidates else self
 
 
+@lru_cache(maxsize=8)  # each path is looked up several times in a row
 def ignored(path: str) -> str:
-    """Return the pattern for generated files or agents' own files that matches a path; "" if none does."""
+    """Return the pattern that keeps a new path out of every answer; "" if no pattern matches."""
     found = _IGNORED.check_file(path)
     if found.include and found.index is not None:
         return str(_IGNORED.patterns[found.index].pattern)
@@ -76,8 +110,12 @@ class LeftBehind:
         self._seen: set[str] = set()
         self._changed: dict[str, ProjectFile] = {}
         self._links: dict[str, str] = {}
-        self._bytes = 0
-        self._notes: defaultdict[str, list[str]] = defaultdict(list)
+        own = _Room(READ_FILES, READ_BYTES)
+        self._rooms = (own, own, *(_Room(MOST_FILES, ALL_BYTES) for _ in (_GENERATED, _COMPILED)))  # by rank
+        self._named: defaultdict[str, list[str]] = defaultdict(list)  # reason -> the first left-out paths
+        self._counts: Counter[str] = Counter()
+        self._lost = 0
+        self._clutter = _patterns(given.get(".gitignore"))
 
     def wants(self, path: str, entry: tarfile.TarInfo) -> bool:
         """Return True if the content of an entry is needed."""
@@ -120,10 +158,11 @@ class LeftBehind:
         return self._changed.get(path) or (given if is_there else None)
 
     def _resolved(self, path: str) -> str:
-        """Return the target of a chain of links; it may be missing or outside the project."""
+        """Return the target of a chain of links; it may be missing, or absolute if outside the project."""
         for _ in range(_MOST_LINKS):
             if (link := self._links.get(path)) is not None:
-                path = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
+                target = posixpath.normpath(posixpath.join(PROJECT, posixpath.dirname(path), link))
+                path = target.removeprefix(f"{PROJECT}/")
         return path
 
     def _copy_linked(self) -> None:
@@ -133,7 +172,7 @@ class LeftBehind:
         for path in self._links:
             target = self._resolved(path)
             folder = f"{target}/"
-            is_leaf = target == "." or path.startswith(folder) or len(copies) >= MOST_FILES
+            is_leaf = path.startswith(folder) or len(copies) >= MOST_FILES
             end = 0 if is_leaf else bisect_left(names, f"{target}0")  # "0" follows "/"
             inside = [target, *names[bisect_left(names, folder) : end]]
             found = {path + name.removeprefix(target): self._file(self._resolved(name)) for name in inside}
@@ -146,9 +185,13 @@ class LeftBehind:
             self._keep(path, file)
 
     def answer(self) -> Answer:
-        """Return the answer that all entries make up."""
+        """Return the answer that all entries make up, before its files are chosen."""
         self._copy_linked()
-        chosen = self._chosen()
+        return Answer(candidates=self)
+
+    def chosen(self, refusal: Callable[[str], str | None]) -> Answer:
+        """Return the answer with the files that fit; `refusal` returns the rule that refuses a path."""
+        chosen = self._chosen(refusal)
         deleted = sorted(path for path, file in self._given.items() if path not in self._seen)
         files, binary = {}, {}
         for path, file in chosen.items():
@@ -166,11 +209,12 @@ class LeftBehind:
         found = {"files": files, "binary": binary, "executable": executable, "deleted": deleted}
         found["before"] = before
         text = json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        notes = []
-        for why, paths in list(self._notes.items())[:_NAMED_PLACES]:
-            more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
-            notes.append(one_line(f"{why}: {paths[0]}", length=200) + more)
-        return Answer(text=text, notes=tuple(notes))
+        left_out = []
+        for why, paths in self._named.items():
+            left_out += [one_line(f"{why}: {path}", length=300) for path in sorted(paths)]
+            if more := self._counts[why] - len(paths):
+                left_out.append(f"{why}: {more:,} more")
+        return Answer(text=text, left_out=tuple(left_out), lost=self._lost)
 
     def _reason(self, path: str) -> str:
         """Return why a path is never part of an answer; "" if it may be."""
@@ -189,46 +233,70 @@ class LeftBehind:
                 return
         elif self._kept.get(path) == hashlib.sha256(file.content).hexdigest():
             return
-        if len(self._changed) >= READ_FILES or self._bytes + len(file.content) > READ_BYTES:
-            self._leave_out(path, f"beyond {READ_FILES:,} files or {READ_BYTES:,} bytes")
-        else:
-            self._bytes += len(file.content)
+        if self._rooms[self._rank(path)].admits(file):
             self._changed[path] = file
+        else:
+            self._leave_out(path, _beyond())
 
-    def _chosen(self) -> dict[str, ProjectFile]:
-        """Return the files of the answer. If there are too many, the project's own files come first.
+    def _rank(self, path: str) -> int:
+        if path in self._given:
+            return _CHANGED
+        if is_compiled(path):
+            return _COMPILED
+        return _GENERATED if _CLUTTER_SPEC.match_file(path) or self._clutter.match_file(path) else _NEW
 
-        Files that the project's .gitignore names come last.
-        """
-        given = self._given.get(".gitignore")
-        lines = ((_text(given.content) or "") if given else "").splitlines()
-        clutter = GitIgnoreSpec([])
-        with suppress(ValueError):  # an invalid pattern
-            clutter = GitIgnoreSpec.from_lines(lines)
+    def _chosen(self, refusal: Callable[[str], str | None]) -> dict[str, ProjectFile]:
+        """Return the files of the answer: as many as fit, and refused files last."""
+        ranked = sorted((refusal(path) is not None, self._rank(path), path) for path in self._changed)
         chosen: dict[str, ProjectFile] = {}
-        left_bytes = ALL_BYTES
-        for path in sorted(
-            self._changed, key=lambda path: (path not in self._given, clutter.match_file(path), path)
-        ):
-            file = self._changed[path]
-            if len(chosen) >= MOST_FILES:
-                self._leave_out(path, f"beyond {MOST_FILES:,} files")
-            elif len(file.content) > left_bytes:
-                self._leave_out(path, f"beyond {ALL_BYTES:,} bytes")
+        room = _Room(MOST_FILES, ALL_BYTES)
+        for is_refused, _, path in ranked:
+            if room.admits(self._changed[path]):
+                chosen[path] = self._changed[path]
             else:
-                left_bytes -= len(file.content)
-                chosen[path] = file
+                self._leave_out(path, _beyond(), is_refused=is_refused)
         return chosen
 
-    def _leave_out(self, path: str, why: str) -> None:
+    def _leave_out(self, path: str, why: str, *, is_refused: bool = False) -> None:
         is_ours = path.startswith(".git/")  # the repository that the agent was given
         if not is_ours and (path not in self._kept or path in self._given):
-            self._notes[why].append(path)
+            self._counts[why] += 1
+            if len(self._named[why]) < _NAMED_PATHS:
+                self._named[why].append(path)
+            self._lost += not (is_refused or ignored(path) or self._rank(path) >= _GENERATED)
+
+
+@dataclass(slots=True)
+class _Room:
+    """Remaining numbers of files and of bytes."""
+
+    files: int
+    size: int
+
+    def admits(self, file: ProjectFile) -> bool:
+        """Return True if a file fits, and count it."""
+        if self.files < 1 or self.size < len(file.content):
+            return False
+        self.files -= 1
+        self.size -= len(file.content)
+        return True
+
+
+def _beyond() -> str:
+    return f"beyond {MOST_FILES:,} files or {ALL_BYTES:,} bytes"
 
 
 def unreadable(why: str) -> Answer:
     """Return an empty answer for a folder that cannot be read."""
-    return Answer(text=LeftBehind({}, {}).answer().text, notes=(f"the project's folder: {why}",))
+    empty = LeftBehind({}, {}).chosen(lambda _: None)
+    return replace(empty, left_out=(f"the project's folder: {why}",), lost=1)
+
+
+def _patterns(file: ProjectFile | None) -> GitIgnoreSpec:
+    """Return the patterns of a .gitignore file; no patterns if it is missing or invalid."""
+    with suppress(ValueError):
+        return GitIgnoreSpec.from_lines(((_text(file.content) or "") if file else "").splitlines())
+    return GitIgnoreSpec([])
 
 
 def _text(content: bytes) -> str | None:

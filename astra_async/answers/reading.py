@@ -30,11 +30,12 @@ def read_agents_files(text: str) -> Solution | Unusable:
             deleted=tuple(answer.get("deleted", ())),
             binary={path: base64.b64decode(content, validate=True) for path, content in encoded},
             before=answer.get("before", {}),
+            executable=frozenset(answer["executable"]) if "executable" in answer else None,
         )
     except (orjson.JSONDecodeError, binascii.Error, AttributeError, TypeError) as error:
         raise ValueError(_UNREADABLE) from error
     if not (solution.files or solution.deleted or solution.binary):
-        return Unusable(failure="no_change", reason="the agent changed no file")
+        return Unusable(failure="no_change", reason="the answer changes no file")
     return solution
 
 

@@ -185,7 +185,7 @@ async def _drive(call: Invocation, opened: OpenRun, stopper: Stopper) -> int:
         with contextlib.suppress(asyncio.CancelledError, OSError):  # a closed terminal must not end a run
             await showing
     _say_what_is_missing(call, runner)
-    for told in _doubtful_tests(runner):
+    for told in (*_doubtful_tests(runner), *lossy_answers(runner.directory)):
         call.say(told)
     stopped = stopper.received is not None
     call.say(_summary(call, runner, stopped=stopped))
@@ -221,6 +221,17 @@ def _doubtful_tests(runner: Runner) -> Iterator[str]:
                 f"warning: T is {kind} for {len(problems)} of {of} problems ({some(list(problems))});"
                 f" {first}: {problems[first]}"
             )
+
+
+def lossy_answers(directory: RunDirectory) -> Iterator[str]:
+    """Yield a warning if agents left files that are neither generated nor part of their answers."""
+    if keys := directory.lossy:
+        model, fmt, problem, sample = keys[0][:4]
+        words = ("astra", "show", str(directory.path), model, problem, str(sample), "--format", fmt)
+        yield (
+            f"warning: files of {counted(len(keys), 'sample')} are not part of the agent's answer; list the"
+            f" files of one sample: {shell_command(words)} --part result"
+        )
 
 
 def _summary(call: Invocation, runner: Runner, *, stopped: bool) -> str:

@@ -179,6 +179,8 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         score, outcome = f"score {record['score']}", f"rewards: {named}"
     title = f"result: {score}, {record['status']} ({outcome})"
     yield title, "\n".join(lines)
+    if agent and (left_out := agent.get("left_out")):
+        yield "files that are not part of the answer, by reason", "\n".join(left_out)
 
 
 def _output(texts: Texts) -> Iterator[tuple[str, str]]:
@@ -226,7 +228,7 @@ def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[st
     files, found = replay
     for file in found.files:
         state = (" (new)" if file.kind == "new" else "") + (" (cut)" if file.cut else "")
-        yield f"{file.path}{state}", file.unified or "only line ends differ"
+        yield f"{file.path}{state}", file.unified or "only line ends or the executable bit differ"
     if found.note:
         yield "about these changes", found.note
     for each in result["dropped"] if result else ():

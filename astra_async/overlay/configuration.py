@@ -31,6 +31,11 @@ _COMPILED = re.compile(
 )
 
 
+def is_compiled(path: str) -> bool:
+    """Return True if a file's name says that it is compiled or packed code."""
+    return _COMPILED.search(path.lower()) is not None
+
+
 # Names of the modules, packages, features and types that an image holds in addition to the project, by
 # language (from the language's `installed.sh`). For a missing language, usual names are assumed.
 Installed = Mapping[str, Collection[str]]
@@ -45,7 +50,7 @@ class Lookups:
 
     def new(self, path: str, text: str) -> str | None:
         """Return the key of REFUSALS if a new file would be loaded in place of another, or None."""
-        if _COMPILED.search(path.lower()):
+        if is_compiled(path):
             return "compiled"
         if any(each.plugins.search(path) for each in LANGUAGES if each.plugins):
             return "plugin_registration"

@@ -16,7 +16,7 @@ from astra_async.overlay.paths import anchored
 from astra_async.overlay.suspicions import suspicions
 from astra_async.problems.sources import as_utf8
 from astra_async.surrogates import without_surrogates
-from astra_async.types import Dropped, FileChange, Integrated, Unusable
+from astra_async.types import Dropped, FileChange, Integrated, ModedContent, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -106,12 +106,12 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
     """Apply the allowed changes; return `path_violation` if no file of the answer may be applied.
 
     Contents are written unchanged, including line ends, in UTF-8 (lone surrogates become U+FFFD). A file
-    equal to the pristine one is not counted as changed. `lines_written` counts the lines of each changed file
-    that its pristine version lacks. Lines are compared as multisets without their line ends: a moved line
-    does not count, and the cost stays linear.
+    equal to the pristine one in content and executable bit is not counted as changed. `lines_written` counts
+    the lines of each changed file that its pristine version lacks. Lines are compared as multisets without
+    their line ends: a moved line does not count, and the cost stays linear.
     """
-    overlay = _Overlay(policy)
     solution = anchored(solution, project)
+    overlay = _Overlay(policy, solution.executable)
     for path in solution.deleted:
         overlay.put(path, None)
     for path, text in solution.files.items():
@@ -130,6 +130,7 @@ class _Overlay:
     """Changes of one answer while they are collected."""
 
     policy: ChangePolicy
+    executable: frozenset[str] | None
     changed: dict[str, bytes | None] = field(default_factory=dict)
     unchanged: int = 0
     dropped: list[Dropped] = field(default_factory=list)
@@ -222,9 +223,14 @@ class _Overlay:
             self.unchanged += 1
 
     def _apply(self, path: str, content: bytes) -> None:
-        if path in self.policy.files and self._pristine(path) == content:
+        pristine = self.policy.files.get(path)
+        is_executable = None if self.executable is None else path in self.executable
+        is_same_mode = pristine is not None and is_executable in {None, pristine.executable}
+        if is_same_mode and self._pristine(path) == content:
             self.unchanged += 1
             return
+        if is_executable is not None:
+            content = ModedContent.of(content, executable=is_executable)
         self.changed[path] = content
         self.folders.update(above(path))
 
@@ -286,4 +292,6 @@ def _digest(files: Mapping[str, bytes | None]) -> str:
             continue
         digest.update(b"%d:%s%d:" % (len(name), name, len(content)))
         digest.update(content)
+        if isinstance(content, ModedContent) and content.executable != content.startswith(b"#!"):
+            digest.update(b"executable:%d" % content.executable)
     return digest.hexdigest()

@@ -16,7 +16,7 @@ from astra_async.languages import LANGUAGES
 from astra_async.languages.language import Merge
 from astra_async.languages.project_files import above
 from astra_async.problems.sources import as_utf8
-from astra_async.types import Dropped
+from astra_async.types import Dropped, ModedContent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +33,9 @@ def project_archive(project: Project, changed: Mapping[str, bytes | None]) -> by
     """Return a tar of the project relative to its root: folders first, then files sorted by path.
 
     The same input gives the same bytes. Executable bits, links inside the project and empty folders are kept.
-    A changed file keeps its pristine mode and occurs once. A new file is executable if it begins with `#!`. A
-    file whose content is None is left out. Names that do not fit ustar get a pax header.
+    A changed file occurs once. `ModedContent` has its own executable bit. Other changed files keep their
+    pristine mode, and other new files are executable if they begin with `#!`. A file whose content is None is
+    left out. Names that do not fit ustar get a pax header.
 
     Pristine files have a fixed modification time. The time of a changed file is derived from its content,
     because caches that compare size and time (bytecode, bootsnap, webpack) would otherwise mistake a changed
@@ -57,6 +58,8 @@ def project_archive(project: Project, changed: Mapping[str, bytes | None]) -> by
             continue
         time_s = _time_of(content) if path in changed else _PRISTINE_TIME_S
         mode = modes.get(path, 0o755 if content.startswith(b"#!") else 0o644)
+        if isinstance(content, ModedContent):
+            mode = 0o755 if content.executable else 0o644
         pieces += [
             _header(path, tarfile.REGTYPE, mode, size=len(content), time_s=time_s),
             content,

@@ -57,7 +57,7 @@ from astra_async.running.spool import (
     recover_line,
     refuse_foreign_problems,
 )
-from astra_async.types.records import SCHEMA, check_answer, check_result, check_turn, is_output_of
+from astra_async.types.records import SCHEMA, check_answer, check_result, check_turn, is_output_of, read_key
 from astra_async.types.run_record import newer_version, read_run
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class RunDirectory:
         run: the content of run.json.
         answered: byte range of each recorded answer in completions.jsonl; of follow-up turns in turns.jsonl.
         graded: byte range of each final line in results.jsonl; of follow-up turns in turn_results.jsonl.
+        lossy: samples of agents whose answers lack files (`AgentWork.lost`).
         counted: the expected tests used by the samples that earlier invocations graded.
         earlier: tokens and cost of earlier invocations, by model.
         last_event: the last event that this process recorded.
@@ -106,6 +107,7 @@ class RunDirectory:
         self.warnings: list[str] = []
         self.answered: dict[AnswerKey, ByteRange] = {}
         self.graded: dict[AnswerKey, ByteRange] = {}
+        self.lossy: list[AnswerKey] = []
         self.counted = CountedTests()
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
@@ -154,6 +156,8 @@ class RunDirectory:
 
         def on_final_line(result: Mapping[str, Any]) -> None:
             directory.counted.add(result)
+            if (result.get("agent") or {}).get("lost"):
+                directory.lossy.append(read_key(result))
             on_result(result)
 
         try:
@@ -252,6 +256,8 @@ class RunDirectory:
             raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has a final line")
         line = encode(result_fields(result))
         self.graded[result.key] = self._results_of(result.key).append_line(line)
+        if result.agent and result.agent.lost:
+            self.lossy.append(result.key)
 
     def record_output(self, result: Result, evidence: Evidence) -> None:
         """Append the output of a sample's tests; `result` is its final line, which is recorded afterwards.

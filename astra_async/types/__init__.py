@@ -57,6 +57,7 @@ from astra_async.types.results import (
     Failure,
     FileChange,
     Integrated,
+    ModedContent,
     NamedOutcome,
     Outcome,
     Result,

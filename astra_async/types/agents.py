@@ -143,7 +143,10 @@ class AgentWork:
         own_s: all other seconds.
         translated: True if agent and model use different interfaces.
         removed: names of the parts removed from requests (`web_search`).
-        left_out: files in the project that are not part of the answer, with the reason.
+        left_out: files in the project that are not part of the answer, each with the reason: at most 200
+            paths for a reason, then the number of the others.
+        lost: number of these files that are neither generated (dependencies, build output, agents' own files)
+            nor refused by the rules for answers.
         output_tail: end of the output of a crashed agent.
     """
 
@@ -159,4 +162,5 @@ class AgentWork:
     translated: bool = False
     removed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    lost: int = 0
     output_tail: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
@@ -50,6 +50,7 @@ class Solution:
         deleted: deleted paths.
         binary: contents that are not text.
         before: untouched texts of the changed and deleted files.
+        executable: files with an executable bit; None if the answer does not set these bits.
     """
 
     files: Mapping[str, str]
@@ -58,6 +59,7 @@ class Solution:
     deleted: tuple[str, ...] = ()
     binary: Mapping[str, bytes] = field(default_factory=dict)
     before: Mapping[str, str] = field(default_factory=dict)
+    executable: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,19 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: Literal["new", "changed", "deleted"]
 
 
+class ModedContent(bytes):
+    """Content of a file together with its executable bit, which the archive then uses unchanged."""
+
+    executable: bool
+
+    @classmethod
+    def of(cls, content: bytes, *, executable: bool) -> Self:
+        """Return the content with this bit."""
+        made = cls(content)
+        made.executable = executable
+        return made
+
+
 Changed = Mapping[str, bytes | None]  # path to content after the answer's changes; None: deleted
 
 
@@ -93,7 +108,8 @@ class Integrated:
     """Applied changes of an answer: new content by path (None: deleted), and dropped changes.
 
     `lines_written` counts lines that the untouched file does not have. `changes` also counts
-    moved lines, as added and removed. `sha256` covers the applied paths and contents.
+    moved lines, as added and removed. `sha256` covers the applied paths and contents, and the executable bits
+    that an agent set against the rule for single answers (see `project_archive`).
     """
 
     files: Changed

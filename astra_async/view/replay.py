@@ -176,7 +176,11 @@ def replayed(read: Sequence[Solution | Unusable], prompt: str | None, result: Ma
     if isinstance(last, Unusable):
         return Replayed(files=(), note=last.reason)
     shown = last.before if last.exact else shown_files(prompt or "")
-    files = {path: ProjectFile(path=path, content=text.encode()) for path, text in shown.items()}
+    # `_RecordedPolicy` refuses unchanged files. An applied file with the pristine text has another mode.
+    files = {
+        path: ProjectFile(path=path, content=text.encode(), executable=path not in (last.executable or ()))
+        for path, text in shown.items()
+    }
     project = Project(files=tuple(files.values()), sha256="")
     given: dict[str, str] = {}
     for solution in read:

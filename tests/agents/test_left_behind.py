@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from astra_async.agents import left_behind
-from astra_async.agents.left_behind import LeftBehind, unreadable
+from astra_async.agents.left_behind import Answer, LeftBehind, unreadable
 from astra_async.types import ProjectFile
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def left(*entries: Entry, kept: Mapping[str, str] | None = None) -> tuple[dict[s
             found.link(info.name, info.linkname)
         else:
             found.take(info.name, info, content if found.wants(info.name, info) else b"")
-    answer = found.answer()
+    answer = found.answer().chosen(lambda _: None)
     assert answer.text == json.dumps(
         json.loads(answer.text), sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
-    return json.loads(answer.text), answer.notes
+    return json.loads(answer.text), answer.left_out
 
 
 def untouched(*but: str) -> list[Entry]:
@@ -139,10 +139,14 @@ def test_symbolic_links_inside_the_project_are_recorded_as_copies() -> None:
         link("src/run", "../run.sh"),
         link("src/deep", "../lib/deep"),
         link("chain", "alias.js"),
+        link("lib/absolute.js", "/projects/challenge/src/app.js"),
+        link("lib/folder", "/projects/challenge/lib/deep"),
     )
     assert found["files"] == {
         "alias.js": "old\n",
         "chain": "old\n",
+        "lib/absolute.js": "old\n",
+        "lib/folder/one.js": "one\n",
         "lib/deep/one.js": "one\n",
         "run.sh": "#!/bin/sh\nls\n",
         "src/deep/one.js": "one\n",
@@ -155,7 +159,8 @@ def test_symbolic_links_inside_the_project_are_recorded_as_copies() -> None:
 @pytest.mark.parametrize(
     "to",
     [
-        *("/etc/passwd", "/projects/challenge/src/app.js", "../../etc/passwd", "..", "../..", ".", "../src"),
+        *("/etc/passwd", "/projects/challenge", "/projects/challenge/../a", "../../etc/passwd"),
+        *("..", "../..", ".", "../src"),
         *("missing", "loop", "other", "../.git/config", "../node_modules/a/index.js", "a\udcff", ""),
     ],
 )
@@ -214,9 +219,10 @@ def test_sizes_and_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(found["files"]) == ["a.js", "b.js", "d.js"]
     assert found["deleted"] == []
     assert notes == (
-        "larger than 10 bytes: huge.js and 1 more",
-        "beyond 25 bytes: c.js",
-        "beyond 3 files: e.js",
+        "larger than 10 bytes: huge.js",
+        "larger than 10 bytes: src/app.js",
+        "beyond 3 files or 25 bytes: c.js",
+        "beyond 3 files or 25 bytes: e.js",
     )
 
 
@@ -230,15 +236,98 @@ def test_changes_of_the_project_come_before_new_files_and_ignored_files_come_las
     for each, content in (entry("out/a.txt", b"x"), entry("b.js", b"x"), entry("z.js", b"new"),
                           entry(".gitignore", b"out/\n")):  # fmt: skip
         behind.take(each.name, each, content)
-    answer = behind.answer()
+    answer = behind.answer().chosen(lambda _: None)
     assert sorted(json.loads(answer.text)["files"]) == ["b.js", "z.js"]
-    assert answer.notes == ("beyond 2 files: out/a.txt",)
+    assert answer.left_out == (f"beyond 2 files or {left_behind.ALL_BYTES:,} bytes: out/a.txt",)
+
+
+def test_new_files_in_places_of_generated_files_are_part_of_the_answer() -> None:
+    paths = [
+        "src/obj/answer.txt",
+        "target/a.txt",
+        "coverage/a.txt",
+        "build/a.txt",
+        "a.log",
+        "a.map",
+        "a.min.js",
+    ]
+    found, notes = left(*untouched(), *(entry(path, b"x") for path in paths))
+    assert sorted(found["files"]) == sorted(paths)
+    assert notes == ()
+
+
+def test_the_state_of_build_tools_is_left_out() -> None:
+    paths = ["target/test-classes/a.json", "a/target/maven-status/b.lst", "a/obj/project.assets.json"]
+    found, notes = left(*untouched(), *(entry(path, b"x") for path in paths))
+    assert found == NOTHING
+    assert len(notes) == len(paths)
+
+
+def chosen(paths: list[str], *, refused: str = "-") -> Answer:
+    behind = LeftBehind(GIVEN, {})
+    for info, content in (*untouched(), *(entry(path, b"x") for path in paths)):
+        behind.take(info.name, info, content if behind.wants(info.name, info) else b"")
+    return behind.answer().chosen(lambda path: "compiled" if path.endswith(refused) else None)
+
+
+def test_build_output_takes_no_places_from_the_work() -> None:
+    output = [f"build/{number}.o" for number in range(1200)]
+    answer = chosen([*output, "build/answer.txt", "src/answer.txt", "tests/z.txt"], refused=".o")
+    files = json.loads(answer.text)["files"]
+    assert {"build/answer.txt", "src/answer.txt", "tests/z.txt"} <= files.keys()
+    assert len(files) == left_behind.MOST_FILES
+    assert answer.lost == 0
+
+
+def test_files_that_the_rules_refuse_take_no_places() -> None:
+    refused = [f"a/{number}.spec.js" for number in range(1200)]
+    answer = chosen([*refused, "dist/a.js", "src/z.js"], refused=".spec.js")
+    assert {"dist/a.js", "src/z.js"} <= json.loads(answer.text)["files"].keys()
+    assert answer.lost == 0
+    assert chosen(refused, refused="-").lost == len(refused) - left_behind.MOST_FILES
+
+
+def test_a_large_folder_of_generated_files_is_read_with_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(left_behind, "READ_FILES", 10)
+    kept = LeftBehind({}, {})
+    for number in range(18_000):
+        info, content = entry(f"dist/{number}.js", b"x")
+        kept.take(info.name, info, content)
+    kept.take("src/a.js", *entry("src/a.js", b"x"))
+    answer = kept.answer().chosen(lambda _: None)
+    assert len(json.loads(answer.text)["files"]) == left_behind.MOST_FILES
+    assert "src/a.js" in json.loads(answer.text)["files"]
+    assert len(answer.left_out) == 201
+    assert answer.left_out[-1].endswith(" bytes: 16,801 more")
+
+
+def test_every_reason_is_recorded_with_its_paths_and_their_number() -> None:
+    reasons = ["venv/", "node_modules/", ".git/", ".next/", ".nuxt/", ".gradle/", ".mvn/", ".hg/", ".svn/"]
+    reasons += [".claude/", ".codex/", ".cache/", ".npm/"]
+    links = [link("etc", "/etc/passwd"), link("loop", "pool"), link("pool", "loop")]
+    many = [entry(f"venv/{number:03}", b"x") for number in range(500)]
+    found, notes = left(*untouched(), *(entry(f"a/{each}x", b"x") for each in reasons), *links, *many)
+    assert found == NOTHING
+    assert {note.partition(": ")[0] for note in notes} == {*reasons, "a symbolic link"}
+    assert {f"a symbolic link: {each}" for each in ("etc", "loop", "pool")} <= set(notes)
+    assert len([note for note in notes if note.startswith("venv/")]) == 201
+    assert "venv/: 301 more" in notes
+
+
+@pytest.mark.parametrize(("path", "lost"), [("etc", 1), ("node_modules/.bin/a", 0), ("dist/a", 0)])
+def test_generated_files_do_not_count_as_lost(path: str, lost: int) -> None:
+    behind = LeftBehind({}, {})
+    behind.take(path, *link(path, "/etc"))
+    answer = behind.answer().chosen(lambda _: None)
+    assert (len(answer.left_out), answer.lost) == (1, lost)
 
 
 def test_a_folder_that_cannot_be_read_is_an_empty_answer_with_the_reason() -> None:
     answer = unreadable("goes on and on")
     assert json.loads(answer.text) == NOTHING
-    assert answer.notes == ("the project's folder: goes on and on",)
+    assert answer.left_out == ("the project's folder: goes on and on",)
 
 
 def test_names_that_a_terminal_would_obey_are_not_passed_on() -> None:

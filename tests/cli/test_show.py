@@ -151,11 +151,16 @@ def test_messages_changes_and_the_kept_output_are_shown(tmp_path: Path) -> None:
 
 
 def test_the_end_of_an_agents_work_is_named(tmp_path: Path) -> None:
-    work = AgentWork(agent="own", version="1", end="crashed", exit_code=1, output_tail="no such file")
+    left_out = ("venv/: venv/a", "venv/: 300 more", "a symbolic link: etc")
+    work = AgentWork(
+        agent="own", version="1", end="crashed", exit_code=1, output_tail="no such file", left_out=left_out
+    )
     write(tmp_path, COMPLETION, structs.replace(RESULT, agent=work))
     text = shown(tmp_path)
     assert "\nown 1: crashed\n" in text
     assert "--- end of the agent's output ---\nno such file\n" in text
+    listed = "\n".join(("--- files that are not part of the answer, by reason ---", *left_out, ""))
+    assert listed in text
 
 
 def test_a_change_of_a_million_lines_is_shown_at_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What an agent left, from its record to the project that is tested: changes, deletions, bytes."""
+"""Tests of an agent's recorded files in the tested project: changes, deletions, binary contents, modes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from base64 import b64encode
 
 import orjson
 import pytest
-from test_merge import POLICY, PROJECT
+from test_merge import APP, POLICY, PROJECT
 
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.answers.reading import read_agents_files
 from astra_async.overlay import integrate, project_archive
 from astra_async.types import Dropped, FileChange, Integrated, Solution, Unusable
+from astra_async.view.replay import replayed
 
 
 def left(**fields: object) -> str:
@@ -54,6 +55,49 @@ def test_changes_deletions_and_bytes_reach_the_project_that_is_tested() -> None:
     assert (integrated.files_changed, integrated.files["src/app.js"]) == (4, None)
 
 
+def test_executable_bits_that_an_agent_sets_and_removes_reach_the_tests() -> None:
+    integrated = applied(
+        left(
+            files={"src/app.js": APP, "bin/new": "run\n", "bin/plain": "#!/bin/sh\n", "test/app.spec.js": ""},
+            executable=["src/app.js", "bin/new", "test/app.spec.js"],
+        )
+    )
+    found = unpacked(integrated)
+    modes = {path: found[path][0] for path in ("src/app.js", "bin/new", "bin/plain", "test/app.spec.js")}
+    assert modes == {"src/app.js": 0o755, "bin/new": 0o755, "bin/plain": 0o644, "test/app.spec.js": 0o644}
+    assert FileChange(path="src/app.js", added=0, removed=0, kind="changed") in integrated.changes
+
+
+FIELDS: tuple[dict[str, list[str]], ...] = ({"executable": ["bin/tool"]}, {"executable": []}, {})
+
+
+def test_a_changed_mode_changes_the_hash_of_a_solution() -> None:
+    hashes = {
+        applied(left(files={"bin/tool": text}, **fields)).sha256
+        for text in ("#!/bin/sh\n", "run\n")
+        for fields in FIELDS
+    }
+    assert len(hashes) == 4  # a record without `executable` has the hash of the mode that the rule gives
+
+
+def test_a_record_without_executable_bits_follows_the_rule_for_single_answers() -> None:
+    integrated = applied(left(files={"bin/tool": "#!/bin/sh\n", "src/app.js": APP}))
+    assert unpacked(integrated)["bin/tool"][0] == 0o755
+    assert integrated.files_changed == 1
+
+
+def test_the_viewer_shows_a_change_of_mode_as_recorded() -> None:
+    text = left(files={"src/app.js": APP}, executable=["src/app.js"], before={"src/app.js": APP})
+    integrated = applied(text)
+    result = {
+        "changes": [{"path": each.path, "kind": each.kind} for each in integrated.changes],
+        "solution_sha256": integrated.sha256,
+    }
+    found = replayed([read_agents_files(text)], None, result)
+    assert [(each.path, each.kind, each.unified) for each in found.files] == [("src/app.js", "changed", "")]
+    assert found.note == ""
+
+
 def test_a_file_that_may_not_be_changed_may_not_be_deleted_either() -> None:
     integrated = applied(left(files={"src/app.js": "1;\n"}, deleted=("test/app.spec.js", "package.json")))
     assert {(each.path, each.reason) for each in integrated.dropped} == {
@@ -65,7 +109,7 @@ def test_a_file_that_may_not_be_changed_may_not_be_deleted_either() -> None:
 
 def test_only_deletions_are_a_solution_and_nothing_at_all_is_none() -> None:
     assert applied(left(deleted=("src/app.js",))).files == {"src/app.js": None}
-    assert read_agents_files(left()) == Unusable(failure="no_change", reason="the agent changed no file")
+    assert read_agents_files(left()) == Unusable(failure="no_change", reason="the answer changes no file")
 
 
 def test_bytes_in_place_of_a_file_that_is_merged_by_lines_are_dropped() -> None:

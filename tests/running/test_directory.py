@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+from msgspec import structs
 
+from astra_async.cli.run import lossy_answers
 from astra_async.errors import ConflictError, StorageError
 from astra_async.files import scan
 from astra_async.fingerprint import Parts
 from astra_async.log import encode
 from astra_async.running.directory import RunDirectory
-from astra_async.types import Completion, Result, SampleKey, Usage
+from astra_async.types import AgentWork, Completion, Result, SampleKey, Usage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +62,21 @@ def test_answers_and_results_are_found_again_after_reopening(tmp_path: Path) -> 
         assert directory.run_id == run_id
         assert [record["passed"] for record in seen] == [2]
         assert directory.warnings == []
+
+
+def test_samples_whose_answers_lack_files_are_named_at_the_end_of_a_run(tmp_path: Path) -> None:
+    work = AgentWork(agent="own", version="1", end="done")
+    with closing(RunDirectory.open(tmp_path)) as directory:
+        for sample, lost in enumerate((0, 3, 1)):
+            line = result(KEY._replace(sample=sample))
+            directory.record_result(structs.replace(line, agent=replace(work, lost=lost)))
+        said = list(lossy_answers(directory))
+        directory.save()
+    assert len(said) == 1
+    assert said[0].startswith("warning: files of 2 samples are not part of the agent's answer")
+    assert said[0].endswith(f"astra show {tmp_path} m p 1 --format xml --part result")
+    with closing(RunDirectory.open(tmp_path)) as directory:
+        assert list(lossy_answers(directory)) == said
 
 
 def test_a_second_process_on_the_same_directory_is_refused(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> No
     total = found[cut]["total"]
     missing = [{"name": f"test {place}", "outcome": "missing"} for place in range(total)]
     tests = [{"name": f"test {place}", "outcome": "failed", "message": "m" * 500} for place in range(total)]
-    agent = {"agent": "own", "version": "1", "end": "time"}
+    agent = {"agent": "own", "version": "1", "end": "time", "left_out": ["venv/: venv/a"]}
     lines = {
         cut: agreeing(found[cut], 0, status="no_solution", failure="truncated", finish_reason="length")
         | {"tests": missing, "output_tail": "", "usage": {"output_tokens": 32_768}},
@@ -300,6 +300,7 @@ def test_a_shortened_text_says_how_much_is_missing_and_why(tmp_path: Path) -> No
         await page.go("sample/alpha/p01/2", "document.querySelector('.why')")
         assert "the run used --keep-output none" in await page.text(".why")
         assert "own 1: reached its time limit" in await page.text(".verdict")
+        assert "venv/: venv/a" in await page.text(".why")
 
     look(directory, steps)
 

@@ -170,6 +170,7 @@ export function fileDiff({ path, kind, unified, cut }, { signal }) {
   add(FIRST_LINES);
   button.addEventListener("click", () => add(MORE_LINES));
   const node = holding("details", "file", summary, lines, button, cut ? element("p", "The diff is truncated because the file is too large. The Answer tab has the whole file.", "note") : null);
+  if (!rows.length && kind === "changed") node.append(element("p", "Only line ends or the executable bit differ.", "note"));
   node.open = true;
   colour(path, rows).then((done) => {
     if (!done || signal.aborted) return;

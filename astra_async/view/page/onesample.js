@@ -107,6 +107,8 @@ export function why(data, of = "") {
   const printed = data.output ?? result?.output_tail;
   const note = outputNote(data, printed);
   if (printed || note) add("Output", ...[note ? element("p", note, "note") : null, printed ? copier(printed) : null, printed ? output(printed, `Output${of}`) : null].filter(Boolean));
+  const leftOut = result?.agent?.left_out ?? [];
+  if (leftOut.length) add("Files that are not part of the answer, by reason", output(leftOut.join("\n"), `Files left out${of}`));
   if (result?.agent?.output_tail) add("End of the agent's output", output(result.agent.output_tail, `Agent's output${of}`));
   if (data.events?.length) add("Events", events(data.events, `Events${of}`));
   if (result) add("Record", facts(result));
