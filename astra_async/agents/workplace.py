@@ -82,13 +82,19 @@ kill -KILL -- "-$watch"
 exit "$status"
 """
 )
-# One commit of the project as the agent finds it, the same in every sample.
+_FILES = ".agent/files"  # below HOME
+# One commit of the project as the agent finds it, the same in every sample. Files of the project are added
+# even if its .gitignore names them, unlike the image's, such as node_modules.
 _COMMIT = f"""
+files=$HOME/{_FILES}
+trap 'rm -f -- "$files"' EXIT
 command -v git >/dev/null || exit 0
 cd {shlex.quote(PROJECT)} && [ ! -e .git ] || exit 0
 export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z
 git init -q --template= -b main && git config user.name task && git config user.email task@localhost
-git add -A && git -c core.hooksPath=/dev/null commit -q --allow-empty -m "Project as given"
+git add -A || exit
+git update-index --add --stdin <"$files"
+git -c core.hooksPath=/dev/null commit -q --allow-empty -m "Project as given"
 """
 WITH_TOOLS = f'export PATH="$PATH:{TOOLS}"\n'
 _log = logging.getLogger(__name__)
@@ -239,8 +245,10 @@ class Workplace:
 
     async def commit(self) -> None:
         """Make the project a git repository with one commit, which agents take for granted."""
+        await self.write(_FILES, "".join(f"{file.path}\n" for file in self.project.files))
         limits = replace(self.limits, timeout_s=_COMMIT_S)
-        asked = Command(text=WITH_TOOLS + _COMMIT, user=self.fitness.user, environment=self.environment)
+        environment = {**self.environment, "HOME": self.home}
+        asked = Command(text=WITH_TOOLS + _COMMIT, user=self.user, environment=environment)
         ended = await run_command(
             self.containers.engine, self.container, asked, limits, watched=self.fitness.layered
         )

@@ -1,0 +1,44 @@
+"""An installed agent finds git and rg in an image that has neither, and a repository with its project."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+from agent_stands import OneSample
+from test_agent_runs import FILES, agent, at_work, left
+
+from astra_async.agents.installing import KnownAgent, install
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.types.agents import AgentSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+LOOK = r"""
+ask
+{
+  git ls-files | sed 's/^/file /'
+  git status --porcelain --ignored
+} >found 2>&1
+"""
+
+
+@pytest.mark.docker
+async def test_an_agent_has_tools_and_one_commit_with_all_of_its_project(tmp_path: Path) -> None:
+    name = f"tiny-{secrets.token_hex(4)}"
+    empty = KnownAgent(settings=AgentSettings(name=name, version="1", speaks="chat", command="true"))
+    files = {**FILES, ".gitignore": b"*.dat\n", "kept.dat": b"x\n"}
+    async with await Engine.open() as engine:
+        volume = (await install(engine, empty, progress=print)).volume
+        try:
+            async with at_work(agent(LOOK, volume=volume), tmp_path, files=files) as (_, ask):
+                done = await ask(OneSample(tmp_path))
+        finally:
+            await engine.remove_volume(volume)
+    found = left(done)["files"]["found"].splitlines()
+    shown = [".gitignore", "kept.dat", "logo.png", "src/app.js", "src/same.js", "tests/visible.js"]
+    assert [line for line in found if line.startswith("file ")] == [f"file {path}" for path in shown]
+    assert found[len(shown) :] == ["?? found"]
