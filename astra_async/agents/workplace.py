@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from astra_async.agents.account import ensure_account
-from astra_async.agents.installing import INSTALLED_AT, TOOLS
+from astra_async.agents.account import WITH_TOOLS, prepare_etc
+from astra_async.agents.installing import INSTALLED_AT
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import IN_PROJECT, Ran
 from astra_async.asking.prompt import is_secret
@@ -96,7 +96,6 @@ git add -A || exit
 git update-index --add --stdin <"$files"
 git -c core.hooksPath=/dev/null commit -q --allow-empty -m "Project as given"
 """
-WITH_TOOLS = f'export PATH="$PATH:{TOOLS}"\n'
 _log = logging.getLogger(__name__)
 
 
@@ -148,7 +147,7 @@ class Workplaces:
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
             archive = upload_archive(project_archive(project, {}), fitness, stale=secret)
             await self._containers.engine.upload(made.container, "/", archive)
-            await ensure_account(self._containers.engine, made.container, fitness)
+            await prepare_etc(self._containers.engine, made.container, fitness, self._limits)
             if secret and PROJECT not in fitness.contents:
                 engine, limits = self._containers.engine, replace(self._limits, timeout_s=_WRITING_S)
                 gone = partial(delete, engine, made.container, secret, image=image, limits=limits)

@@ -20,10 +20,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from astra_async.agents.account import PROFILE, WITH_TOOLS
 from astra_async.agents.left_behind import Answer
 from astra_async.agents.session_log import write_beside
 from astra_async.agents.shell import IN_TASK
-from astra_async.agents.workplace import FOREVER_S, WITH_TOOLS, Workplace, mounts_of
+from astra_async.agents.workplace import FOREVER_S, Workplace, mounts_of
 from astra_async.errors import SandboxError, StorageError
 from astra_async.harbor.container import TaskBox, healthy, opened, packed
 from astra_async.harbor.verified import Verified, answer_of, outcome
@@ -123,6 +124,7 @@ class TaskPlaces:
         ) as box:
             is_oracle = agent.name == ORACLE.name
             started = {f"{box.workdir.rstrip('/')}/{path}": file for path, file in task.started_with.items()}
+            started |= {PROFILE: (WITH_TOOLS.encode(), 0o644)} if agent.volume else {}
             await box.upload(started | (dict(task.solution) if is_oracle else {}), folders=_LOGS)
             if task.health:
                 await healthy(box, task.health)

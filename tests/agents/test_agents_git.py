@@ -22,6 +22,7 @@ ask
 {
   git ls-files | sed 's/^/file /'
   git status --porcelain --ignored
+  /bin/sh -lc 'git --version; rg --version | head -1; grep :1000: /etc/passwd'
 } >found 2>&1
 """
 
@@ -41,4 +42,9 @@ async def test_an_agent_has_tools_and_one_commit_with_all_of_its_project(tmp_pat
     found = left(done)["files"]["found"].splitlines()
     shown = [".gitignore", "kept.dat", "logo.png", "src/app.js", "src/same.js", "tests/visible.js"]
     assert [line for line in found if line.startswith("file ")] == [f"file {path}" for path in shown]
-    assert found[len(shown) :] == ["?? found"]
+    status, git, rg, account = found[len(shown) :]
+    assert status == "?? found"
+    assert git.startswith("git version")
+    assert rg.startswith("ripgrep")
+    assert account.startswith("user1000:x:1000:1000::/")
+    assert account.endswith("/bash")
