@@ -2,8 +2,8 @@
 
 The container runs the problem's image and is hardened like the tests' containers. The project's folder has
 all files that the problem shows: hidden files, version control and hackerrank.yml are left out, the visible
-tests are there. An installed agent brings git, and the folder becomes a repository with one commit. HOME is
-the tests' HOME with the agent's settings. The installed agent is mounted read-only.
+tests are there. If the image or an installed agent has git, the folder becomes a repository with one commit.
+HOME is the tests' HOME with the agent's settings. The installed agent is mounted read-only.
 
 The agent's process is an exec. When it ends, all processes of its user are killed. At a limit the container
 is frozen, read and removed.
@@ -166,6 +166,8 @@ class Workplaces:
                 kept=kept,
             )
             try:
+                if agent.speaks is None:  # the runner of other agents first writes their files
+                    await place.commit()
                 yield place
             finally:
                 await place.rest()

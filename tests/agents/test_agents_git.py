@@ -1,15 +1,17 @@
-"""An installed agent finds git and rg in an image that has neither, and a repository with its project."""
+"""Agents find a repository with their project, and installed agents bring git and rg."""
 
 from __future__ import annotations
 
 import secrets
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from agent_stands import OneSample
-from test_agent_runs import FILES, agent, at_work, left
+from scripted import Scripted, calls_of
+from test_agent_runs import FILES, agent, at_work, base, in_shell, left
 
-from astra_async.agents.installing import KnownAgent, install
+from astra_async.agents.installing import SHELL, KnownAgent, install
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types.agents import AgentSettings
 
@@ -48,3 +50,20 @@ async def test_an_agent_has_tools_and_one_commit_with_all_of_its_project(tmp_pat
     assert rg.startswith("ripgrep")
     assert account.startswith("user1000:x:1000:1000::/")
     assert account.endswith("/bash")
+
+
+@pytest.mark.docker
+async def test_the_built_in_agent_finds_a_repository_if_the_image_has_git(tmp_path: Path) -> None:
+    image = f"with-git-{secrets.token_hex(4)}"
+    git = r"#!/bin/sh\n[ $1 != init ] || mkdir .git\n"
+    made = f"FROM {await base()}\nRUN printf '{git}' >/usr/bin/git && chmod 755 /usr/bin/git\n"
+    subprocess.run(["docker", "build", "-q", "-t", image, "-"], input=made.encode(), check=True)
+    try:
+        pool = Scripted(in_shell("ls -d .git"))
+        async with at_work(SHELL, tmp_path, image=image) as (_, ask):
+            await ask(OneSample.of(calls_of(tmp_path, pool)))
+    finally:
+        subprocess.run(["docker", "rmi", "-f", image], check=True, capture_output=True)
+    dialogue = pool.asked[1].dialogue
+    assert dialogue
+    assert dialogue.messages[-1].results[0].text == "(exit code 0)\n.git\n"
