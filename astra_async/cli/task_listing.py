@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_async.cli.console import open_console, takes_standard_output, write_json
+from astra_async.errors import ImageError, ProblemsError
 from astra_async.harbor.environment import agent_image
-from astra_async.harbor.task import read_tasks
+from astra_async.harbor.task import TaskSet, read_tasks
 from astra_async.listing import grouped_by_text
 from astra_async.problems import select
 from astra_async.types import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -36,7 +37,9 @@ async def show_tasks(config: RunConfig, json_path: Path | None) -> int:
     ]
     chosen = {each.id for each in select(problems, only=config.only, skill=config.skill, limit=config.limit)}
     tasks = [task for task in found.tasks if task.id in chosen]
-    records = await asyncio.to_thread(lambda: [_record(task) for task in tasks])
+    records, invalid = await asyncio.to_thread(_records, tasks)
+    usable = tuple(task for task in found.tasks if task.id not in invalid)
+    found = TaskSet(tasks=usable, left_out={**found.left_out, **invalid})
     warnings = [found.summary] if found.left_out else []
     warnings += grouped_by_text((task.id, text) for task in tasks for text in task.warnings)
     left_out = dict(found.left_out)
@@ -46,6 +49,17 @@ async def show_tasks(config: RunConfig, json_path: Path | None) -> int:
     for line in (*(f"warning: {each}" for each in warnings), *grouped_by_text(found.left_out.items())):
         console.print(line, soft_wrap=True, markup=False)
     return 0 if found.tasks else 1
+
+
+def _records(tasks: Sequence[HarborTask]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the records of tasks, and the errors of the others by their ids."""
+    records, invalid = [], {}
+    for task in tasks:
+        try:
+            records.append(_record(task))
+        except (ProblemsError, ImageError) as error:
+            invalid[task.id] = f"invalid: {error}"
+    return records, invalid
 
 
 def _record(task: HarborTask) -> dict[str, Any]:

@@ -10,9 +10,9 @@ limit its process group is killed.
 
 from __future__ import annotations
 
-import asyncio
 import fnmatch
 import io
+import posixpath
 import tarfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.testing.sandbox.execution import Ended, Talk
     from astra_async.testing.sandbox.keeper import Keeper
-    from astra_async.types.task_work import Artifact, File, Health, TaskProfile
+    from astra_async.types.task_work import Artifact, File, TaskProfile
 
 _KEEPER = "65532:65532"
 _ROOTS = frozenset({"0", "root"})
@@ -44,6 +44,7 @@ _LAST_OUTPUT_S = 0.5  # services hold their parent's output open
 _CHANGED_AT = 946_684_800  # 2000-01-01: archivers refuse years before 1980
 _BRIDGE = "bridge"
 _CARRIED_BYTES = 256 * 1024**2  # of one artifact
+_MOST_LINKS = 100
 # The command is the leader of a process group, which is killed at a limit.
 _RUN = (
     MARK
@@ -78,9 +79,9 @@ printf '%s\0' "$UID" "${GROUPS[0]}" "$home"
 """
 _EMPTY = r"""
 for path in "$@"; do
-  [ ! -L "${path%/*}" ] || rm -f -- "${path%/*}"
+  [ -d "${path%/*}/" ] && [ ! -L "${path%/*}" ] || rm -f -- "${path%/*}"
   rm -rf -- "$path"
-done 2>/dev/null
+done
 for path in "$@"; do [ ! -e "$path" ] && [ ! -L "$path" ] || exit 1; done
 """
 
@@ -143,11 +144,26 @@ class TaskBox:
 
     async def empty(self, *paths: str) -> None:
         """Remove folders with all that is in them. Raises SandboxError if that is impossible."""
-        for user in dict.fromkeys((self.user, "0:0")):
-            ended = await self.short(_EMPTY, *paths, user=user)
-            if ended.exit_code == 0:
-                return
-        raise SandboxError(f"The task's container does not let {', '.join(paths)} be removed")
+        ended = await self.short(_EMPTY, *paths, user=self.user)
+        if ended.exit_code:
+            ended = await self.short(_EMPTY, *paths, user="0:0")
+        if ended.exit_code != 0:
+            shown = both_ends(ended.output.text())
+            raise SandboxError(f"The container does not let {', '.join(paths)} be removed: {shown}")
+
+    async def written_bytes(self) -> int:
+        """Return the bytes written to the container's layer and its volumes, or -1 if files prevent that.
+
+        Volumes are only read up to the profile's limit.
+        """
+        state, most = await self.engine.inspect(self.container, size=True), self.profile.disk_bytes
+        size = int(state.get("SizeRw", 0))
+        for mount in state["Mounts"]:
+            if mount["Type"] == "volume" and mount["RW"]:
+                async with self.engine.packed(self.container, mount["Destination"]) as chunks:
+                    while 0 <= size <= most and (chunk := await anext(chunks, b"")):
+                        size += len(chunk)
+        return size
 
     async def upload(self, files: Mapping[str, File], folders: Sequence[str] = ()) -> None:
         """Write files by their absolute paths as root, and make folders that are writable for all users."""
@@ -156,26 +172,38 @@ class TaskBox:
     async def read(self, path: str, *, most_bytes: int, file_bytes: int) -> dict[str, bytes]:
         """Return the regular files below a folder by their path relative to it, but no larger ones.
 
-        Raises SandboxError, and tarfile.TarError for a folder with more than `most_bytes`.
+        Links to them count as files. Raises SandboxError, and tarfile.TarError for a folder with more
+        than `most_bytes`.
         """
         found: dict[str, bytes] = {}
-
-        def name_of(entry: tarfile.TarInfo) -> str:
-            return entry.name.strip("/").partition("/")[2]
+        links: dict[str, str] = {}
 
         def keep(entry: tarfile.TarInfo) -> bool:
             return entry.isreg() and entry.size <= file_bytes
 
         async with self.engine.packed(self.container, path) as chunks:
             async for entry, content in entries(chunks, keep, most_bytes=most_bytes):
+                name = _below(entry.name)
                 if keep(entry):
-                    found[name_of(entry)] = content
+                    found[name] = content
+                elif entry.islnk():
+                    links[name] = _below(entry.linkname)
+                elif entry.issym():
+                    target = posixpath.join(path, posixpath.dirname(name), entry.linkname)
+                    links[name] = posixpath.relpath(target, path)
+        for name, target in list(links.items())[:_MOST_LINKS]:
+            first = links.get(target, target)  # a symbolic link may lead to a hard link
+            found |= {name: found[first]} if first in found else {}
         return found
 
     async def connect(self, *, connected: bool) -> None:
         """Connect the container to the network or cut it off, if its profile has one."""
         if self.profile.network and connected != self.connected:
-            await _connect(self.engine, self.container, connected=connected)
+            what = "connect" if connected else "disconnect"
+            data = {"Container": self.container} | ({} if connected else {"Force": True})
+            path = f"networks/{_BRIDGE}/{what}"
+            async with engine_call(f"{what} the container and its network", timeout_s=_SHORT_S, running=True):
+                await self.engine.docker._query_json(path, method="POST", data=data)  # noqa: SLF001 - aiodocker lists networks only by id
             self.connected = connected
 
     async def short(self, script: str, *arguments: str, user: str) -> Ended:
@@ -265,13 +293,6 @@ def _body(image_id: str, profile: TaskProfile, labels: Mapping[str, str], longes
     return body
 
 
-async def _connect(engine: Engine, container: str, *, connected: bool) -> None:
-    what = "connect" if connected else "disconnect"
-    data = {"Container": container} | ({} if connected else {"Force": True})
-    async with engine_call(f"{what} the container and its network", timeout_s=_SHORT_S, running=True):
-        await engine.docker._query_json(f"networks/{_BRIDGE}/{what}", method="POST", data=data)  # noqa: SLF001 - aiodocker lists networks only by id
-
-
 def _archive(files: Mapping[str, File], folders: Sequence[str]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:", format=tarfile.GNU_FORMAT) as tar:
@@ -286,24 +307,16 @@ def _archive(files: Mapping[str, File], folders: Sequence[str]) -> bytes:
     return packed.getvalue()
 
 
-async def healthy(box: TaskBox, health: Health) -> None:
-    """Wait until a health check succeeds. Raises SandboxError if every try fails."""
-    shown = ""
-    for number in range(max(1, health.tries)):
-        if number:
-            await asyncio.sleep(health.interval_s)
-        ended = await box.run(health.command, user=box.image_user, timeout_s=health.timeout_s)
-        if ended.exit_code == 0:
-            return
-        shown = both_ends(ended.output.text())
-    raise SandboxError(f"The task's health check fails: {shown or 'it prints nothing'}")
+def _below(name: str) -> str:
+    """Return an entry's path relative to the folder that the engine packed."""
+    return name.strip("/").partition("/")[2]
 
 
 async def packed(artifacts: Iterable[Artifact], box: TaskBox, *, most_bytes: int = _CARRIED_BYTES) -> bytes:
     """Return the artifacts of a container as a tar; missing paths are skipped.
 
-    Only regular files, folders and symbolic links are copied. Raises SandboxError: an artifact has more than
-    `most_bytes`.
+    Only files, folders, hard links and symbolic links are copied. Raises SandboxError: an artifact has more
+    than `most_bytes`.
     """
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:", format=tarfile.GNU_FORMAT) as tar:
@@ -316,12 +329,22 @@ async def packed(artifacts: Iterable[Artifact], box: TaskBox, *, most_bytes: int
 
 
 async def _pack(artifact: Artifact, box: TaskBox, tar: tarfile.TarFile, most_bytes: int) -> None:
+    firsts: dict[str, str | bytes] = {}  # the name of a file in the tar, or its content if it is left out
     async with box.engine.packed(box.container, artifact.source) as chunks:
-        async for entry, content in entries(chunks, tarfile.TarInfo.isreg, most_bytes=most_bytes):
-            below = entry.name.strip("/").partition("/")[2]
+        async for entry, data in entries(chunks, tarfile.TarInfo.isreg, most_bytes=most_bytes):
+            below, content = _below(entry.name), data
             is_left_out = any(fnmatch.fnmatchcase(below, each) for each in artifact.exclude)
-            if is_left_out or not (entry.isreg() or entry.isdir() or entry.issym()):
+            copy = entry.replace(name=f"{artifact.source}/{below}".strip("/"), deep=False)
+            copy.pax_headers = {}
+            if entry.isreg():
+                firsts[entry.name] = content if is_left_out else copy.name
+            is_known = entry.isreg() or entry.isdir() or entry.issym() or entry.linkname in firsts
+            if is_left_out or not is_known:
                 continue
-            entry.name = f"{artifact.source}/{below}".strip("/")
-            entry.pax_headers = {}
-            tar.addfile(entry, io.BytesIO(content) if entry.isreg() else None)
+            if entry.islnk():
+                if isinstance(first := firsts[entry.linkname], str):
+                    copy.linkname = first
+                else:  # the first link to a file that is left out becomes the file
+                    copy.type, copy.size, content = tarfile.REGTYPE, len(first), first
+                    firsts[entry.linkname] = copy.name
+            tar.addfile(copy, io.BytesIO(content) if copy.isreg() else None)

@@ -141,7 +141,7 @@ def _context_files(context: Path) -> Iterator[Path]:
     The Dockerfile and .dockerignore are always part of the context. Raises ImageError for too many patterns.
     """
     rules = _ignore_rules(context / _IGNORE_FILE)
-    for path in files_of(context):
+    for path in files_of(context, within=context.parent):
         relative = path.relative_to(context)
         matched = [keeps for keeps, pattern in rules if _matches(relative.parts, pattern)]
         # The last pattern that matches decides.

@@ -54,7 +54,7 @@ def _from_json(content: bytes) -> dict[str, float] | str:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:
         return "is not JSON"
-    numbers = isinstance(found, dict) and all(type(value) in {int, float} for value in found.values())
+    numbers = isinstance(found, dict) and all(type(value) in {int, float, bool} for value in found.values())
     if not numbers or not found:
         return "is not an object of numbers"
     if len(found) > _MOST_REWARDS:

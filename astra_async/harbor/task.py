@@ -266,8 +266,8 @@ def read_task(folder: Path) -> HarborTask:
 def unsupported(task: HarborTask) -> str:
     """Return the feature of a task that this program does not have; "" if the task can run."""
     config, environments = task.config, (task.config.environment, task.verifier_environment)
-    has_compose = any((task.folder / folder / name).exists() for folder in ("environment", "tests")
-                      for name in _COMPOSE)  # fmt: skip
+    folders = ("environment", "tests") if task.is_separate else ("environment",)
+    has_compose = any((task.folder / folder / name).exists() for folder in folders for name in _COMPOSE)
     rules = (
         ("compose", has_compose or any(each.service != "main" for each in config.verifier.collect)),
         ("steps", bool(config.steps)),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from astra_async.errors import ProjectError, UsageError
+from astra_async.errors import ImageError, ProjectError, UsageError
 from astra_async.harbor.environment import agent_image, verifier_image
 from astra_async.harbor.task import read_task
 from astra_async.harbor.task_files import files_of
@@ -52,7 +52,7 @@ def prepare_tasks(
             ready[problem.id] = prepare_task(problem, settings, formats)
         except ProjectError as error:
             failed[problem.id] = error
-        except (UsageError, OSError) as error:
+        except (UsageError, ImageError, OSError) as error:
             failed[problem.id] = ProjectError(str(error), problem_id=problem.id)
     return ready, failed
 
@@ -192,8 +192,8 @@ def filled(values: Mapping[str, str], environ: Mapping[str, str], task_id: str) 
         if _SECRET.search(name):
             raise ProjectError(f"it wants the variable {name}, which may hold a key", problem_id=task_id)
         value = environ.get(name) or default
-        if value is None:
+        if value is None and name not in environ:
             raise ProjectError(f"it wants the variable {name}: set it", problem_id=task_id)
-        return value
+        return value or ""
 
     return {name: _VARIABLE.sub(value_of, text) for name, text in values.items()}

@@ -9,6 +9,7 @@ import msgspec
 import orjson
 
 from astra_async.harbor.reward import ctrf_tests, reward_in, rewards_of
+from astra_async.redaction import one_line
 from astra_async.testing.reports import read_reports
 from astra_async.types import NamedOutcome
 from astra_async.types.records import Flaw
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _DECIMALS = 6  # see `metrics.REWARD_PARTS`
 _NO_FILES: dict[str, Any] = {"files": {}, "binary": {}, "executable": [], "deleted": [], "before": {}}
 _VERIFIED = "verified"
+_SHOWN_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,11 @@ class Verified:
     seconds: float = 0.0
     output: str = ""
     image_id: str = ""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True for a reward of 0, or the lowest reward, without a report: a download may have failed."""
+        return not self.has_report and (self.score == 0 or reward_in(self.rewards) == 0)
 
 
 def outcome(files: Mapping[str, bytes], reward_range: tuple[float, float], **ended: Any) -> Verified | str:
@@ -58,6 +65,12 @@ def outcome(files: Mapping[str, bytes], reward_range: tuple[float, float], **end
     score = 1.0 if share == 1 else min(round(share, _DECIMALS), 1 - 10**-_DECIMALS)
     tests = _tests_in(files)
     return Verified(rewards=rewards, score=score, tests=tests, has_report=bool(tests), **ended)
+
+
+def printed_in(exit_code: int | None, output: str) -> str:
+    """Return the exit code, if there is one, and the bounded output of a verifier for a message."""
+    ended = "" if exit_code is None else f"exit code {exit_code}; "
+    return f"{ended}it printed: {one_line(output, length=_SHOWN_CHARACTERS, ends=True) or 'nothing'}"
 
 
 def _tests_in(files: Mapping[str, bytes]) -> tuple[NamedOutcome, ...]:

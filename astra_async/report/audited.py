@@ -152,8 +152,8 @@ def audit_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
         Column("flagged", "Flagged", "count", help="samples that pass a test and its mutation"),
         Column("share", "Flagged %", "percent", help="mean over problems"),
         Column("interval", "95 %", "percent", interval=True, help="for a new set of problems"),
-        Column("mean_with", "Mean score %", "percent", help="of problems with other samples"),
-        Column("mean_without", "Without flagged %", "percent", help="of the other samples"),
+        Column("mean_with", "With flagged %", "percent", help="mean score over the same problems"),
+        Column("mean_without", "Without flagged %", "percent", help="mean score without flagged samples"),
     )
     items = (entry.cells | asdict(each) for entry, each in found)
     note = "Inspect flagged samples by hand. Flagging does not change a score."

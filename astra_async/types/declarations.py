@@ -186,7 +186,7 @@ def is_cluster(text: str) -> bool:
 
 
 def is_reward_range(text: str) -> bool:
-    """Two finite numbers LOW:HIGH, of which the first is smaller."""
+    """Two finite numbers LOW:HIGH with LOW < HIGH."""
     try:
         low, high = map(float, text.split(":"))
     except ValueError:

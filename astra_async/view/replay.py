@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Record = dict[str, Any]
-# The files with results and answers: of the first turn, and of follow-up turns.
+# Files with results and with answers, each for the first turn and for follow-up turns.
 RESULTS, ANSWERS = ("results", "turn_results"), ("completions", "turns")
 
 

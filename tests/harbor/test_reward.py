@@ -22,7 +22,7 @@ from astra_async.harbor.reward import ctrf_tests, reward_in, rewards_of
         ({"reward.txt": b"1" * 70_000}, "reward.txt is larger than 65,536 bytes"),
         ({"reward.json": b"[1]"}, "reward.json is not an object of numbers"),
         ({"reward.json": b"{}"}, "reward.json is not an object of numbers"),
-        ({"reward.json": b'{"reward": true}'}, "reward.json is not an object of numbers"),
+        ({"reward.json": b'{"reward": true}'}, {"reward": 1.0}),
         ({"reward.json": b'{"reward": "1"}'}, "reward.json is not an object of numbers"),
         ({"reward.json": b'{"reward": {"a": 1}}'}, "reward.json is not an object of numbers"),
         ({"reward.json": b"{", "reward.txt": b"1"}, "reward.json is not JSON"),

@@ -60,6 +60,16 @@ def test_all_values_of_a_task_are_read() -> None:
     assert [(each.source, each.exclude) for each in separate.artifacts] == [("/app/out", ["*.tmp"])]
 
 
+@pytest.mark.parametrize(
+    ("toml", "left_out"), [("", {}), ("[verifier]\nenvironment_mode = 'separate'\n", {"task": "compose"})]
+)
+def test_a_compose_file_in_tests_is_data_of_a_shared_verifier(
+    tmp_path: Path, toml: str, left_out: dict[str, str]
+) -> None:
+    OddTask(toml=toml, files={"tests/docker-compose.yml": "# data\n"}).write(tmp_path / "task")
+    assert read_tasks(tmp_path).left_out == left_out
+
+
 def test_old_keys_are_converted() -> None:
     environment = read_task(TASKS / "several-rewards").config.environment
     assert (environment.network_mode, environment.memory_mb, environment.storage_mb) == ("public", 1024, 2048)

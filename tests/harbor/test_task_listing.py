@@ -58,3 +58,17 @@ def test_an_invalid_task_is_named_in_one_line(tmp_path: Path) -> None:
     assert beside.returncode == 0
     assert "1 of 2 tasks are left out: invalid 1" in beside.stdout
     assert "$.verifier.timeout_sec" in beside.stdout
+
+
+def test_one_task_with_a_bad_build_context_does_not_end_the_list(tmp_path: Path) -> None:
+    """A link inside of the task is allowed."""
+    for name in ("plain", "odd"):
+        shutil.copytree(TASKS / "fraction", tmp_path / name)
+    (tmp_path / "plain" / "environment" / "link").symlink_to("../tests/test.sh")
+    (tmp_path / "odd" / "environment" / ".dockerignore").write_text("a\n" * 501)
+    done = astra("problems", "--problems", str(tmp_path), "--json", "-")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert [task["id"] for task in record["tasks"]] == ["plain"]
+    assert "more than 500 patterns" in record["left_out"]["odd"]
+    assert record["warnings"] == ["1 of 2 tasks are left out: invalid 1"]

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from astra_async.errors import ProjectError
 from astra_async.harbor.task import read_tasks
-from astra_async.harbor.task_preparation import prepare_tasks
+from astra_async.harbor.task_preparation import filled, prepare_tasks
 from astra_async.prepare import problem_part
 from astra_async.running.problem_set import tasks_as_problems
 from astra_async.types.task_work import TaskSettings
@@ -126,3 +127,10 @@ def test_a_key_never_enters_a_container_even_if_its_variable_is_set(
     nothing, said = prepared(changed(tmp_path, '[solution]\nenv = { A = "${OPENAI_API_KEY:-none}" }'))
     assert nothing is None
     assert "sk-0123456789" not in said
+
+
+def test_a_variable_may_be_empty() -> None:
+    values = {"A": "${EMPTY}", "B": "${EMPTY:-default}", "C": "<${UNSET:-}>"}
+    assert filled(values, {"EMPTY": ""}, "t") == {"A": "", "B": "default", "C": "<>"}
+    with pytest.raises(ProjectError, match="UNSET"):
+        filled({"A": "${UNSET}"}, {"EMPTY": ""}, "t")

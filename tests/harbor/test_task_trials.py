@@ -131,8 +131,13 @@ async def test_a_verifier_that_works_the_second_time_gives_its_reward() -> None:
 
 
 async def test_a_verifier_that_takes_too_long_gives_no_reward() -> None:
-    with pytest.raises(SandboxError, match="stopped at its limit of time"):
-        await left_by("true", a_task(f"echo 1 > {REWARD}; sleep 1000", verifier_s=1.0))
+    with pytest.raises(SandboxError, match=r"stopped at its limit of time after 1 s; it printed: a$"):
+        await left_by("true", a_task(f"echo 1 > {REWARD}; echo a; sleep 1000", verifier_s=1.0))
+
+
+async def test_a_missing_reward_is_told_with_the_exit_code_and_the_output() -> None:
+    with pytest.raises(SandboxError, match=r"was written; exit code 3; it printed: no such tool$"):
+        await left_by("true", a_task("echo no such tool >&2; exit 3"))
 
 
 async def test_a_separate_verifier_finds_the_artifacts_and_nothing_else() -> None:
@@ -147,6 +152,25 @@ async def test_a_separate_verifier_finds_the_artifacts_and_nothing_else() -> Non
     assert (await left_by("mkdir made; echo a > made/a; : > made/b; : > other", task)).score == 1
 
 
+async def test_hard_links_in_artifacts_lead_to_files() -> None:
+    """The first name of a file may be left out."""
+    task = a_task(
+        f"cd /srv/made && [ b/two -ef b/three ] && [ $(<c) = x ] && [ d -ef e ] && echo 1 > {REWARD}",
+        verifier=ROOT,
+        artifacts=(Artifact(source="/srv/made", exclude=("a", "a/*")),),
+    )
+    command = "mkdir -p made/{a,b}; cd made; echo x >a/one; for to in b/two b/three c; do ln a/one $to; done"
+    assert (await left_by(f"{command}; echo y >d; ln d e", task)).score == 1
+
+
+async def test_a_reward_may_be_a_link_to_a_file_beside_it() -> None:
+    task = a_task("cd /logs/verifier; echo 1 >a; ln a b; ln -s ../verifier/b reward.txt")
+    assert (await left_by("true", task)).score == 1
+    task = a_task("echo 1 >/srv/a; ln -s /srv/a /logs/verifier/reward.txt")
+    with pytest.raises(SandboxError, match="neither"):
+        await left_by("true", task)
+
+
 async def test_snapshots_are_taken_before_artifacts_are_copied_and_may_fail() -> None:
     task = a_task(
         f'[ "$(cat /srv/out/state)" = a ] && echo 1 > {REWARD}',
@@ -157,9 +181,12 @@ async def test_snapshots_are_taken_before_artifacts_are_copied_and_may_fail() ->
     assert (await left_by("echo a > state", task)).score == 1
 
 
-async def test_kept_artifacts_are_those_of_the_task_and_all_logs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("verifier", [None, ROOT])
+async def test_kept_artifacts_are_those_of_the_task_and_all_logs(
+    tmp_path: Path, verifier: TaskProfile | None
+) -> None:
     artifacts = (Artifact(source="/srv/made"), Artifact(source="/logs/artifacts"))
-    task = a_task(f"echo 1 > {REWARD}", artifacts=artifacts)
+    task = a_task(f"echo 1 > {REWARD}", artifacts=artifacts, verifier=verifier)
     path = tmp_path / "artifacts" / "p" / "m-a-0.tar.gz"
     async with opened_places() as (places, image), places.open(image, task, OTHER) as place:
         await place.run("echo a > made; : > other; echo b > /logs/agent/note; : > /logs/artifacts/more", {})
@@ -167,7 +194,8 @@ async def test_kept_artifacts_are_those_of_the_task_and_all_logs(tmp_path: Path)
         await place.keep(path)
     with tarfile.open(path) as tar:
         files = sorted(each.name for each in tar if each.isreg())
-    assert files == ["logs/agent/note", "logs/artifacts/more", "logs/verifier/reward.txt", "srv/made"]
+    verifiers = ["logs/verifier/reward.txt", "logs/verifier/test-stdout.txt"]
+    assert files == ["logs/agent/note", "logs/artifacts/more", *verifiers, "srv/made"]
 
 
 async def test_too_large_artifacts_are_not_kept(
@@ -191,17 +219,33 @@ async def test_a_0_without_a_report_counts_if_the_verifier_writes_one_elsewhere(
     assert (await left_by(": > /srv/broken", task)).score == 0
 
 
-async def test_a_0_without_a_report_is_missing_if_the_oracle_fails_too() -> None:
-    """The verifier may be without a download that it needs."""
+@pytest.mark.parametrize("fields", [{"solution": ("true",)}, {}, {"reward_range": (-1.0, 1.0)}])
+async def test_a_0_without_a_report_is_missing_if_nothing_confirms_it(fields: dict[str, Any]) -> None:
+    """The verifier may be without a download that it needs. The oracle fails too, or there is no solution."""
     with pytest.raises(SandboxError, match="a download may have failed"):
-        await left_by("true", a_task(f"echo 0 > {REWARD}", solution=("true",)))
+        await left_by("true", a_task(f"echo 0 > {REWARD}", **fields))
 
 
-async def test_a_0_counts_if_the_verifier_never_writes_a_report() -> None:
+async def test_a_verifier_that_gives_0_without_a_report_runs_once_more() -> None:
+    report = f"echo '{CTRF}' > /logs/verifier/ctrf.json"
+    task = a_task(f"[ -e /srv/once ] && echo 1 > {REWARD} && {report} || echo 0 > {REWARD}; : > /srv/once")
+    assert (await left_by("true", task)).score == 1
+
+
+@pytest.mark.parametrize("untouched", ["echo 0", "exit 1"])
+async def test_a_0_counts_if_the_verifier_never_writes_a_report(untouched: str) -> None:
+    """The oracle shows that, also if the verifier gives no reward after an agent that does nothing."""
     task = a_task(
-        f"[ -e /srv/done ] && echo 1 > {REWARD} || echo 0 > {REWARD}", solution=("touch /srv/done",)
+        f"reward=$(cat /srv/done 2>/dev/null || {untouched}) || exit 1; echo $reward > {REWARD}",
+        solution=("echo 1 > /srv/done",),
     )
-    assert (await left_by("true", task)).score == 0
+    assert (await left_by("echo 0 > /srv/done", task)).score == 0
+
+
+async def test_the_oracle_is_refused_without_a_solution() -> None:
+    async with opened_places() as (places, image):
+        with pytest.raises(SandboxError, match=r"no solution/solve\.sh"):
+            await places.tried(image, a_task("true"), ORACLE)
 
 
 @pytest.mark.first

@@ -46,7 +46,9 @@ _ANSWER_S = 20.0
 _AGAIN_S = 0.3
 _CALL_S = 60.0
 
+# The process ignores all signals, like `sleep infinity` as process 1, because root may send some.
 SCRIPT = r"""
+trap '' {1..16} {18..31}  # 17 is SIGCHLD
 shopt -s nullglob
 ends=0
 until=$((SECONDS + $1))
