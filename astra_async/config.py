@@ -28,7 +28,7 @@ from astra_async.options import (
     tables,
     variable_of,
 )
-from astra_async.redaction import public_settings, register_secrets_in, register_secrets_of
+from astra_async.redaction import one_line, public_settings, register_secrets_in, register_secrets_of
 from astra_async.types import (
     AGENT_MINUTES,
     ANSWER_FORMATS,
@@ -276,7 +276,9 @@ def _agents(typed: Options, toml: Mapping[str, Any], where: str) -> tuple[AgentS
     names = [name for name in dict.fromkeys(typed.agent) if name != "none"]
     for name in names:
         if not is_agent_name(name):
-            raise ConfigError(f"--agent {shown(name)}: invalid name; `astra agents list` lists the agents")
+            newest = f"run `astra agents install {name}` first, which prints the version for --agent"
+            why = newest if name.endswith("@latest") else "invalid name; `astra agents list` lists the agents"
+            raise ConfigError(f"--agent {one_line(name)}: {why}")
     return tuple(own.get(name) or AgentSettings(name=name) for name in names)
 
 

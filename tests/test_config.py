@@ -239,6 +239,18 @@ def test_a_wrong_setting_of_a_model_is_named(tmp_path: Path, text: str, message:
         load_config({"out": "a"}, toml(tmp_path, f"[[models]]\nspec = 'openai/x'\n{text}"))
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("codex@", r"--agent codex@: invalid name"),
+        ("codex@latest", r"--agent codex@latest: run `astra agents install codex@latest` first"),
+    ],
+)
+def test_a_wrong_version_of_an_agent_is_shown(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config({**GIVEN, "agent": (name,)})
+
+
 def test_batches_with_an_agent_are_refused() -> None:
     with pytest.raises(ConfigError, match="remove --batch"):
         load_config({**GIVEN, "agent": ("shell",), "batch": True})

@@ -1,4 +1,4 @@
-"""Give the agent's user an entry in /etc/passwd.
+"""Prepare /etc of an agent's container: the user's entry in /etc/passwd, and PATH in login shells.
 
 `whoami`, `git` without HOME, Python's `getpwuid` and Node's `os.userInfo` fail for a user without an entry.
 Many images have no entry for the tests' user.
@@ -6,34 +6,40 @@ Many images have no entry for the tests' user.
 
 from __future__ import annotations
 
-import io
-import tarfile
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.testing.sandbox.resultfiles import entries
+from astra_async.agents.installing import TOOLS
+from astra_async.testing.sandbox.engine_errors import both_ends
+from astra_async.testing.sandbox.execution import Command, run_command
 
 if TYPE_CHECKING:
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.testing.sandbox.hardened import Fitness
+    from astra_async.types import Limits
 
-_MOST_BYTES = 64 * 1024**2
+WITH_TOOLS = f'export PATH="$PATH:{TOOLS}"\n'
+PROFILE = "/etc/profile.d/agent-tools.sh"  # /etc/profile resets PATH
+_log = logging.getLogger(__name__)
+_PREPARE_S = 60.0
+# A link at /etc/passwd belongs to another system of accounts.
+_PREPARE = f"""
+mkdir -p /etc/profile.d && printf %s "$1" >{PROFILE}
+[ ! -L /etc/passwd ] || exit 0
+text=$(</etc/passwd)
+while IFS=: read -r _ _ uid _; do [ "$uid" != "$2" ] || exit 0; done <<<"$text"
+printf '%s\\n' "${{text:+$text$'\\n'}}user$2:x:$2:$3::$4:$BASH" >/etc/passwd
+"""
 
 
-async def ensure_account(engine: Engine, container: str, fitness: Fitness) -> None:
-    """Add the user to the container's /etc/passwd unless it has an entry. Raises SandboxError."""
-    text = ""
-    async with engine.packed(container, "/etc/passwd") as chunks:
-        async for entry, content in entries(chunks, tarfile.TarInfo.isreg, most_bytes=_MOST_BYTES):
-            if not entry.isreg():
-                return  # a link belongs to another system of accounts
-            text = content.decode(errors="surrogateescape")
-    if any(line.split(":")[2:3] == [str(fitness.uid)] for line in text.splitlines()):
-        return
-    home = fitness.home or "/"
-    line = f"user{fitness.uid}:x:{fitness.uid}:{fitness.gid}::{home}:/bin/sh\n"
-    whole = f"{text.rstrip()}\n{line}".lstrip().encode(errors="surrogateescape")
-    packed, info = io.BytesIO(), tarfile.TarInfo("passwd")
-    info.size = len(whole)
-    with tarfile.open(fileobj=packed, mode="w:") as tar:
-        tar.addfile(info, io.BytesIO(whole))
-    await engine.upload(container, "/etc", packed.getvalue())
+async def prepare_etc(engine: Engine, container: str, fitness: Fitness, limits: Limits) -> None:
+    """Add the user to /etc/passwd unless it has an entry, and the tools to PATH.
+
+    If the image does not let root write these files, the agent works without them. Raises SandboxError.
+    """
+    arguments = (str(fitness.uid), str(fitness.gid), fitness.home or "/")
+    asked = Command(text=WITH_TOOLS, user="0:0", shell=_PREPARE, arguments=arguments)
+    ended = await run_command(engine, container, asked, replace(limits, timeout_s=_PREPARE_S))
+    if ended.stopped or ended.exit_code:
+        _log.debug("/etc of the agent's container is incomplete: %s", both_ends(ended.output.text()))

@@ -128,7 +128,7 @@ chmod 755 tools/bin/*
 _NPM = r"""
 cpu=$(node -p process.arch)
 fetch() {
-  npm pack --silent --ignore-scripts --cache /tmp/astra-install/npm "$2" >/dev/null
+  npm pack --loglevel=error --ignore-scripts --cache /tmp/astra-install/npm "$2" >/dev/null
   mkdir -p "$1"
   tar -xzf ./*.tgz -C "$1" --strip-components=1 --no-same-owner
   rm -- ./*.tgz

@@ -2,8 +2,8 @@
 
 The container runs the problem's image and is hardened like the tests' containers. The project's folder has
 all files that the problem shows: hidden files, version control and hackerrank.yml are left out, the visible
-tests are there. An installed agent brings git, and the folder becomes a repository with one commit. HOME is
-the tests' HOME with the agent's settings. The installed agent is mounted read-only.
+tests are there. If the image or an installed agent has git, the folder becomes a repository with one commit.
+HOME is the tests' HOME with the agent's settings. The installed agent is mounted read-only.
 
 The agent's process is an exec. When it ends, all processes of its user are killed. At a limit the container
 is frozen, read and removed.
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from astra_async.agents.account import ensure_account
-from astra_async.agents.installing import INSTALLED_AT, TOOLS
+from astra_async.agents.account import WITH_TOOLS, prepare_etc
+from astra_async.agents.installing import INSTALLED_AT
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import IN_PROJECT, Ran
 from astra_async.asking.prompt import is_secret
@@ -82,15 +82,20 @@ kill -KILL -- "-$watch"
 exit "$status"
 """
 )
-# One commit of the project as the agent finds it, the same in every sample.
+_FILES = ".agent/files"  # below HOME
+# One commit of the project as the agent finds it, the same in every sample. Files of the project are added
+# even if its .gitignore names them, unlike the image's, such as node_modules.
 _COMMIT = f"""
+files=$HOME/{_FILES}
+trap 'rm -f -- "$files"' EXIT
 command -v git >/dev/null || exit 0
 cd {shlex.quote(PROJECT)} && [ ! -e .git ] || exit 0
 export GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z
 git init -q --template= -b main && git config user.name task && git config user.email task@localhost
-git add -A && git -c core.hooksPath=/dev/null commit -q --allow-empty -m "Project as given"
+git add -A || exit
+git update-index --add --stdin <"$files"
+git -c core.hooksPath=/dev/null commit -q --allow-empty -m "Project as given"
 """
-WITH_TOOLS = f'export PATH="$PATH:{TOOLS}"\n'
 _log = logging.getLogger(__name__)
 
 
@@ -142,7 +147,7 @@ class Workplaces:
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
             archive = upload_archive(project_archive(project, {}), fitness, stale=secret)
             await self._containers.engine.upload(made.container, "/", archive)
-            await ensure_account(self._containers.engine, made.container, fitness)
+            await prepare_etc(self._containers.engine, made.container, fitness, self._limits)
             if secret and PROJECT not in fitness.contents:
                 engine, limits = self._containers.engine, replace(self._limits, timeout_s=_WRITING_S)
                 gone = partial(delete, engine, made.container, secret, image=image, limits=limits)
@@ -161,6 +166,8 @@ class Workplaces:
                 kept=kept,
             )
             try:
+                if agent.speaks is None:  # the runner of other agents first writes their files
+                    await place.commit()
                 yield place
             finally:
                 await place.rest()
@@ -239,8 +246,10 @@ class Workplace:
 
     async def commit(self) -> None:
         """Make the project a git repository with one commit, which agents take for granted."""
+        await self.write(_FILES, "".join(f"{file.path}\n" for file in self.project.files))
         limits = replace(self.limits, timeout_s=_COMMIT_S)
-        asked = Command(text=WITH_TOOLS + _COMMIT, user=self.fitness.user, environment=self.environment)
+        environment = {**self.environment, "HOME": self.home}
+        asked = Command(text=WITH_TOOLS + _COMMIT, user=self.user, environment=environment)
         ended = await run_command(
             self.containers.engine, self.container, asked, limits, watched=self.fitness.layered
         )

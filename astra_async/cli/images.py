@@ -89,7 +89,7 @@ def _show_installed(here: Sequence[Installed], *, newest: bool) -> None:
     table = Table("agent", "tested", "speaks", "installed", *(["newest"] if newest else []))
     table.add_row(SHELL.name, SHELL.version, "its model's own interface", "part of astra")
     for name, known in KNOWN.items():
-        states = [_state(each, known.settings.version) for each in here if each.name == name]
+        states = [f"{each.version}, sha256 {each.sha256[:12]}" for each in here if each.name == name]
         row = [name, known.settings.version, known.settings.speaks, "\n".join(states) or "-"]
         table.add_row(*row, *([_newest(known)] if newest else []))
     open_console().print(table)
@@ -101,11 +101,6 @@ def _newest(known: KnownAgent) -> str:
     except SandboxError as error:
         tell(f"{known.settings.name}: {error}")
         return "-"
-
-
-def _state(each: Installed, wanted: str) -> str:
-    older = "" if each.version == wanted else f"{each.version}, "
-    return f"{older}sha256 {each.sha256[:12]}"
 
 
 def _chosen(name: str) -> KnownAgent:

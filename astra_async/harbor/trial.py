@@ -22,10 +22,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from astra_async.agents.account import PROFILE, WITH_TOOLS
 from astra_async.agents.left_behind import Answer
 from astra_async.agents.session_log import write_beside
 from astra_async.agents.shell import IN_TASK
-from astra_async.agents.workplace import FOREVER_S, WITH_TOOLS, Workplace, mounts_of
+from astra_async.agents.workplace import FOREVER_S, Workplace, mounts_of
 from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError, StorageError
 from astra_async.harbor.container import TaskBox, opened, packed
 from astra_async.harbor.verified import Verified, answer_of, outcome, printed_in
@@ -154,6 +155,7 @@ class TaskPlaces:
             self._containers, profile, mounts=mounts_of(agent), users=(task.verifier_user,)
         ) as box:
             started = {f"{box.workdir.rstrip('/')}/{path}": file for path, file in task.started_with.items()}
+            started |= {PROFILE: (WITH_TOOLS.encode(), 0o644)} if agent.volume else {}
             await box.upload(started | (dict(task.solution) if is_oracle else {}), folders=_LOGS)
             if task.health:
                 await _wait_until_healthy(box, task.health)

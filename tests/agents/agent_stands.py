@@ -11,7 +11,7 @@ from astra_async.prepare import Prepared, prepare
 from astra_async.types import Problem, Project, ProjectFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from astra_async.agents.model_calls import AgentCalls
@@ -52,7 +52,7 @@ class OneSample:
 class OneProject:
     """A store that has one project."""
 
-    def __init__(self, files: dict[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = tuple(ProjectFile(path=path, content=files[path]) for path in sorted(files))
 
     async def load(self, location: str) -> Project:
@@ -62,7 +62,7 @@ class OneProject:
         raise AssertionError(location)
 
 
-async def problem(image: str, files: dict[str, bytes], *, hidden: tuple[str, ...] = ()) -> Prepared:
+async def problem(image: str, files: Mapping[str, bytes], *, hidden: tuple[str, ...] = ()) -> Prepared:
     """A problem made ready as the program does it."""
     row = Problem(
         id="p", statement="Do it.", project="p", image=image, test_command="true", hidden_paths=hidden

@@ -33,7 +33,7 @@ from astra_async.types.agents import AgentLimits, AgentSettings, ToolCall
 from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from astra_async.types import Completion, ModelRequest
     from astra_async.types.agents import AgentEnd
@@ -90,6 +90,7 @@ async def at_work(
     *,
     minutes: float = 5.0,
     image: str = "",
+    files: Mapping[str, bytes] = FILES,
 ) -> AsyncIterator[tuple[AgentRuns, Callable[[OneSample], Coroutine[Any, Any, Completion]]]]:
     """Runs of one agent, and a function that asks it for a sample."""
     gateway = Gateway()
@@ -105,7 +106,7 @@ async def at_work(
         ) as runs,
     ):
         image = image or await ensure_base(runs._containers.engine, progress=print)
-        prepared = await problem(image, FILES, hidden=("tests/hidden.js",))
+        prepared = await problem(image, files, hidden=("tests/hidden.js",))
         key = SampleKey("m", settings.name, "p", 0)
 
         async def ask(sample: OneSample) -> Completion:

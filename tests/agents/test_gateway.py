@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import aiohttp
     from gateway_clients import Behind
 
-    from astra_async.types import RateLimits
+    from astra_async.types import AgentWire, RateLimits
 
 TOOL = Tool(name="shell", description="Runs.", parameters={"type": "object", "properties": {}})
 # Our own client of each interface: its readers were written from the providers' documents.
@@ -105,6 +105,93 @@ async def test_an_agent_of_each_interface_works_with_a_model_of_another(tmp_path
         assert followed.messages[2].text == "Go on."
         assert there.calls.translated
         assert there.calls.steps == 2
+
+
+DATA = "AAAA" * 4  # 12 bytes
+IMAGE_URL = f"data:image/png;base64,{DATA}"
+CHAT_IMAGE = {"type": "image_url", "image_url": {"url": IMAGE_URL}}
+INPUT_IMAGE = {"type": "input_image", "image_url": IMAGE_URL}
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": DATA}}
+INLINE = {"inlineData": {"mimeType": "image/png", "data": DATA}}
+LOOK = {"name": "look", "id": "c"}
+# By interface: a user's message that is only an image, a call, and its result, which is an image.
+IMAGES: dict[str, list[dict[str, Any]]] = {
+    "chat": [
+        {"role": "user", "content": [CHAT_IMAGE]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "look"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": [CHAT_IMAGE]},
+    ],
+    "responses": [
+        {"role": "user", "content": [INPUT_IMAGE]},
+        {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": [INPUT_IMAGE]},
+    ],
+    "messages": [
+        {"role": "user", "content": [IMAGE]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [IMAGE]}]},
+    ],
+    "gemini": [
+        {"role": "user", "parts": [INLINE]},
+        {"role": "model", "parts": [{"functionCall": LOOK}]},
+        {"role": "user", "parts": [{"functionResponse": {**LOOK, "response": {}, "parts": [INLINE]}}]},
+    ],
+}
+
+
+@every_interface
+async def test_a_text_takes_the_place_of_an_image_that_cannot_be_translated(
+    tmp_path: Path, speaks: str
+) -> None:
+    note = "[image/png, 12 bytes: not passed on to this model]"
+    pool = Scripted(two_calls)
+    async with behind(tmp_path, pool, spec="bedrock/x") as there:
+        at = INTERFACES[speaks].messages_at  # type: ignore[index]
+        body = {**BODIES[speaks], at: IMAGES[speaks]}
+        reply = await there.session.post(URL + PATHS[speaks], json=body, headers=there.headers())
+        assert reply.status == 200, await reply.text()
+        assert list(there.calls.removed) == ["image"]
+        [asked] = pool.asked
+        assert asked.dialogue
+        opened, _, result = asked.dialogue.messages
+        assert opened.text == note
+        assert result.results[0].text.removeprefix("{}\n") == note
+
+
+@pytest.mark.parametrize(
+    ("speaks", "part", "kind", "text"),
+    [
+        ("chat", {"type": "input_audio", "input_audio": {"data": DATA, "format": "wav"}}, "audio", "[audio"),
+        (
+            "responses",
+            {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{DATA}"},
+            "document",
+            "[application/pdf, 12 bytes",
+        ),
+        ("messages", {"type": "search_result", "source": "x"}, "search_result", "[search_result"),
+        ("gemini", {"inlineData": {"mimeType": "audio/mp3", "data": DATA}}, "audio", "[audio/mp3, 12 bytes"),
+    ],
+)
+def test_parts_without_a_common_form_are_named(
+    speaks: AgentWire, part: dict[str, Any], kind: str, text: str
+) -> None:
+    field = "parts" if speaks == "gemini" else "content"
+    body = {INTERFACES[speaks].messages_at: [{"role": "user", field: [part]}]}
+    assert INTERFACES[speaks].untranslated(body) == [kind]
+    assert INTERFACES[speaks].read(body).messages[0].text == f"{text}: not passed on to this model]"
+
+
+@every_interface
+@pytest.mark.parametrize("text", [None, ""])
+async def test_a_request_without_a_message_is_refused(tmp_path: Path, speaks: str, text: str | None) -> None:
+    at = INTERFACES[speaks].messages_at  # type: ignore[index]
+    field = {"parts": [{"text": text}]} if speaks == "gemini" else {"content": text}
+    body = {**BODIES[speaks], at: [] if text is None else [{"role": "user", **field}]}
+    pool = Scripted(two_calls)
+    async with behind(tmp_path, pool, spec="bedrock/x") as there:
+        reply = await there.session.post(URL + PATHS[speaks], json=body, headers=there.headers())
+        assert (reply.status, pool.asked, there.calls.trouble) == (400, [], None)
+        assert "at least one message is required" in (await reply.json())["error"]["message"]
 
 
 def test_a_system_message_between_others_keeps_its_place() -> None:

@@ -23,7 +23,7 @@ from astra_async.agents.installing import (
     known_agent,
     settings_of,
 )
-from astra_async.errors import UsageError
+from astra_async.errors import ImageError, UsageError
 from astra_async.images.base_image import ensure_base
 from astra_async.images.build import temporary_container
 from astra_async.testing.sandbox.engine import Engine
@@ -55,7 +55,7 @@ def test_every_known_agent_is_pinned_and_runs_no_script_of_a_package(known: Know
     packages = [*known.npm.values(), *known.pip]
     assert any(re.search(rf"[@=]{re.escape(version)}", package) for package in packages)
     files = image_set(known)
-    assert ("npm pack --silent --ignore-scripts" in files["install.sh"]) == bool(known.npm)
+    assert ("npm pack --loglevel=error --ignore-scripts" in files["install.sh"]) == bool(known.npm)
     assert ("--only-binary=:all:" in files["install.sh"]) == bool(known.pip)
     assert INSTALLED_AT in known.settings.command
     assert known.settings.speaks
@@ -136,6 +136,17 @@ async def test_an_installation_is_whole_the_same_each_time_and_found_again() -> 
         finally:
             for each in found:
                 await engine.remove_volume(each.volume)
+
+
+@pytest.mark.docker
+async def test_the_registrys_error_is_the_reason_of_a_failed_installation() -> None:
+    wrong = KnownAgent(
+        settings=AgentSettings(name=f"tiny-{secrets.token_hex(4)}", version="99.0.0"),
+        npm={"number": "is-number@99.0.0"},
+    )
+    async with await Engine.open() as engine:
+        with pytest.raises(ImageError, match=r"No matching version found for is-number@99\.0\.0"):
+            await install(engine, wrong, progress=print)
 
 
 @pytest.mark.docker

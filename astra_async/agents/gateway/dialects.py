@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 import orjson
 
 from astra_async.agents.gateway.interface import (
-    REMOVED,
     Interface,
     NotUnderstood,
     Talk,
@@ -26,7 +25,7 @@ from astra_async.response_formats import (
 from astra_async.types import Completion, Dialogue, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from astra_async.types import Role, Tool, ToolCall
 
@@ -46,7 +45,7 @@ class GeminiDialect(GeminiFormat, Interface):
     ping = b'data: {"candidates":[]}\r\n\r\n'
     messages_at = "contents"
     dropped_fields = ("cachedContent",)
-    text_part: ClassVar = {"text": REMOVED}
+    text_part: ClassVar[Mapping[str, str]] = {}
 
     def read(self, body: Json) -> Dialogue:
         """Parse a body. Calls without ids are numbered; results are matched by name, in order."""
@@ -61,7 +60,8 @@ class GeminiDialect(GeminiFormat, Interface):
                     found = next(alike, None)
                     if found is not None:
                         waiting.remove(found)
-                    talk.gives(found.id if found else "", _result(answer.get("response")))
+                    texts = (_result(answer.get("response")), text_of(answer.get("parts")))
+                    talk.gives(found.id if found else "", "\n".join(filter(None, texts)))
             made = {f"g{number}_{at}": part.get("functionCall") for at, part in enumerate(parts)}
             calls = [
                 call(each, each.get("id") or place, each.get("args") or {})
@@ -221,7 +221,7 @@ class ResponsesDialect(ResponsesFormat, Interface):
     )
     dropped_fields = ("previous_response_id", "conversation", "background", "prompt")
     passed_on: ClassVar[tuple[str, ...]] = ("openai-beta",)
-    text_part: ClassVar = {"type": "input_text", "text": REMOVED}
+    text_part: ClassVar = {"type": "input_text"}
 
     def read(self, body: Json) -> Dialogue:
         """Parse a body. Reasoning items are left out, because another provider cannot use them."""
@@ -245,9 +245,9 @@ class ResponsesDialect(ResponsesFormat, Interface):
         return Dialogue(system="\n\n".join(filter(None, system)), tools=tools, messages=tuple(talk.messages))
 
     def untranslated(self, body: Json) -> list[str]:
-        """Return the names of tools that only OpenAI's models can call."""
+        """Replace parts; return their kinds and the names of tools that only OpenAI's models can call."""
         others = (each for each in body.get("tools") or () if each.get("type") not in _TRANSLATED)
-        return [str(each.get("name") or each.get("type")) for each in others]
+        return super().untranslated(body) + [str(each.get("name") or each.get("type")) for each in others]
 
     def translated(self, whole: Json, body: Json) -> Json:
         """Convert calls of custom tools, such as Codex's `apply_patch`, whose input is text."""

@@ -260,7 +260,9 @@ def _understood(
         translated = PROVIDERS[calls.settings.provider].speaks != interface.speaks
         if translated:
             removed += interface.untranslated(body)
-            asked: Dialogue | NativeBody = interface.read(body)
+            asked: Dialogue | NativeBody = (dialogue := interface.read(body))
+            if not dialogue.messages:
+                raise NotUnderstood(f"{interface.messages_at}: at least one message is required")
         else:
             named = {name: request.headers[name] for name in interface.passed_on if name in request.headers}
             asked = NativeBody(fields=body, headers=named)

@@ -11,7 +11,7 @@ from astra_async.response_formats import Json, ResponseFormat
 from astra_async.types import Message, Tool, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from astra_async.types import AgentWire, Dialogue
 
@@ -33,7 +33,7 @@ class Interface(ResponseFormat):
         ping: the keep-alive that clients of the interface accept.
         messages_at: field of a body with the messages.
         passed_on: headers of the agent that are sent on to the provider.
-        text_part: replacement for content that the provider would fetch.
+        text_part: fields of a text part except `text`.
     """
 
     speaks: ClassVar[AgentWire]
@@ -42,7 +42,7 @@ class Interface(ResponseFormat):
     ping: ClassVar[bytes] = b": ping\n\n"
     messages_at: ClassVar[str] = "messages"
     passed_on: ClassVar[tuple[str, ...]] = ()
-    text_part: ClassVar[Mapping[str, str]] = {"type": "text", "text": REMOVED}
+    text_part: ClassVar[Mapping[str, str]] = {"type": "text"}
 
     def tidied(self, body: Json) -> list[str]:
         """Remove tools and content that the provider would run or fetch. Return their names."""
@@ -50,10 +50,7 @@ class Interface(ResponseFormat):
         for name in [name for name in self.dropped_fields if body.get(name)]:
             removed.append(name)
             del body[name]
-        items = body.get(self.messages_at)
-        for item in items if isinstance(items, list) else ():
-            removed += self._without_remote(item)
-        return list(dict.fromkeys(removed))
+        return list(dict.fromkeys(removed + self._replaced(body, lambda part: (self._remote(part), REMOVED))))
 
     def read(self, body: Json) -> Dialogue:
         """Parse a body as a Dialogue. Raises NotUnderstood if it is invalid."""
@@ -82,9 +79,9 @@ class Interface(ResponseFormat):
         """Encode that error as a stream, if clients of the interface expect it there; otherwise None."""
         return None
 
-    def untranslated(self, body: Json) -> list[str]:  # noqa: ARG002 - most interfaces translate all tools
-        """Return the names of tools that `read` cannot translate."""
-        return []
+    def untranslated(self, body: Json) -> list[str]:
+        """Replace parts that `read` cannot translate, such as images, by a text. Return their kinds."""
+        return list(dict.fromkeys(self._replaced(body, _note)))
 
     def translated(self, whole: Json, body: Json) -> Json:
         """Convert the calls of a translated answer to the kinds of tools in the request."""
@@ -125,21 +122,19 @@ class Interface(ResponseFormat):
     def _is_kept(self, tool: Json) -> bool:
         return tool.get("type") in self.kept_tools
 
-    def _without_remote(self, item: Any) -> list[str]:
-        """Replace content that the provider would fetch by a text. Return the kinds of content."""
+    def _replaced(self, body: Json, note: Callable[[Json], tuple[str, str]]) -> list[str]:
+        """Replace parts of messages by a text, also in results of tools. Return the kinds of parts.
+
+        `note` returns a part's kind and the text, or "" as the kind of a part that stays.
+        """
         removed: list[str] = []
-        for field in ("content", "parts", "output"):
-            parts = item.get(field) if isinstance(item, dict) else None
-            if not isinstance(parts, list):
-                continue
-            for at, part in enumerate(parts):
-                if not isinstance(part, dict):
-                    continue
-                if name := self._remote(part):
-                    removed.append(name)
-                    parts[at] = dict(self.text_part)
-                else:
-                    removed += self._without_remote(part)
+        items = body.get(self.messages_at)
+        for item in items if isinstance(items, list) else ():
+            for parts, at in _parts(item):
+                kind, text = note(parts[at])
+                if kind:
+                    removed.append(kind)
+                    parts[at] = {**self.text_part, "text": text}
         return removed
 
     def _remote(self, part: Json) -> str:
@@ -187,6 +182,44 @@ def call(fields: Json, call_id: str, arguments: object) -> ToolCall:
     """Return a call of the tool named in `fields`. Arguments that are not text are encoded as JSON."""
     text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     return ToolCall(id=call_id, name=fields.get("name") or "", arguments=text)
+
+
+def _parts(item: Any) -> Iterator[tuple[list[Json], int]]:
+    """Yield the list and the index of each part of a message, also in results of tools."""
+    for field in ("content", "parts", "output", "functionResponse") if isinstance(item, dict) else ():
+        parts = item.get(field)
+        if isinstance(parts, dict):
+            yield from _parts(parts)
+        for at, part in enumerate(parts if isinstance(parts, list) else ()):
+            if isinstance(part, dict):
+                yield parts, at
+                yield from _parts(parts[at])
+
+
+# Kinds or fields of parts that `read` translates, or leaves out because only their own provider can use them.
+_READ = frozenset(
+    {
+        *("text", "refusal", "tool_use", "tool_result", "functionCall", "functionResponse"),
+        *("thinking", "redacted_thinking", "thought", "thoughtSignature"),
+    }
+)
+_MEDIA_TYPES = ("media_type", "mimeType", "mime_type")
+
+
+def _note(part: Json) -> tuple[str, str]:
+    """Return the kind of a part that `read` cannot translate, and a text for the model in its place."""
+    name = part.get("type")
+    if not (part and _READ.isdisjoint((*part, name))):
+        return "", ""
+    held = [each for each in (part, *part.values()) if isinstance(each, dict)]
+    texts = [value for each in held for value in each.values() if isinstance(value, str)]
+    head, _, data = max(texts, key=len, default="").rpartition(",")  # the longest text is the data, in base64
+    types = [each[field] for each in held for field in _MEDIA_TYPES if field in each]
+    media = types[0] if types else head.removeprefix("data:").partition(";")[0]
+    kind = str(media or name or next(iter(part))).removeprefix("input_").partition("/")[0]
+    size = f", {len(data) * 3 // 4 - data[-2:].count('='):,} bytes" if media else ""
+    text = f"[{media or kind}{size}: not passed on to this model]"
+    return "document" if kind in {"application", "text"} else kind, text
 
 
 def text_of(content: Any) -> str:
