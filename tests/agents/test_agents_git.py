@@ -24,7 +24,7 @@ ask
 {
   git ls-files | sed 's/^/file /'
   git status --porcelain --ignored
-  /bin/sh -lc 'git --version; rg --version | head -1; grep :1000: /etc/passwd'
+  /bin/sh -lc 'git --version; rg --version | sed -n 1p; grep :1000: /etc/passwd'
 } >found 2>&1
 """
 
