@@ -209,7 +209,6 @@ class AgentRuns(Closing):
         fill = _Fill(prompt, calls, home=place.home)
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
             await place.write(path, text)
-        await place.commit()
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
         talk = partial(converse, prompt=prompt, folder=place.folder) if agent.acp else None
         base, socket = await self._base_image(), self._gateway.socket

@@ -166,8 +166,7 @@ class Workplaces:
                 kept=kept,
             )
             try:
-                if agent.speaks is None:  # the runner of other agents first writes their files
-                    await place.commit()
+                await place.commit()
                 yield place
             finally:
                 await place.rest()

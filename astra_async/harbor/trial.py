@@ -90,9 +90,6 @@ class TaskPlace(Workplace):
         """The agent's user, as the engine wants it."""
         return self.box.user
 
-    async def commit(self) -> None:
-        """Leave the working folder as it is: a task's verifier may look at its version control."""
-
     async def run(self, command: str, variables: Mapping[str, str], talk: Talk | None = None) -> Ended:
         """Run the agent to its end. The caller keeps the time limit. Services that the agent starts stay."""
         variables = {**self.environment, **variables}
