@@ -135,7 +135,7 @@ async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_a
     settings = agent(
         "ask; find . -type f >~/found; sort ~/found >found; mkdir -p ~/.mine/log/1;"
         " echo 'GET /?api_key=sk-ant-api03-verysecret1 done' >~/.mine/log/1/a.jsonl;"
-        " printf %s {prompt} >asked; cmp {prompt_file} asked >>odd;"
+        " printf %s {prompt} >asked; cp {prompt_file} file;"
         ' cp ~/.mine/settings.json seen; echo "$MODEL $BASE" >>seen; pwd >>seen; id -u >>seen;'
         " echo new >src/app.js; rm tests/visible.js; mkdir node_modules; echo x >node_modules/x;"
         " ln -s /etc/passwd link; (sleep 1000 &); echo done",
@@ -154,6 +154,7 @@ async def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_a
         "./tests/visible.js",
     ]
     assert files["asked"] == "Do it: 'now' \"$HOME\" `x`"
+    assert files["file"] == files["asked"] + "\n"
     assert files["seen"].splitlines() == [
         f'{{"model": "toy", "key": "{sample.calls.token}", "url": "http://127.0.0.1:24601/v1"}}',
         "toy http://127.0.0.1:24601",
