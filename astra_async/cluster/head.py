@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import InitVar, asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask
 from dask.utils import parse_timedelta
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from astra_async.cluster.local import LocalCluster
+    from astra_async.cluster.nodes import State
     from astra_async.errors import AstraError
     from astra_async.images.failed_images import FailedImages
     from astra_async.images.resolve import ProblemImages
     from astra_async.prepare import Prepared
     from astra_async.types import Execution, Job, Limits, Sandbox
 
+_T = TypeVar("_T")
 _LOOK_S = 1.0
 _CONNECT_S = 10.0
 _END_S = 10.0
@@ -112,9 +114,11 @@ class ClusterSandbox:
         )
         try:
             await sandbox._find_members()
+            if not sandbox.nodes and local is None:
+                say(f"waiting for workers: `astra worker {address}` on each machine")
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
-            await sandbox.until(lambda: sandbox._preparing() > 0)
-            await sandbox.settled(lambda: sandbox._preparing() >= wanted)
+            await sandbox.until(lambda: sandbox._nodes("preparing"))
+            await sandbox.settled(lambda: len(sandbox._nodes("preparing")) >= wanted)
         except BaseException:
             await sandbox.close()
             raise
@@ -128,7 +132,7 @@ class ClusterSandbox:
     @property
     def slots(self) -> int:
         """Number of containers that all ready nodes can run concurrently."""
-        return sum(node.slots for node in self.nodes.values() if node.state == "ready")
+        return sum(node.slots for node in self._nodes("ready"))
 
     @property
     def ahead(self) -> int:
@@ -148,9 +152,9 @@ class ClusterSandbox:
         Every ready node gets the images that exist already, and `also`. Images built later are delivered when
         they are done. Raises EngineUnavailable if no node can have them.
         """
-        making = await self._supply.open(prepared, default, failures=failures, deliver=self._deliver)
-        there = (making.ready, making.failed) if making else self._supply.named_only(prepared, default)
-        images, failed = there
+        images, failed, making = await self._supply.open(
+            prepared, default, failures=failures, deliver=self._deliver
+        )
         try:
             await self.bring({*images.values(), *also})
         except BaseException:
@@ -166,15 +170,15 @@ class ClusterSandbox:
     async def bring(self, images: Iterable[str]) -> None:
         """Deliver images to every usable node. Raises EngineUnavailable if no node is usable."""
         await self._supply.settle(images)
-        await self.settled(lambda: all(node.state != "connecting" for node in self.nodes.values()))
-        await self.until(lambda: self.slots > 0)
-        while any(node.state == "preparing" for node in self.nodes.values()):
+        await self.settled(lambda: not self._nodes("connecting"))
+        await self.until(lambda: self.slots)
+        while self._nodes("preparing"):
             await self.next_change()
 
     async def _deliver(self, image: str) -> None:
         """Deliver a newly built image to all ready nodes; disconnect nodes that cannot take it."""
         await self._supply.settle([image])
-        there = [node for node in self.nodes.values() if node.state == "ready"]
+        there = self._nodes("ready")
         troubles = await asyncio.gather(*map(self.supply, there), return_exceptions=True)
         for node, trouble in zip(there, troubles, strict=True):
             if trouble:
@@ -182,15 +186,13 @@ class ClusterSandbox:
 
     async def image_id(self, image: str) -> str:
         """See `types.Sandbox`; the content id on which all nodes agree."""
-        image_id = self._supply.known.get(image, "")
-        if not image_id:
-            raise ImageError(f"image {image} is not on any node of the cluster")
-        return image_id
+        if image_id := self._supply.known.get(image):
+            return image_id
+        raise ImageError(f"image {image} is not on any node of the cluster")
 
     def expect(self, image: str, limits: Limits) -> None:
         """See `types.Sandbox`; the node with the largest free share creates a container in advance."""
-        ready = [node for node in self.nodes.values() if node.state == "ready" and node.expected < node.slots]
-        if ready:
+        if ready := [node for node in self._nodes("ready") if node.expected < node.slots]:
             node = max(ready, key=lambda each: (each.slots - each.expected) / each.slots)
             node.expect(self._supply.known.get(image, image), asdict(limits))
 
@@ -222,11 +224,7 @@ class ClusterSandbox:
     async def _alone_on_a_node(self) -> AsyncIterator[Sandbox]:
         """Reserve the least busy node once it is idle; other nodes continue."""
         async with self._one_alone:
-            ready = [each for each in self.nodes.values() if each.state == "ready"]
-            if not ready:
-                yield self
-                return
-            node = min(ready, key=lambda each: each.taken)
+            node = min(await self.until(lambda: self._nodes("ready")), key=lambda each: each.taken)
             node.reserved = True
             try:
                 while node.taken:
@@ -264,9 +262,7 @@ class ClusterSandbox:
         Each worker removes the containers of processes that it sees as dead. Raises NodeRefused.
         """
         engine, place = node.about["engine_id"], place_of(str(node.about["process"]))
-        for other in self.nodes.values():
-            if other is node or other.state not in ("preparing", "ready"):
-                continue
+        for other in self._nodes("preparing", "ready"):
             elsewhere = place_of(str(other.about["process"])) != place
             if engine and other.about["engine_id"] == engine and elsewhere:
                 raise NodeRefused(
@@ -285,9 +281,7 @@ class ClusterSandbox:
     async def _place(self) -> Node:
         """Take a slot on a node; the caller must give it back. Raises EngineUnavailable."""
         async with self._turn:  # first come, first served
-            await self.until(lambda: self._free is not None, announced=True)
-            node = self._free
-            assert node is not None  # noqa: S101 - nothing was awaited since the check
+            node = await self.until(lambda: self._free)
             node.taken += 1
             return node
 
@@ -305,22 +299,16 @@ class ClusterSandbox:
         while True:
             began_at = clock()
             await asyncio.sleep(_LOOK_S)
-            with suppress(EngineUnavailable):
+            try:
                 await self._find_members()
-            if any(node.state in ("preparing", "ready") for node in self.nodes.values()):
-                self._alone_s = 0.0
-                continue
-            self._alone_s += clock() - began_at
-            if self._alone_s > self._patience_s:
-                self._changed.set()  # waiting tasks give up
+                self._scheduler_says = ""
+            except EngineUnavailable as error:
+                self._scheduler_says = str(error)
+            is_alone = not self._nodes("preparing", "ready")
+            self._alone_s = self._alone_s + clock() - began_at if is_alone else 0.0
 
     async def _find_members(self) -> None:
-        try:
-            found = await members(self._scheduler, timeout_s=self.silence_s)
-        except EngineUnavailable as error:
-            self._scheduler_says = str(error)
-            raise
-        self._scheduler_says = ""
+        found = await members(self._scheduler, timeout_s=self.silence_s)
         for address in found - set(self.nodes):
             node = self.nodes[address] = Node(address, self)
             self._tasks[address] = asyncio.create_task(node.serve())
@@ -331,9 +319,9 @@ class ClusterSandbox:
                 del self.nodes[address]
                 self.changed()
 
-    async def until(self, holds: Callable[[], bool], *, announced: bool = False) -> None:
-        """Wait for a condition; raises EngineUnavailable after too long a time without any node."""
-        while not holds():
+    async def until(self, of: Callable[[], _T | None]) -> _T:
+        """Wait for a true value and return it; raises EngineUnavailable after too long without any node."""
+        while not (found := of()):
             if self._alone_s > self._patience_s:
                 nodes = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
                 why = nodes or self._scheduler_says or "none has joined"
@@ -341,23 +329,19 @@ class ClusterSandbox:
                     f"no worker of the cluster at {self.address} can run tests ({why}); start one with"
                     " `astra worker`"
                 )
-            if not announced and not self.nodes:
-                announced = True
-                if self.local is None:
-                    self.say(f"waiting for workers: `astra worker {self.address}` on each machine")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self.next_change()
+        return found
 
     async def settled(self, holds: Callable[[], bool]) -> None:
         """Wait for an optional condition, for at most _SETTLED_S seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SETTLED_S):
-                while not holds():
-                    await self.next_change()
+                await self.until(holds)
 
-    def _preparing(self) -> int:
-        return sum(node.state == "preparing" for node in self.nodes.values())
+    def _nodes(self, *states: State) -> list[Node]:
+        return [node for node in self.nodes.values() if node.state in states]
 
     async def next_change(self) -> None:
         """Wait until a node's state or free slots change."""

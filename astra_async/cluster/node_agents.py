@@ -61,7 +61,7 @@ class ClusterAgents:
         """Prepare the current nodes. Raises EngineUnavailable if there is none."""
         opened = cls(head, opens, agents)
         try:
-            await head.until(lambda: bool(opened._runs))
+            await head.until(lambda: opened._runs)
             await head.settled(lambda: len(opened._runs) >= len(opened._engines_ready()))
         except BaseException:
             await opened.close()
@@ -117,9 +117,7 @@ class ClusterAgents:
         self.waiting += 1
         try:
             async with self._turn:  # first come, first served
-                await self._head.until(lambda: self._free is not None)
-                node = self._free
-                assert node is not None  # noqa: S101 - nothing was awaited since the check
+                node = await self._head.until(lambda: self._free)
                 self._taken[node] = self._taken.get(node, 0) + 1
                 return node, self._runs[node]
         finally:
