@@ -353,8 +353,8 @@ class Runner:
         self._check_disk()
 
     def _check_disk(self) -> None:
-        if self.directory.exhausted:
-            self.stop_with_error(self.directory.exhausted)
+        if self.directory.spool.exhausted:
+            self.stop_with_error(self.directory.spool.exhausted)
 
     async def _publish_regularly(self) -> None:
         """Rewrite problems.csv every few seconds if results were added.
