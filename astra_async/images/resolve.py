@@ -113,10 +113,6 @@ def recipes(
     return list(found.values()), failed
 
 
-async def _no_delivery(image: str) -> None:
-    """Do nothing: images are used on the engine that made them."""
-
-
 class ProblemImages:
     """Images of problems, found or made concurrently.
 
@@ -129,7 +125,7 @@ class ProblemImages:
     """
 
     def __init__(
-        self, engine: Engine, failures: FailedImages, say: Report, deliver: Deliver = _no_delivery
+        self, engine: Engine, failures: FailedImages, say: Report, deliver: Deliver | None = None
     ) -> None:
         self.names: dict[str, str] = {}
         self.ready: dict[str, str] = {}
@@ -152,7 +148,7 @@ class ProblemImages:
         say: Report,
         *,
         failures: FailedImages,
-        deliver: Deliver = _no_delivery,
+        deliver: Deliver | None = None,
     ) -> ProblemImages:
         """Look up existing images and start to make missing ones; wait only for images that are pulled.
 
@@ -171,8 +167,7 @@ class ProblemImages:
         absent = []
         for recipe in wanted:
             self.names |= dict.fromkeys(recipe.problems, recipe.name)
-            wanted_images = (recipe.name, *recipe.further)
-            if all([await self._maker.engine.image(each) for each in wanted_images]):
+            if all([await self._maker.engine.image(each) for each in (recipe.name, *recipe.further)]):
                 self.ready |= dict.fromkeys(recipe.problems, recipe.name)
             elif error := recipe.recorded_failure(self._maker.failures):
                 self._say(str(error))
@@ -182,14 +177,11 @@ class ProblemImages:
         cores = os.cpu_count() or 1
         # While tests run, builds use half of the cores, because starved tests would hit their time limit.
         places = asyncio.Semaphore(max(1, cores // 2) if self.ready else cores)
-        pulls = []
         self.to_make = len(absent)
-        for recipe in absent:
-            self.pending |= set(recipe.problems)
-            task = asyncio.create_task(self._make_image(recipe, places))
-            self._tasks.append(task)
-            if not recipe.tags:
-                pulls.append(task)  # a run records the content hash of a pulled image, so wait for the pull
+        self.pending = {problem for recipe in absent for problem in recipe.problems}
+        self._tasks = [asyncio.create_task(self._make_image(recipe, places)) for recipe in absent]
+        # A run records the content hash of a pulled image, so wait for the pulls.
+        pulls = [task for task, recipe in zip(self._tasks, absent, strict=True) if not recipe.tags]
         try:
             await asyncio.gather(*pulls)
             self.raise_if_engine_is_gone()
@@ -238,23 +230,19 @@ class ProblemImages:
 
         Invariant: its problems are pending until ready or failed, unless it was cancelled.
         """
-        outcome: AstraError | None = None
         async with places:
+            self.doing[recipe.name] = (recipe.name, time.monotonic())
             try:
-                self.doing[recipe.name] = (recipe.name, time.monotonic())
                 await recipe.make(self._maker, partial(self._note, recipe))
-                await self._deliver(recipe.name)
-            except EngineUnavailable as error:
-                outcome = error
+                if self._deliver:
+                    await self._deliver(recipe.name)
+                self.ready |= dict.fromkeys(recipe.problems, recipe.name)
             except Exception as error:  # noqa: BLE001 - an unexpected error must not stop other problems
-                outcome = self._failure(recipe, error)
+                kept = error if isinstance(error, EngineUnavailable) else self._failure(recipe, error)
+                self.failed |= dict.fromkeys(recipe.problems, kept)
             finally:
                 self.doing.pop(recipe.name, None)
         self.made += 1
-        if outcome is None:
-            self.ready |= dict.fromkeys(recipe.problems, recipe.name)
-        else:
-            self.failed |= dict.fromkeys(recipe.problems, outcome)
         self.pending -= set(recipe.problems)
         self._notify()
 
