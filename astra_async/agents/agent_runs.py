@@ -182,14 +182,12 @@ class AgentRuns(Closing):
     ) -> Completion:
         began = time.monotonic()
         async with self._places.open(image, prepared, agent) as place:
-            if agent.speaks is None:
-                if agent.command:
-                    work = _ended(place.run(agent.command, {}), calls)
-                else:
-                    work = self._in_shell(place, calls, prompt)
-                outcome = await self._within_limits(work, calls, place)
-            else:
+            if agent.speaks:
                 outcome = await self._installed(agent, place, calls, prompt)
+            else:
+                ran = _ended(place.run(agent.command, {}), calls) if agent.command else None
+                work = ran or self._in_shell(place, calls, prompt)
+                outcome = await self._within_limits(work, calls, place)
             _raise_trouble(agent, calls, outcome)
             log = session_log(calls.log.path.parent, calls.key)
             await keep_session_log(log, place, agent.logs, outcome.output)
@@ -205,15 +203,14 @@ class AgentRuns(Closing):
         self, agent: AgentSettings, place: Workplace, calls: AgentCalls, prompt: str
     ) -> _Outcome:
         """Run an agent that is a program in the container, connected to the gateway."""
-        assert agent.speaks is not None  # noqa: S101 - the caller's distinction
         fill = _Fill(prompt, calls, home=place.home)
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
             await place.write(path, text)
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
         talk = partial(converse, prompt=prompt, folder=place.folder) if agent.acp else None
-        base, socket = await self._base_image(), self._gateway.socket
+        base = await self._containers.once("base image", self._base_image)
         with self._gateway.admit(calls):
-            async with relayed(self._containers, base, place.container, socket) as relay:
+            async with relayed(self._containers, base, place.container, self._gateway.socket) as relay:
                 work = place.run(fill.command(agent.command), variables, talk)
                 return await self._within_limits(_ended(work, calls), calls, place, lost=relay.lost)
 
@@ -265,9 +262,6 @@ class AgentRuns(Closing):
         return _Outcome(end=end)
 
     async def _base_image(self) -> str:
-        return await self._containers.once("base image", self._ensured_base)
-
-    async def _ensured_base(self) -> str:
         base = await ensure_base(self._containers.engine, progress=lambda _: None)
         return await self._containers.image_id(base)
 
