@@ -32,7 +32,7 @@ from astra_async.agents.session_log import artifacts_file, keep_session_log, ses
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
-from astra_async.tasks import Closing, cancel
+from astra_async.tasks import Closing, cancel, closed_on_error
 from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -135,11 +135,8 @@ class AgentRuns(Closing):
         """
         own_id = of_agents(run_id)
         engine = await (Engine.open(docker_host) if whose else Containers.swept(own_id, docker_host))
-        try:
+        async with closed_on_error(engine.close):
             machine_bytes = int((await engine.info()).get("MemTotal") or 0)
-        except BaseException:
-            await engine.close()
-            raise
         each_bytes = agents.container.memory_bytes
         most = most_slots(each_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes)
         slots = min(agents.at_once or most, most) if machine_bytes else agents.at_once or 1
@@ -314,8 +311,7 @@ def _raise_trouble(agent: AgentSettings, calls: AgentCalls, outcome: _Outcome) -
     """Raise the error of the model's provider, or an error if the agent never called its model."""
     if calls.trouble is not None:
         raise calls.trouble
-    is_without_model = agent.speaks is None and agent.command
-    if not (calls.steps or calls.end or is_without_model):
+    if not (calls.steps or calls.end or (agent.command and not agent.speaks)):  # a command may need no model
         raise SandboxError(
             f"Agent {agent.name} {agent.version} never called its model (it ended: {outcome.end}, exit code"
             f" {outcome.exit_code}); it printed: {both_ends(outcome.output) or 'nothing'}"

@@ -22,7 +22,7 @@ from astra_async.cluster.messages import from_job
 from astra_async.cluster.nodes import Node, NodeGone, NodeRefused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost
-from astra_async.tasks import cancel
+from astra_async.tasks import cancel, closed_on_error
 from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.testing.sandbox.sweep import place_of
 
@@ -112,16 +112,13 @@ class ClusterSandbox:
             say=say,
             local=local,
         )
-        try:
+        async with closed_on_error(sandbox.close):
             await sandbox._find_members()
             if not sandbox.nodes and local is None:
                 say(f"waiting for workers: `astra worker {address}` on each machine")
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
             await sandbox.until(lambda: sandbox._nodes("preparing"))
             await sandbox.settled(lambda: len(sandbox._nodes("preparing")) >= wanted)
-        except BaseException:
-            await sandbox.close()
-            raise
         return sandbox
 
     @property
@@ -155,12 +152,8 @@ class ClusterSandbox:
         images, failed, making = await self._supply.open(
             prepared, default, failures=failures, deliver=self._deliver
         )
-        try:
+        async with closed_on_error(making.close) if making else nullcontext():
             await self.bring({*images.values(), *also})
-        except BaseException:
-            if making:
-                await making.close()
-            raise
         for key, name in list(images.items()):
             if not self._supply.known[name]:
                 failed[key] = ImageError(f"image {name}: no node has the image or can pull it")

@@ -23,6 +23,7 @@ from astra_async.images.stacks import detect, project_set, toolchain_set
 from astra_async.images.warm import warm_image, warming_job
 from astra_async.languages import LANGUAGES
 from astra_async.listing import some
+from astra_async.tasks import closed_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -182,12 +183,9 @@ class ProblemImages:
         self._tasks = [asyncio.create_task(self._make_image(recipe, places)) for recipe in absent]
         # A run records the content hash of a pulled image, so wait for the pulls.
         pulls = [task for task, recipe in zip(self._tasks, absent, strict=True) if not recipe.tags]
-        try:
+        async with closed_on_error(self.close):
             await asyncio.gather(*pulls)
             self.raise_if_engine_is_gone()
-        except BaseException:
-            await self.close()
-            raise
 
     def raise_if_engine_is_gone(self) -> None:
         """Raise EngineUnavailable if an image failed with it, because no image can be used then."""
