@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import InitVar, asdict, dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask
@@ -28,7 +29,6 @@ from astra_async.testing.sandbox.sweep import place_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-    from contextlib import AbstractAsyncContextManager
 
     from astra_async.cluster.local import LocalCluster
     from astra_async.cluster.nodes import State
@@ -64,20 +64,21 @@ async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
 class ClusterSandbox:
     """See `types.RunSandbox`. `slots` changes when nodes join or leave; `on_slots` is called with it."""
 
-    address: str
+    cluster: str
     run_id: str
     memory_bytes: int
-    security: InitVar[Security]
     say: Callable[[str], None]
     local: LocalCluster | None = None
 
-    def __post_init__(self, security: Security) -> None:
+    def __post_init__(self) -> None:
+        self.address = self.local.address if self.local else self.cluster
+        security = self.local.security if self.local else Security()
         self.connection: Mapping[str, Any] = connection_to(self.address, security, "client")
         self.silence_s = float(_configured("comm.timeouts.tcp", 30.0))
         self.nodes: dict[str, Node] = {}
         self.on_slots: Callable[[int], None] = lambda _: None
-        self.alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = self._alone_on_a_node
         self._supply = Supply(self.say)
+        self.supply = partial(self._supply.bring, connection=self.connection)
         self._patience_s = float(_configured("scheduler.no-workers-timeout", _PATIENCE_S))
         self._alone_s = 0.0
         self._scheduler_says = ""
@@ -85,7 +86,6 @@ class ClusterSandbox:
         self._suspects = asyncio.Lock()
         self._one_alone = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._last_slots = 0
         self._scheduler = rpc(self.address, timeout=_CONNECT_S, connection_args=self.connection)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -97,25 +97,17 @@ class ClusterSandbox:
 
         Raises EngineUnavailable: no scheduler responds, or it has no usable worker.
         """
-        local, address, security, wanted = None, cluster, Security(), 1
+        local, wanted, memory_bytes = None, 1, limits.memory_bytes
         if cluster.startswith("local:"):
             from astra_async.cluster.local import LocalCluster
 
             wanted = int(cluster.partition(":")[2])
             local = await LocalCluster.start(wanted, sandboxes)
-            address, security = local.address, local.security
-        sandbox = cls(
-            address=address,
-            run_id=run_id,
-            memory_bytes=limits.memory_bytes,
-            security=security,
-            say=say,
-            local=local,
-        )
+        sandbox = cls(cluster=cluster, run_id=run_id, memory_bytes=memory_bytes, say=say, local=local)
         async with closed_on_error(sandbox.close):
             await sandbox._find_members()
             if not sandbox.nodes and local is None:
-                say(f"waiting for workers: `astra worker {address}` on each machine")
+                say(f"waiting for workers: `astra worker {cluster}` on each machine")
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
             await sandbox.until(lambda: sandbox._nodes("preparing"))
             await sandbox.settled(lambda: len(sandbox._nodes("preparing")) >= wanted)
@@ -137,12 +129,7 @@ class ClusterSandbox:
         return sum(node.expected for node in self.nodes.values())
 
     async def provide(
-        self,
-        prepared: Mapping[str, Prepared],
-        default: str,
-        *,
-        failures: FailedImages,
-        also: Iterable[str] = (),
+        self, prepared: Mapping[str, Prepared], default: str, *, failures: FailedImages, also: Iterable[str]
     ) -> tuple[dict[str, str], dict[str, AstraError], ProblemImages | None]:
         """Return images by problem, errors of problems without one, and the object that builds the rest.
 
@@ -197,8 +184,7 @@ class ClusterSandbox:
         content = from_job(replace(job, image=await self.image_id(job.image)))
         lost: list[str] = []
         while len(lost) < _LOST_AT_MOST:
-            # Jobs that have lost several nodes run one at a time, so that only one of them can crash the
-            # rest.
+            # Jobs that have lost several nodes run one at a time: only one of them can crash the other nodes.
             async with self._suspects if len(lost) >= _SUSPECT_AFTER else nullcontext():
                 node = await self._place()
                 try:
@@ -214,7 +200,7 @@ class ClusterSandbox:
         )
 
     @asynccontextmanager
-    async def _alone_on_a_node(self) -> AsyncIterator[Sandbox]:
+    async def alone(self) -> AsyncIterator[Sandbox]:
         """Reserve the least busy node once it is idle; other nodes continue."""
         async with self._one_alone:
             node = min(await self.until(lambda: self._nodes("ready")), key=lambda each: each.taken)
@@ -245,10 +231,6 @@ class ClusterSandbox:
 
     # --- callbacks from nodes (`nodes.Surroundings`) ---------------------------------------------------
 
-    async def supply(self, node: Node) -> None:
-        """Deliver the run's images to a node. Raises NodeRefused, OSError."""
-        await self._supply.bring(node, self.connection)
-
     def admit(self, node: Node) -> None:
         """Refuse a node that shares its engine with a node in another process namespace.
 
@@ -265,9 +247,7 @@ class ClusterSandbox:
     def changed(self) -> None:
         """Wake up the tasks that wait for a node or a slot."""
         self._changed.set()
-        if self.slots != self._last_slots:
-            self._last_slots = self.slots
-            self.on_slots(self._last_slots)
+        self.on_slots(self.slots)
 
     # --- slots -----------------------------------------------------------------------------------------
 
