@@ -259,11 +259,9 @@ async def open_auditor(config: RunConfig) -> AsyncIterator[tuple[Auditor, Engine
     with TemporaryDirectory(prefix="astra-audit-") as folder:
         sandbox = await DockerSandbox.open(run_id="audit", slots=config.sandboxes)
         try:
-            cache, limits = cache_root() / "expected", config.limits
+            cache, limits, path = cache_root() / "expected", config.limits, Path(folder) / "expected.json"
             installed = InstalledModules(cache, sandbox, limits)
-            learned = Expectations(
-                Path(folder) / "expected.json", cache, sandbox, limits, installed=installed
-            )
+            learned = Expectations(path, cache, sandbox, limits, installed=installed)
             yield Auditor(sandbox=sandbox, limits=limits, expectations=learned), sandbox.engine
         finally:
             await sandbox.close()
@@ -308,13 +306,11 @@ class _Work:
                 self._record(solution.line(outcome="not_applicable", reason=_CHANGED))
                 return
             try:
-                line = await self.auditor.examine(prepared, image, suites, solution, integrated.files)
+                self._record(await self.auditor.examine(prepared, image, suites, solution, integrated.files))
             except EngineUnavailable:
                 raise
             except SandboxError as error:
                 self.tally.errors[str(error)] += 1
-            else:
-                self._record(line)
 
     async def _integrated(self, prepared: Prepared, solution: RecordedSolution) -> Integrated | Unusable:
         record = read_record(read_at(self.directory / "completions.jsonl", *solution.answer))
