@@ -72,13 +72,10 @@ if TYPE_CHECKING:
     from astra_async.running.trouble import RecordedKind
     from astra_async.types import AnswerKey, Completion, Result
 
-# In sync order: outputs before results, so a final line on disk implies that its output is on disk.
-_LOG_NAMES = (
-    *(CALLS_NAME, "completions.jsonl", "outputs.jsonl", "results.jsonl"),
-    *(*TURN_LOG_NAMES, "events.jsonl"),
-)
 # Logs of paid lines: lines that an earlier invocation spooled are recovered into these logs.
-_PAID_FOR = ("completions.jsonl", "turns.jsonl", CALLS_NAME, "events.jsonl")
+_PAID_FOR = (*ANSWER_LOGS, CALLS_NAME, "events.jsonl")
+# In sync order: a final line on disk implies that its answer and its output are on disk.
+_LOG_NAMES = (*_PAID_FOR, "outputs.jsonl", "results.jsonl", "turn_results.jsonl")
 # Files that are rewritten atomically while the directory is locked.
 _REPLACED = ("run.json", "problems.csv", "expected.json", "live.json", ".results.columns")
 
@@ -100,9 +97,7 @@ class RunDirectory:
         spool: paid lines that could not be written; see `LineSpool.exhausted` before new work starts.
     """
 
-    def __init__(
-        self, path: Path, spare: Path | None = None, *, turns: bool = False, agents: bool = False
-    ) -> None:
+    def __init__(self, path: Path, spare: Path | None, *, turns: bool, agents: bool) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.answered: dict[AnswerKey, ByteRange] = {}
@@ -125,14 +120,12 @@ class RunDirectory:
             self.spool = LineSpool(self.run_id, spare, path / ".reserve")
             self.warnings += newer_version(self.run, version("astra_async"))
             is_needed = {**dict.fromkeys(TURN_LOG_NAMES, turns), CALLS_NAME: agents}
-            for name in _LOG_NAMES:
-                if is_needed.get(name, True) or (path / name).exists():
-                    log = self._logs[name] = AppendLog.open(path / name)
-                    opened.callback(log.close)
-                    if log.cut_bytes:
-                        self.warnings.append(
-                            f"{name}: removed an incomplete last line of {log.cut_bytes} bytes"
-                        )
+            names = [name for name in _LOG_NAMES if is_needed.get(name, True) or (path / name).exists()]
+            for name in names:
+                log = self._logs[name] = AppendLog.open(path / name)
+                opened.callback(log.close)
+                if log.cut_bytes:
+                    self.warnings.append(f"{name}: removed an incomplete last line of {log.cut_bytes} bytes")
             self._open = opened.pop_all()
 
     @classmethod
