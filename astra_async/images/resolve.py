@@ -97,18 +97,14 @@ def recipes(
 
     Problems share an image if they name the same one, or if their projects need the same dependencies.
     """
-    found: dict[object, Recipe] = {}
+    found: dict[tuple[str, ...], Recipe] = {}
     failed: dict[str, AstraError] = {}
     for problem_id, item in prepared.items():
         named = item.problem.image or default
         images = item.task.images if item.task else {}
-        stack = None if named or images else detect(item.project, item.problem)
-        key: object = tuple(images) or named or (_identity(stack) if stack else None)
         try:
-            if key not in found:
-                made = _of_task(images) if images else _named(named) if named else _made_for(item, stack)
-                found[key] = made
-            found[key].problems.append(problem_id)
+            made = _of_task(images) if images else _named(named) if named else _made_for(item)
+            found.setdefault((made.name, *made.further), made).problems.append(problem_id)
         except ImageError as error:
             failed[problem_id] = error
     return list(found.values()), failed
@@ -267,7 +263,7 @@ class ProblemImages:
 def _named(named: str) -> Recipe:
     """Return the recipe of a registry image or a bundled set; raises ImageError for an unknown set."""
     if not named.startswith(SET_PREFIX):
-        return Recipe(name=named, make=partial(_pull, named))
+        return Recipe(name=named, make=partial(_make_all, {named: None}))
     folder = image_sets().get(named.removeprefix(SET_PREFIX))
     if folder is None:
         raise ImageError(f"image set {named} is unknown; known sets: {', '.join(image_sets())}")
@@ -288,26 +284,22 @@ async def _make_all(images: Mapping[str, Build | None], maker: _Maker, say: Repo
         if build:
             await build(maker.engine, progress=say)
         elif await maker.engine.image(name) is None:
-            await _pull(name, maker, say)
-
-
-async def _pull(named: str, maker: _Maker, say: Report) -> None:
-    say(f"Pulling {named}")
-    try:
-        await maker.engine.pull(named, starts_within_s=_PULL_STARTS_S)
-    except EngineUnavailable:
-        raise
-    except SandboxError as error:
-        raise ImageError(f"image {named}: {error}") from error
+            say(f"Pulling {name}")
+            try:
+                await maker.engine.pull(name, starts_within_s=_PULL_STARTS_S)
+            except EngineUnavailable:
+                raise
+            except SandboxError as error:
+                raise ImageError(f"image {name}: {error}") from error
 
 
 async def _ensure(folder: Path, maker: _Maker, say: Report, base: str = "") -> str:
     return await ensure_image_set(maker.engine, folder, progress=say, base=base, failures=maker.failures)
 
 
-def _made_for(item: Prepared, stack: Stack | None) -> Recipe:
+def _made_for(item: Prepared) -> Recipe:
     """Return the recipe for a project's dependencies; raises ImageError if none were detected."""
-    if stack is None:
+    if (stack := detect(item.project, item.problem)) is None:
         raise ImageError(_UNKNOWN)
     with _written_sets(stack) as (below, own):
         cold, toolchain = image_tag(own), image_tag(below)
@@ -335,12 +327,6 @@ async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Report)
 
 def _warm(cold: str) -> str:
     return f"{cold}-ready"
-
-
-def _identity(stack: Stack) -> object:
-    """Return a key that is equal for equal dependency sets: the files of both image sets."""
-    sets = (toolchain_set(stack.toolchain), project_set(stack, ""))
-    return tuple((name, tuple(sorted(files.items()))) for name, files in sets)
 
 
 @contextmanager
