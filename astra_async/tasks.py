@@ -1,10 +1,14 @@
-"""Cancellation of asyncio tasks, and a base class for closable objects."""
+"""Cancellation of asyncio tasks, and context managers that close objects."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 
 async def cancel(*tasks: asyncio.Future[Any]) -> None:
@@ -18,6 +22,16 @@ def mark_retrieved(task: asyncio.Future[Any]) -> None:
     """Mark a task's exception as retrieved; only awaiters handle it, and there may be none."""
     if not task.cancelled():
         task.exception()
+
+
+@asynccontextmanager
+async def closed_on_error(close: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Call `close` if the block raises an exception or is cancelled."""
+    try:
+        yield
+    except BaseException:
+        await close()
+        raise
 
 
 class Closing(ABC):

@@ -32,7 +32,7 @@ from astra_async.agents.session_log import artifacts_file, keep_session_log, ses
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
-from astra_async.tasks import Closing, cancel
+from astra_async.tasks import Closing, cancel, closed_on_error
 from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -135,11 +135,8 @@ class AgentRuns(Closing):
         """
         own_id = of_agents(run_id)
         engine = await (Engine.open(docker_host) if whose else Containers.swept(own_id, docker_host))
-        try:
+        async with closed_on_error(engine.close):
             machine_bytes = int((await engine.info()).get("MemTotal") or 0)
-        except BaseException:
-            await engine.close()
-            raise
         each_bytes = agents.container.memory_bytes
         most = most_slots(each_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes)
         slots = min(agents.at_once or most, most) if machine_bytes else agents.at_once or 1
@@ -182,14 +179,12 @@ class AgentRuns(Closing):
     ) -> Completion:
         began = time.monotonic()
         async with self._places.open(image, prepared, agent) as place:
-            if agent.speaks is None:
-                if agent.command:
-                    work = _ended(place.run(agent.command, {}), calls)
-                else:
-                    work = self._in_shell(place, calls, prompt)
-                outcome = await self._within_limits(work, calls, place)
-            else:
+            if agent.speaks:
                 outcome = await self._installed(agent, place, calls, prompt)
+            else:
+                ran = _ended(place.run(agent.command, {}), calls) if agent.command else None
+                work = ran or self._in_shell(place, calls, prompt)
+                outcome = await self._within_limits(work, calls, place)
             _raise_trouble(agent, calls, outcome)
             log = session_log(calls.log.path.parent, calls.key)
             await keep_session_log(log, place, agent.logs, outcome.output)
@@ -205,15 +200,14 @@ class AgentRuns(Closing):
         self, agent: AgentSettings, place: Workplace, calls: AgentCalls, prompt: str
     ) -> _Outcome:
         """Run an agent that is a program in the container, connected to the gateway."""
-        assert agent.speaks is not None  # noqa: S101 - the caller's distinction
         fill = _Fill(prompt, calls, home=place.home)
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
             await place.write(path, text)
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
         talk = partial(converse, prompt=prompt, folder=place.folder) if agent.acp else None
-        base, socket = await self._base_image(), self._gateway.socket
+        base = await self._containers.once("base image", self._base_image)
         with self._gateway.admit(calls):
-            async with relayed(self._containers, base, place.container, socket) as relay:
+            async with relayed(self._containers, base, place.container, self._gateway.socket) as relay:
                 work = place.run(fill.command(agent.command), variables, talk)
                 return await self._within_limits(_ended(work, calls), calls, place, lost=relay.lost)
 
@@ -265,9 +259,6 @@ class AgentRuns(Closing):
         return _Outcome(end=end)
 
     async def _base_image(self) -> str:
-        return await self._containers.once("base image", self._ensured_base)
-
-    async def _ensured_base(self) -> str:
         base = await ensure_base(self._containers.engine, progress=lambda _: None)
         return await self._containers.image_id(base)
 
@@ -320,8 +311,7 @@ def _raise_trouble(agent: AgentSettings, calls: AgentCalls, outcome: _Outcome) -
     """Raise the error of the model's provider, or an error if the agent never called its model."""
     if calls.trouble is not None:
         raise calls.trouble
-    is_without_model = agent.speaks is None and agent.command
-    if not (calls.steps or calls.end or is_without_model):
+    if not (calls.steps or calls.end or (agent.command and not agent.speaks)):  # a command may need no model
         raise SandboxError(
             f"Agent {agent.name} {agent.version} never called its model (it ended: {outcome.end}, exit code"
             f" {outcome.exit_code}); it printed: {both_ends(outcome.output) or 'nothing'}"

@@ -262,9 +262,8 @@ async def bring(volume: str, source: Engine, target: Engine) -> None:
 
 def image_set(known: KnownAgent) -> dict[str, str]:
     """Return the files of an image set whose image has the agent in INSTALLED_AT."""
-    lines = ["#!/bin/bash", "set -euo pipefail", f"mkdir -p {INSTALLED_AT} && cd {INSTALLED_AT}"]
+    lines = ["#!/bin/bash", "set -euo pipefail", f"mkdir -p {INSTALLED_AT} && cd {INSTALLED_AT}", _PROGRAMS]
     packages = ["git", "ripgrep"]
-    lines.append(_PROGRAMS)
     if known.npm:
         packages += ["nodejs", "npm"]
         lines.append(_NPM)
@@ -272,8 +271,7 @@ def image_set(known: KnownAgent) -> dict[str, str]:
         lines += [f'fetch {folder} "{package}"' for folder, package in fetches.items()]
     if known.pip:
         packages += ["python3", "python3-venv", "tzdata"]
-        requirements = shlex.join(known.pip)
-        lines.append(_PIP.format(requirements=requirements, python=PYTHON, at=INSTALLED_AT))
+        lines.append(_PIP.format(requirements=shlex.join(known.pip), python=PYTHON, at=INSTALLED_AT))
     lines.append("chown -R root:root . && chmod -R a+rX,go-w .\n")
     return {"Dockerfile": _DOCKERFILE.format(packages=" ".join(packages)), "install.sh": "\n".join(lines)}
 

@@ -141,7 +141,8 @@ class Workplaces:
         """
         project = visible(prepared)
         fitness = await self._containers.fit(image)
-        kept = await self._kept_by(image)
+        image_id = await self._containers.image_id(image)
+        kept = await self._containers.once(("kept", image_id), lambda: self._look(image_id))
         secret = sorted({_pattern(path) for path in kept if not is_shown(prepared, path)})
         made = await self._containers.create(image, self._limits, fitness, mounts=mounts_of(agent))
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
@@ -171,20 +172,15 @@ class Workplaces:
             finally:
                 await place.rest()
 
-    async def _kept_by(self, image: str) -> Mapping[str, str]:
-        image_id = await self._containers.image_id(image)
-        return await self._containers.once(("kept", image_id), lambda: self._look(image_id))
-
     async def _look(self, image_id: str) -> Mapping[str, str]:
         """Return the hashes of an image's files in the project's folder; "" for ignored files."""
         config = confined(image_id, ["bash"], Limits(), keeper="65532", labels=self._containers.labels)
-        found: dict[str, str] = {}
         async with self._containers.removing(await self._containers.create_as(config)) as made:
-            async for path, entry, content in _walk(self._containers, made.container, _is_asked):
-                if entry.isreg():
-                    is_read = _is_asked(path, entry)
-                    found[path] = hashlib.sha256(content).hexdigest() if is_read else ""
-        return found
+            return {
+                path: hashlib.sha256(content).hexdigest() if _is_asked(path, entry) else ""
+                async for path, entry, content in _walk(self._containers, made.container, _is_asked)
+                if entry.isreg()
+            }
 
 
 @dataclass(slots=True, kw_only=True)
@@ -246,12 +242,9 @@ class Workplace:
     async def commit(self) -> None:
         """Make the project a git repository with one commit, which agents take for granted."""
         await self.write(_FILES, "".join(f"{file.path}\n" for file in self.project.files))
-        limits = replace(self.limits, timeout_s=_COMMIT_S)
         environment = {**self.environment, "HOME": self.home}
         asked = Command(text=WITH_TOOLS + _COMMIT, user=self.user, environment=environment)
-        ended = await run_command(
-            self.containers.engine, self.container, asked, limits, watched=self.fitness.layered
-        )
+        ended = await self._ran(asked, _COMMIT_S)
         if ended.exit_code:
             _log.debug("no git repository in the agent's container: %s", both_ends(ended.output.text()))
 
@@ -260,8 +253,7 @@ class Workplace:
 
         `talk` converses with the agent (see `Command`).
         """
-        limits = replace(self.limits, timeout_s=FOREVER_S)
-        self._output = Output(limits.output_bytes)
+        self._output = Output(self.limits.output_bytes)
         asked = Command(
             text=f"{WITH_TOOLS}cd {shlex.quote(self.folder)} && {command}",
             user=self.user,
@@ -269,8 +261,7 @@ class Workplace:
             talk=talk,
             output=self._output,
         )
-        engine, watched = self.containers.engine, self.fitness.layered
-        return await run_command(engine, self.container, asked, limits, watched=watched)
+        return await self._ran(asked, FOREVER_S)
 
     async def shell(self, command: str, timeout_s: float) -> Ran:
         """Run one command of an agent that works from this process. At the limit its process group is killed.
@@ -284,14 +275,7 @@ class Workplace:
             shell=_TIMED,
             arguments=(f"{timeout_s:.1f}",),
         )
-        ended = await run_command(
-            self.containers.engine,
-            self.container,
-            asked,
-            replace(self.limits, timeout_s=timeout_s + _GIVEN_UP_S),
-            watched=self.fitness.layered,
-            last_output_s=_BACKGROUND_S,
-        )
+        ended = await self._ran(asked, timeout_s + _GIVEN_UP_S, last_output_s=_BACKGROUND_S)
         if ended.stopped:  # the command has escaped its time limit, or filled the disk
             nothing = Command(text="true", user=self.user)
             await run_command(self.containers.engine, self.container, nothing, self.limits)
@@ -300,6 +284,12 @@ class Workplace:
         if ended.stopped == "disk":
             output += "\n[the limit of the disk was reached; every process was killed]"
         return Ran(exit_code=ended.exit_code, output=output, timed_out=timed_out)
+
+    async def _ran(self, asked: Command, timeout_s: float, **options: Any) -> Ended:
+        engine, limits = self.containers.engine, replace(self.limits, timeout_s=timeout_s)
+        return await run_command(
+            engine, self.container, asked, limits, watched=self.fitness.layered, **options
+        )
 
     async def _stay_awake(self) -> None:
         """Keep the first process alive while the agent works; it ends if it gets no request for long."""

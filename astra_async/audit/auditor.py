@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.audit.mutants import TestSuites
-from astra_async.errors import ConflictError, EngineUnavailable, ExpectationError, ImageError, SandboxError
+from astra_async.errors import ConflictError, EngineUnavailable, ExpectationError, SandboxError
 from astra_async.files import read_at
 from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from astra_async.prepare import Prepared
     from astra_async.running.recorded import ByteRange
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types import AnswerKey, Changed, ExpectedTest, Limits, NamedOutcome, Sandbox
+    from astra_async.types import Changed, ExpectedTest, Limits, NamedOutcome, Sandbox
 
 _MOST_SUITES = 3
 _ENOUGH = 0.5  # share of mutable tests; once more are covered, no further suite is made
@@ -163,11 +163,10 @@ class RecordedSolution:
 
     def line(self, **fields: Any) -> AuditLine:
         """Return the line of this solution in audit.jsonl."""
-        samples = tuple((each.model, each.format, each.sample) for each in self.samples)
         return AuditLine(
             problem_id=self.key.problem_id,
             solution_sha256=self.key.sha256,
-            samples=samples,
+            samples=tuple((each.model, each.format, each.sample) for each in self.samples),
             finished_at=now_utc(),
             **fields,
         )
@@ -192,9 +191,7 @@ def passed_names(tests: Iterable[NamedOutcome]) -> set[str]:
 
 def recorded_solutions(directory: Path, chosen: Callable[[SampleKey], bool]) -> list[RecordedSolution]:
     """Return the distinct graded solutions of the chosen samples."""
-    answers: dict[AnswerKey, ByteRange] = {
-        key: place for key, place, _ in valid_records(directory / "completions.jsonl")
-    }
+    answers = {key: place for key, place, _ in valid_records(directory / "completions.jsonl")}
     found: dict[SolutionKey, RecordedSolution] = {}
     for key, place, record in valid_records(directory / "results.jsonl", check_result):
         is_task = record.get("rewards") is not None  # without tests that could be mutated
@@ -262,11 +259,9 @@ async def open_auditor(config: RunConfig) -> AsyncIterator[tuple[Auditor, Engine
     with TemporaryDirectory(prefix="astra-audit-") as folder:
         sandbox = await DockerSandbox.open(run_id="audit", slots=config.sandboxes)
         try:
-            cache, limits = cache_root() / "expected", config.limits
+            cache, limits, path = cache_root() / "expected", config.limits, Path(folder) / "expected.json"
             installed = InstalledModules(cache, sandbox, limits)
-            learned = Expectations(
-                Path(folder) / "expected.json", cache, sandbox, limits, installed=installed
-            )
+            learned = Expectations(path, cache, sandbox, limits, installed=installed)
             yield Auditor(sandbox=sandbox, limits=limits, expectations=learned), sandbox.engine
         finally:
             await sandbox.close()
@@ -292,7 +287,7 @@ class _Work:
             suites = await self.auditor.suites(prepared, image)
         except EngineUnavailable:
             raise
-        except (ImageError, SandboxError, ExpectationError) as error:
+        except (SandboxError, ExpectationError) as error:
             self.tally.errors[str(error)] += len(solutions)
             return
         self.tally.seconds += suites.seconds
@@ -311,13 +306,11 @@ class _Work:
                 self._record(solution.line(outcome="not_applicable", reason=_CHANGED))
                 return
             try:
-                line = await self.auditor.examine(prepared, image, suites, solution, integrated.files)
+                self._record(await self.auditor.examine(prepared, image, suites, solution, integrated.files))
             except EngineUnavailable:
                 raise
             except SandboxError as error:
                 self.tally.errors[str(error)] += 1
-            else:
-                self._record(line)
 
     async def _integrated(self, prepared: Prepared, solution: RecordedSolution) -> Integrated | Unusable:
         record = read_record(read_at(self.directory / "completions.jsonl", *solution.answer))

@@ -21,7 +21,7 @@ from astra_async.files import file_mode, write_atomically
 from astra_async.log import AppendLog, now_utc
 from astra_async.redaction.secret_patterns import MASK
 from astra_async.running.description import recorded_call
-from astra_async.running.directory import PARENT_FILES, opened_run
+from astra_async.running.directory import opened_run
 from astra_async.running.problem_set import data_config
 from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, valid_records
 from astra_async.running.spool import (
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
 
 Graded = tuple[int, int, str | None]
+# Files that a regrade copies from its parent run.
+_PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "agent-logs", "labels.csv")
 
 
 @click.command()
@@ -135,7 +137,7 @@ def _describe(new: Path, fields: dict[str, Any]) -> None:
 
 
 def _copy_answers(directory: Path, new: Path) -> None:
-    for name in PARENT_FILES:
+    for name in _PARENT_FILES:
         if (directory / name).is_dir():
             shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
         elif (directory / name).exists():
@@ -180,7 +182,7 @@ def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: Run
     if not (path / "run.json").exists():
         return {each.name for each in path.iterdir()} <= {
             ".lock",
-            *PARENT_FILES,
+            *_PARENT_FILES,
         }  # killed during its creation
     begun = opened_run(path / "run.json")
     if (

@@ -247,7 +247,7 @@ def _leave(call: Invocation, ours: Sequence[RunDirectory], stopper: Stopper) -> 
     """End this process at once; recorded data is not lost."""
     for directory in ours:
         with contextlib.suppress(AstraError):
-            directory.rescue()
+            directory.spool.rescue()
         if not call.generate_only:
             from astra_async.testing.sandbox.sweep import remove_later
 

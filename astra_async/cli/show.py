@@ -16,6 +16,7 @@ from astra_async.errors import UsageError
 from astra_async.files import scan
 from astra_async.listing import counted
 from astra_async.types import ANSWER_FORMATS, SampleKey, Solution
+from astra_async.types.agents import end_in_words
 from astra_async.types.records import Flaw, read_key, read_named
 from astra_async.types.run_record import read_run, require_run
 from astra_async.view.replay import ANSWERS, RESULTS, read_texts
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
 _FILES = (*RESULTS, *ANSWERS, "outputs", "events", "calls")
 Record = dict[str, Any]
 _PARTS = ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
-# Ends of an agent's work, as in docs/agents.md.
-_ENDS = {
-    "done": "finished",
-    "crashed": "crashed",
-    "time": "reached its time limit",
-    "steps": "reached its limit of model calls",
-    "cost": "reached its cost limit",
-    "context": "the model's context was full",
-}
 _BADNESS = {"error": 1, "missing": 2, "skipped": 3, "passed": 4}  # failed and unknown outcomes: 0
 
 
@@ -156,9 +148,7 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         yield "result", "not graded yet"
         return
     outcome = record["failure"] or "all tests passed"
-    lines = [record["note"]] if record["note"] else []
-    if agent := record.get("agent"):
-        lines.append(f"{agent['agent']} {agent['version']}: {_ENDS.get(agent['end'], agent['end'])}")
+    lines = [*filter(None, (record["note"], end_in_words(record)))]
     lines.append(
         f"{counted(record['files_changed'], 'file')} changed, {counted(record['lines_written'], 'line')},"
         f" image {record['image_id'] or '-'}"
@@ -179,7 +169,7 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         score, outcome = f"score {record['score']}", f"rewards: {named}"
     title = f"result: {score}, {record['status']} ({outcome})"
     yield title, "\n".join(lines)
-    if agent and (left_out := agent.get("left_out")):
+    if left_out := (record.get("agent") or {}).get("left_out"):
         yield "files that are not part of the answer, by reason", "\n".join(left_out)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import InitVar, asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import dask
 from dask.utils import parse_timedelta
@@ -22,21 +23,22 @@ from astra_async.cluster.messages import from_job
 from astra_async.cluster.nodes import Node, NodeGone, NodeRefused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost
-from astra_async.tasks import cancel
+from astra_async.tasks import cancel, closed_on_error
 from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.testing.sandbox.sweep import place_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-    from contextlib import AbstractAsyncContextManager
 
     from astra_async.cluster.local import LocalCluster
+    from astra_async.cluster.nodes import State
     from astra_async.errors import AstraError
     from astra_async.images.failed_images import FailedImages
     from astra_async.images.resolve import ProblemImages
     from astra_async.prepare import Prepared
     from astra_async.types import Execution, Job, Limits, Sandbox
 
+_T = TypeVar("_T")
 _LOOK_S = 1.0
 _CONNECT_S = 10.0
 _END_S = 10.0
@@ -62,20 +64,21 @@ async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
 class ClusterSandbox:
     """See `types.RunSandbox`. `slots` changes when nodes join or leave; `on_slots` is called with it."""
 
-    address: str
+    cluster: str
     run_id: str
     memory_bytes: int
-    security: InitVar[Security]
     say: Callable[[str], None]
     local: LocalCluster | None = None
 
-    def __post_init__(self, security: Security) -> None:
+    def __post_init__(self) -> None:
+        self.address = self.local.address if self.local else self.cluster
+        security = self.local.security if self.local else Security()
         self.connection: Mapping[str, Any] = connection_to(self.address, security, "client")
         self.silence_s = float(_configured("comm.timeouts.tcp", 30.0))
         self.nodes: dict[str, Node] = {}
         self.on_slots: Callable[[int], None] = lambda _: None
-        self.alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = self._alone_on_a_node
         self._supply = Supply(self.say)
+        self.supply = partial(self._supply.bring, connection=self.connection)
         self._patience_s = float(_configured("scheduler.no-workers-timeout", _PATIENCE_S))
         self._alone_s = 0.0
         self._scheduler_says = ""
@@ -83,7 +86,6 @@ class ClusterSandbox:
         self._suspects = asyncio.Lock()
         self._one_alone = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._last_slots = 0
         self._scheduler = rpc(self.address, timeout=_CONNECT_S, connection_args=self.connection)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -95,29 +97,20 @@ class ClusterSandbox:
 
         Raises EngineUnavailable: no scheduler responds, or it has no usable worker.
         """
-        local, address, security, wanted = None, cluster, Security(), 1
+        local, wanted, memory_bytes = None, 1, limits.memory_bytes
         if cluster.startswith("local:"):
             from astra_async.cluster.local import LocalCluster
 
             wanted = int(cluster.partition(":")[2])
             local = await LocalCluster.start(wanted, sandboxes)
-            address, security = local.address, local.security
-        sandbox = cls(
-            address=address,
-            run_id=run_id,
-            memory_bytes=limits.memory_bytes,
-            security=security,
-            say=say,
-            local=local,
-        )
-        try:
+        sandbox = cls(cluster=cluster, run_id=run_id, memory_bytes=memory_bytes, say=say, local=local)
+        async with closed_on_error(sandbox.close):
             await sandbox._find_members()
+            if not sandbox.nodes and local is None:
+                say(f"waiting for workers: `astra worker {cluster}` on each machine")
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
-            await sandbox.until(lambda: sandbox._preparing() > 0)
-            await sandbox.settled(lambda: sandbox._preparing() >= wanted)
-        except BaseException:
-            await sandbox.close()
-            raise
+            await sandbox.until(lambda: sandbox._nodes("preparing"))
+            await sandbox.settled(lambda: len(sandbox._nodes("preparing")) >= wanted)
         return sandbox
 
     @property
@@ -128,7 +121,7 @@ class ClusterSandbox:
     @property
     def slots(self) -> int:
         """Number of containers that all ready nodes can run concurrently."""
-        return sum(node.slots for node in self.nodes.values() if node.state == "ready")
+        return sum(node.slots for node in self._nodes("ready"))
 
     @property
     def ahead(self) -> int:
@@ -136,27 +129,18 @@ class ClusterSandbox:
         return sum(node.expected for node in self.nodes.values())
 
     async def provide(
-        self,
-        prepared: Mapping[str, Prepared],
-        default: str,
-        *,
-        failures: FailedImages,
-        also: Iterable[str] = (),
+        self, prepared: Mapping[str, Prepared], default: str, *, failures: FailedImages, also: Iterable[str]
     ) -> tuple[dict[str, str], dict[str, AstraError], ProblemImages | None]:
         """Return images by problem, errors of problems without one, and the object that builds the rest.
 
         Every ready node gets the images that exist already, and `also`. Images built later are delivered when
         they are done. Raises EngineUnavailable if no node can have them.
         """
-        making = await self._supply.open(prepared, default, failures=failures, deliver=self._deliver)
-        there = (making.ready, making.failed) if making else self._supply.named_only(prepared, default)
-        images, failed = there
-        try:
+        images, failed, making = await self._supply.open(
+            prepared, default, failures=failures, deliver=self._deliver
+        )
+        async with closed_on_error(making.close) if making else nullcontext():
             await self.bring({*images.values(), *also})
-        except BaseException:
-            if making:
-                await making.close()
-            raise
         for key, name in list(images.items()):
             if not self._supply.known[name]:
                 failed[key] = ImageError(f"image {name}: no node has the image or can pull it")
@@ -166,15 +150,15 @@ class ClusterSandbox:
     async def bring(self, images: Iterable[str]) -> None:
         """Deliver images to every usable node. Raises EngineUnavailable if no node is usable."""
         await self._supply.settle(images)
-        await self.settled(lambda: all(node.state != "connecting" for node in self.nodes.values()))
-        await self.until(lambda: self.slots > 0)
-        while any(node.state == "preparing" for node in self.nodes.values()):
+        await self.settled(lambda: not self._nodes("connecting"))
+        await self.until(lambda: self.slots)
+        while self._nodes("preparing"):
             await self.next_change()
 
     async def _deliver(self, image: str) -> None:
         """Deliver a newly built image to all ready nodes; disconnect nodes that cannot take it."""
         await self._supply.settle([image])
-        there = [node for node in self.nodes.values() if node.state == "ready"]
+        there = self._nodes("ready")
         troubles = await asyncio.gather(*map(self.supply, there), return_exceptions=True)
         for node, trouble in zip(there, troubles, strict=True):
             if trouble:
@@ -182,15 +166,13 @@ class ClusterSandbox:
 
     async def image_id(self, image: str) -> str:
         """See `types.Sandbox`; the content id on which all nodes agree."""
-        image_id = self._supply.known.get(image, "")
-        if not image_id:
-            raise ImageError(f"image {image} is not on any node of the cluster")
-        return image_id
+        if image_id := self._supply.known.get(image):
+            return image_id
+        raise ImageError(f"image {image} is not on any node of the cluster")
 
     def expect(self, image: str, limits: Limits) -> None:
         """See `types.Sandbox`; the node with the largest free share creates a container in advance."""
-        ready = [node for node in self.nodes.values() if node.state == "ready" and node.expected < node.slots]
-        if ready:
+        if ready := [node for node in self._nodes("ready") if node.expected < node.slots]:
             node = max(ready, key=lambda each: (each.slots - each.expected) / each.slots)
             node.expect(self._supply.known.get(image, image), asdict(limits))
 
@@ -202,8 +184,7 @@ class ClusterSandbox:
         content = from_job(replace(job, image=await self.image_id(job.image)))
         lost: list[str] = []
         while len(lost) < _LOST_AT_MOST:
-            # Jobs that have lost several nodes run one at a time, so that only one of them can crash the
-            # rest.
+            # Jobs that have lost several nodes run one at a time: only one of them can crash the other nodes.
             async with self._suspects if len(lost) >= _SUSPECT_AFTER else nullcontext():
                 node = await self._place()
                 try:
@@ -219,14 +200,10 @@ class ClusterSandbox:
         )
 
     @asynccontextmanager
-    async def _alone_on_a_node(self) -> AsyncIterator[Sandbox]:
+    async def alone(self) -> AsyncIterator[Sandbox]:
         """Reserve the least busy node once it is idle; other nodes continue."""
         async with self._one_alone:
-            ready = [each for each in self.nodes.values() if each.state == "ready"]
-            if not ready:
-                yield self
-                return
-            node = min(ready, key=lambda each: each.taken)
+            node = min(await self.until(lambda: self._nodes("ready")), key=lambda each: each.taken)
             node.reserved = True
             try:
                 while node.taken:
@@ -254,19 +231,13 @@ class ClusterSandbox:
 
     # --- callbacks from nodes (`nodes.Surroundings`) ---------------------------------------------------
 
-    async def supply(self, node: Node) -> None:
-        """Deliver the run's images to a node. Raises NodeRefused, OSError."""
-        await self._supply.bring(node, self.connection)
-
     def admit(self, node: Node) -> None:
         """Refuse a node that shares its engine with a node in another process namespace.
 
         Each worker removes the containers of processes that it sees as dead. Raises NodeRefused.
         """
         engine, place = node.about["engine_id"], place_of(str(node.about["process"]))
-        for other in self.nodes.values():
-            if other is node or other.state not in ("preparing", "ready"):
-                continue
+        for other in self._nodes("preparing", "ready"):
             elsewhere = place_of(str(other.about["process"])) != place
             if engine and other.about["engine_id"] == engine and elsewhere:
                 raise NodeRefused(
@@ -276,18 +247,14 @@ class ClusterSandbox:
     def changed(self) -> None:
         """Wake up the tasks that wait for a node or a slot."""
         self._changed.set()
-        if self.slots != self._last_slots:
-            self._last_slots = self.slots
-            self.on_slots(self._last_slots)
+        self.on_slots(self.slots)
 
     # --- slots -----------------------------------------------------------------------------------------
 
     async def _place(self) -> Node:
         """Take a slot on a node; the caller must give it back. Raises EngineUnavailable."""
         async with self._turn:  # first come, first served
-            await self.until(lambda: self._free is not None, announced=True)
-            node = self._free
-            assert node is not None  # noqa: S101 - nothing was awaited since the check
+            node = await self.until(lambda: self._free)
             node.taken += 1
             return node
 
@@ -305,22 +272,16 @@ class ClusterSandbox:
         while True:
             began_at = clock()
             await asyncio.sleep(_LOOK_S)
-            with suppress(EngineUnavailable):
+            try:
                 await self._find_members()
-            if any(node.state in ("preparing", "ready") for node in self.nodes.values()):
-                self._alone_s = 0.0
-                continue
-            self._alone_s += clock() - began_at
-            if self._alone_s > self._patience_s:
-                self._changed.set()  # waiting tasks give up
+                self._scheduler_says = ""
+            except EngineUnavailable as error:
+                self._scheduler_says = str(error)
+            is_alone = not self._nodes("preparing", "ready")
+            self._alone_s = self._alone_s + clock() - began_at if is_alone else 0.0
 
     async def _find_members(self) -> None:
-        try:
-            found = await members(self._scheduler, timeout_s=self.silence_s)
-        except EngineUnavailable as error:
-            self._scheduler_says = str(error)
-            raise
-        self._scheduler_says = ""
+        found = await members(self._scheduler, timeout_s=self.silence_s)
         for address in found - set(self.nodes):
             node = self.nodes[address] = Node(address, self)
             self._tasks[address] = asyncio.create_task(node.serve())
@@ -331,9 +292,9 @@ class ClusterSandbox:
                 del self.nodes[address]
                 self.changed()
 
-    async def until(self, holds: Callable[[], bool], *, announced: bool = False) -> None:
-        """Wait for a condition; raises EngineUnavailable after too long a time without any node."""
-        while not holds():
+    async def until(self, of: Callable[[], _T | None]) -> _T:
+        """Wait for a true value and return it; raises EngineUnavailable after too long without any node."""
+        while not (found := of()):
             if self._alone_s > self._patience_s:
                 nodes = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
                 why = nodes or self._scheduler_says or "none has joined"
@@ -341,23 +302,19 @@ class ClusterSandbox:
                     f"no worker of the cluster at {self.address} can run tests ({why}); start one with"
                     " `astra worker`"
                 )
-            if not announced and not self.nodes:
-                announced = True
-                if self.local is None:
-                    self.say(f"waiting for workers: `astra worker {self.address}` on each machine")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self.next_change()
+        return found
 
     async def settled(self, holds: Callable[[], bool]) -> None:
         """Wait for an optional condition, for at most _SETTLED_S seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SETTLED_S):
-                while not holds():
-                    await self.next_change()
+                await self.until(holds)
 
-    def _preparing(self) -> int:
-        return sum(node.state == "preparing" for node in self.nodes.values())
+    def _nodes(self, *states: State) -> list[Node]:
+        return [node for node in self.nodes.values() if node.state in states]
 
     async def next_change(self) -> None:
         """Wait until a node's state or free slots change."""

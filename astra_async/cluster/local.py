@@ -20,6 +20,7 @@ import uvloop
 from distributed.security import Security
 
 from astra_async.errors import EngineUnavailable
+from astra_async.tasks import closed_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ class LocalCluster:
         Raises EngineUnavailable if they do not start.
         """
         cluster = cls(Path(tempfile.mkdtemp(prefix="astra-cluster-")))
-        try:
+        async with closed_on_error(cluster.stop):
             scheduler = await cluster._spawn("scheduler")
             assert scheduler.stdout is not None  # noqa: S101 - set by _spawn
             async with asyncio.timeout(_START_S):
@@ -69,9 +70,6 @@ class LocalCluster:
             for number in range(workers):
                 share = max(1, sandboxes // workers + (number < sandboxes % workers))
                 await cluster._spawn("worker", cluster.address, str(share), f"local-{number + 1}")
-        except BaseException:
-            await cluster.stop()
-            raise
         return cluster
 
     @property

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from astra_async.agents.installing import bring
 from astra_async.cluster.engine_tunnel import EngineTunnel
 from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError
-from astra_async.tasks import cancel
+from astra_async.tasks import cancel, closed_on_error
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
 
@@ -60,12 +60,9 @@ class ClusterAgents:
     async def open(cls, head: ClusterSandbox, opens: OpensRuns, agents: Agents) -> Self:
         """Prepare the current nodes. Raises EngineUnavailable if there is none."""
         opened = cls(head, opens, agents)
-        try:
-            await head.until(lambda: bool(opened._runs))
+        async with closed_on_error(opened.close):
+            await head.until(lambda: opened._runs)
             await head.settled(lambda: len(opened._runs) >= len(opened._engines_ready()))
-        except BaseException:
-            await opened.close()
-            raise
         return opened
 
     @property
@@ -117,9 +114,7 @@ class ClusterAgents:
         self.waiting += 1
         try:
             async with self._turn:  # first come, first served
-                await self._head.until(lambda: self._free is not None)
-                node = self._free
-                assert node is not None  # noqa: S101 - nothing was awaited since the check
+                node = await self._head.until(lambda: self._free)
                 self._taken[node] = self._taken.get(node, 0) + 1
                 return node, self._runs[node]
         finally:

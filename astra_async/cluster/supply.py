@@ -59,25 +59,23 @@ class Supply:
         *,
         failures: FailedImages,
         deliver: Callable[[str], Awaitable[None]],
-    ) -> ProblemImages | None:
-        """Resolve or build the problems' images on the head's engine; return None without an engine."""
-        named = {item.problem.image or default for item in prepared.values()}
-        self._pulled = tuple(name for name in named if name and not name.startswith(SET_PREFIX))
+    ) -> tuple[dict[str, str], dict[str, AstraError], ProblemImages | None]:
+        """Return images by problem, errors of problems without one, and the object that builds the rest.
+
+        Images are built on the head's engine. Without it, only images that nodes pull themselves are found.
+        """
+        named = {key: item.problem.image or default for key, item in prepared.items()}
+        images = {key: name for key, name in named.items() if name and not name.startswith(SET_PREFIX)}
+        self._pulled = tuple(set(images.values()))
         try:
             self._engine = await Engine.open()
         except EngineUnavailable:
-            return None
-        return await ProblemImages.open(
+            absent = (key for key in named if key not in images)
+            return images, {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in absent}, None
+        making = await ProblemImages.open(
             self._engine, prepared, default, self._say, failures=failures, deliver=deliver
         )
-
-    def named_only(
-        self, prepared: Mapping[str, Prepared], default: str
-    ) -> tuple[dict[str, str], dict[str, AstraError]]:
-        """Return images that nodes pull themselves, and errors of problems without one (no engine here)."""
-        named = {key: item.problem.image or default for key, item in prepared.items()}
-        images = {key: name for key, name in named.items() if name in self._pulled}
-        return images, {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images}
+        return making.ready, making.failed, making
 
     async def close(self) -> None:
         """Close the connection to the head's engine."""

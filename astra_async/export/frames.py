@@ -11,7 +11,6 @@ import numpy as np
 from astra_async.errors import UsageError
 from astra_async.report.packed_row import FAILURES, FINISHES, STATUSES
 from astra_async.report.table import csv_header, csv_row
-from astra_async.report.turn_lines import read_turns
 from astra_async.types import Outcome
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def turns_of(run: Run) -> pd.DataFrame:
     tokens = ("input_tokens", "output_tokens")
     records = [
         record | {name: (record.get("usage") or {}).get(name) for name in tokens}
-        for record in read_turns(run.directory)[0].values()
+        for record in run.turns.values()
     ]
     columns, texts = [*_KEY, "turn", *_OF_A_TURN], ("model", "format", "problem_id", "status", "failure")
     parts = [samples[samples["status"].notna()].assign(turn=0)]

@@ -23,6 +23,7 @@ from astra_async.images.stacks import detect, project_set, toolchain_set
 from astra_async.images.warm import warm_image, warming_job
 from astra_async.languages import LANGUAGES
 from astra_async.listing import some
+from astra_async.tasks import closed_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -96,25 +97,17 @@ def recipes(
 
     Problems share an image if they name the same one, or if their projects need the same dependencies.
     """
-    found: dict[object, Recipe] = {}
+    found: dict[tuple[str, ...], Recipe] = {}
     failed: dict[str, AstraError] = {}
     for problem_id, item in prepared.items():
         named = item.problem.image or default
         images = item.task.images if item.task else {}
-        stack = None if named or images else detect(item.project, item.problem)
-        key: object = tuple(images) or named or (_identity(stack) if stack else None)
         try:
-            if key not in found:
-                made = _of_task(images) if images else _named(named) if named else _made_for(item, stack)
-                found[key] = made
-            found[key].problems.append(problem_id)
+            made = _of_task(images) if images else _named(named) if named else _made_for(item)
+            found.setdefault((made.name, *made.further), made).problems.append(problem_id)
         except ImageError as error:
             failed[problem_id] = error
     return list(found.values()), failed
-
-
-async def _no_delivery(image: str) -> None:
-    """Do nothing: images are used on the engine that made them."""
 
 
 class ProblemImages:
@@ -129,7 +122,7 @@ class ProblemImages:
     """
 
     def __init__(
-        self, engine: Engine, failures: FailedImages, say: Report, deliver: Deliver = _no_delivery
+        self, engine: Engine, failures: FailedImages, say: Report, deliver: Deliver | None = None
     ) -> None:
         self.names: dict[str, str] = {}
         self.ready: dict[str, str] = {}
@@ -152,7 +145,7 @@ class ProblemImages:
         say: Report,
         *,
         failures: FailedImages,
-        deliver: Deliver = _no_delivery,
+        deliver: Deliver | None = None,
     ) -> ProblemImages:
         """Look up existing images and start to make missing ones; wait only for images that are pulled.
 
@@ -171,8 +164,7 @@ class ProblemImages:
         absent = []
         for recipe in wanted:
             self.names |= dict.fromkeys(recipe.problems, recipe.name)
-            wanted_images = (recipe.name, *recipe.further)
-            if all([await self._maker.engine.image(each) for each in wanted_images]):
+            if all([await self._maker.engine.image(each) for each in (recipe.name, *recipe.further)]):
                 self.ready |= dict.fromkeys(recipe.problems, recipe.name)
             elif error := recipe.recorded_failure(self._maker.failures):
                 self._say(str(error))
@@ -182,20 +174,14 @@ class ProblemImages:
         cores = os.cpu_count() or 1
         # While tests run, builds use half of the cores, because starved tests would hit their time limit.
         places = asyncio.Semaphore(max(1, cores // 2) if self.ready else cores)
-        pulls = []
         self.to_make = len(absent)
-        for recipe in absent:
-            self.pending |= set(recipe.problems)
-            task = asyncio.create_task(self._make_image(recipe, places))
-            self._tasks.append(task)
-            if not recipe.tags:
-                pulls.append(task)  # a run records the content hash of a pulled image, so wait for the pull
-        try:
+        self.pending = {problem for recipe in absent for problem in recipe.problems}
+        self._tasks = [asyncio.create_task(self._make_image(recipe, places)) for recipe in absent]
+        # A run records the content hash of a pulled image, so wait for the pulls.
+        pulls = [task for task, recipe in zip(self._tasks, absent, strict=True) if not recipe.tags]
+        async with closed_on_error(self.close):
             await asyncio.gather(*pulls)
             self.raise_if_engine_is_gone()
-        except BaseException:
-            await self.close()
-            raise
 
     def raise_if_engine_is_gone(self) -> None:
         """Raise EngineUnavailable if an image failed with it, because no image can be used then."""
@@ -238,23 +224,19 @@ class ProblemImages:
 
         Invariant: its problems are pending until ready or failed, unless it was cancelled.
         """
-        outcome: AstraError | None = None
         async with places:
+            self.doing[recipe.name] = (recipe.name, time.monotonic())
             try:
-                self.doing[recipe.name] = (recipe.name, time.monotonic())
                 await recipe.make(self._maker, partial(self._note, recipe))
-                await self._deliver(recipe.name)
-            except EngineUnavailable as error:
-                outcome = error
+                if self._deliver:
+                    await self._deliver(recipe.name)
+                self.ready |= dict.fromkeys(recipe.problems, recipe.name)
             except Exception as error:  # noqa: BLE001 - an unexpected error must not stop other problems
-                outcome = self._failure(recipe, error)
+                kept = error if isinstance(error, EngineUnavailable) else self._failure(recipe, error)
+                self.failed |= dict.fromkeys(recipe.problems, kept)
             finally:
                 self.doing.pop(recipe.name, None)
         self.made += 1
-        if outcome is None:
-            self.ready |= dict.fromkeys(recipe.problems, recipe.name)
-        else:
-            self.failed |= dict.fromkeys(recipe.problems, outcome)
         self.pending -= set(recipe.problems)
         self._notify()
 
@@ -281,7 +263,7 @@ class ProblemImages:
 def _named(named: str) -> Recipe:
     """Return the recipe of a registry image or a bundled set; raises ImageError for an unknown set."""
     if not named.startswith(SET_PREFIX):
-        return Recipe(name=named, make=partial(_pull, named))
+        return Recipe(name=named, make=partial(_make_all, {named: None}))
     folder = image_sets().get(named.removeprefix(SET_PREFIX))
     if folder is None:
         raise ImageError(f"image set {named} is unknown; known sets: {', '.join(image_sets())}")
@@ -302,26 +284,22 @@ async def _make_all(images: Mapping[str, Build | None], maker: _Maker, say: Repo
         if build:
             await build(maker.engine, progress=say)
         elif await maker.engine.image(name) is None:
-            await _pull(name, maker, say)
-
-
-async def _pull(named: str, maker: _Maker, say: Report) -> None:
-    say(f"Pulling {named}")
-    try:
-        await maker.engine.pull(named, starts_within_s=_PULL_STARTS_S)
-    except EngineUnavailable:
-        raise
-    except SandboxError as error:
-        raise ImageError(f"image {named}: {error}") from error
+            say(f"Pulling {name}")
+            try:
+                await maker.engine.pull(name, starts_within_s=_PULL_STARTS_S)
+            except EngineUnavailable:
+                raise
+            except SandboxError as error:
+                raise ImageError(f"image {name}: {error}") from error
 
 
 async def _ensure(folder: Path, maker: _Maker, say: Report, base: str = "") -> str:
     return await ensure_image_set(maker.engine, folder, progress=say, base=base, failures=maker.failures)
 
 
-def _made_for(item: Prepared, stack: Stack | None) -> Recipe:
+def _made_for(item: Prepared) -> Recipe:
     """Return the recipe for a project's dependencies; raises ImageError if none were detected."""
-    if stack is None:
+    if (stack := detect(item.project, item.problem)) is None:
         raise ImageError(_UNKNOWN)
     with _written_sets(stack) as (below, own):
         cold, toolchain = image_tag(own), image_tag(below)
@@ -349,12 +327,6 @@ async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Report)
 
 def _warm(cold: str) -> str:
     return f"{cold}-ready"
-
-
-def _identity(stack: Stack) -> object:
-    """Return a key that is equal for equal dependency sets: the files of both image sets."""
-    sets = (toolchain_set(stack.toolchain), project_set(stack, ""))
-    return tuple((name, tuple(sorted(files.items()))) for name, files in sets)
 
 
 @contextmanager

@@ -13,21 +13,19 @@ import numpy as np
 
 from astra_async.listing import counted
 from astra_async.report.common_problems import common_places
-from astra_async.report.costs import cost_is_estimated, cost_ratio, mean_cost_usd
+from astra_async.report.costs import cost_is_estimated, mean_cost_usd, means_ratio
 from astra_async.report.entries import format_name, ranked
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, RARE_DIFFERENCES, by_format
 from astra_async.report.table import shown, visible
-from astra_async.stats.differences import ratio_of_means
 from astra_async.stats.intervals import total_interval
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from astra_async.report.common_problems import Metric
     from astra_async.report.entries import Entry, Floats
+    from astra_async.report.load import Run
     from astra_async.report.pairwise import Concluded, Found, Pair, Standing
 
 _MOST_NAMED = 4
@@ -188,7 +186,7 @@ def expense(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
 def _cost(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
     """Return the sentence on the ratio of costs; "" if the ratio has no interval."""
     (first, second), (name, other) = entries, names
-    found = cost_ratio(first, second, *common_places(first, second))
+    found = means_ratio(first, second, lambda run, pair: run.pair_usd(pair))
     if found is None:
         return ""
     low, high = found.interval
@@ -209,27 +207,20 @@ def _time(entries: tuple[Entry, Entry], names: tuple[str, str]) -> str:
 
     The time is that of an agent's model requests, or of the final attempt of an answer.
     """
-    here, there = common_places(*entries)
-    ours, theirs = (_seconds(entry, at) for entry, at in zip(entries, (here, there), strict=True))
-    both = ~np.isnan(ours + theirs)
-    found = ratio_of_means(ours[both], theirs[both], entries[0].families_of(here[both]))
-    if found is None or found[1][0] <= 1 <= found[1][1] or _is_alike(found[1]):
+    found = means_ratio(*entries, _model_s)
+    if found is None or found.interval[0] <= 1 <= found.interval[1] or _is_alike(found.interval):
         return ""
-    ratio, (low, high) = found
-    times = " s a sample against ".join(shown(float(each[both].mean()), "seconds") for each in (ours, theirs))
+    low, high = found.interval
+    times = " s a sample against ".join(shown(each, "seconds") for each in (found.ours, found.theirs))
     return (
-        f"{names[0]} needs {'more' if ratio > 1 else 'less'} model time than {names[1]}: {times} s"
-        f" (ratio {ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}])."
+        f"{names[0]} needs {'more' if found.ratio > 1 else 'less'} model time than {names[1]}: {times} s"
+        f" (ratio {found.ratio:.3g}, 95 % interval [{low:.3g}, {high:.3g}])."
     )
 
 
-def _seconds(entry: Entry, places: NDArray[np.int64]) -> Floats:
-    """Return the mean model time of a sample for each of these problems; NaN if no time is known."""
-    name = "model_s" if is_agent(entry.format) else "latency_s"
-    known = entry.per_problem(lambda rows: ~np.isnan(rows[name]))[places]
-    sums = entry.per_problem(lambda rows: np.nan_to_num(rows[name]))[places]
-    means: Floats = np.divide(sums, known, out=np.full(len(places), np.nan), where=known > 0)
-    return means
+def _model_s(run: Run, pair: int) -> Floats:
+    seconds: Floats = run.pair_rows(pair)["model_s" if is_agent(run.pairs[pair][1]) else "latency_s"]
+    return seconds
 
 
 def _is_alike(interval: tuple[float, float]) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from astra_async.report.common_problems import common_places
 from astra_async.report.table import ENTRY_COLUMNS, Column, Table
 from astra_async.stats.differences import ratio_of_means
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from astra_async.report.entries import Entry
+    from astra_async.report.entries import Entry, Floats
+    from astra_async.report.load import Run
 
 
 def costs(entries: Sequence[Entry]) -> Table:
@@ -101,12 +103,11 @@ def total_usd(entry: Entry) -> float | None:
     return float(known.sum()) if len(known) else None
 
 
-class CostRatio(NamedTuple):
-    """Ratio of the costs of two entries on their common problems.
+class MeansRatio(NamedTuple):
+    """Ratio of a sample's mean cost or time in two entries, on their common problems.
 
-    `ours` and `theirs` are US dollars per sample: the mean over problems of the samples' mean cost, which
-    includes follow-up turns.
-    `is_partial` is true if the cost of some of these samples is not known.
+    `ours` and `theirs` are the means over problems of the samples' mean value. `is_partial` is true if the
+    value of some of these samples is not known.
     """
 
     ours: float
@@ -116,12 +117,13 @@ class CostRatio(NamedTuple):
     is_partial: bool
 
 
-def cost_ratio(a: Entry, b: Entry, here: NDArray[np.int64], there: NDArray[np.int64]) -> CostRatio | None:
-    """Return the cost ratio of two entries over common problems; None if the ratio has no interval.
+def means_ratio(a: Entry, b: Entry, values: Callable[[Run, int], Floats]) -> MeansRatio | None:
+    """Return the ratio of two entries over common problems; None if the ratio has no interval.
 
-    `here` and `there` are the indexes of the common problems in the arrays of `a` and `b`.
+    `values` returns the values of the samples of a run's pair, NaN if unknown.
     """
-    known, sums = zip(*map(_usd_by_problem, (a, b)), strict=True)
+    here, there = common_places(a, b)
+    known, sums = zip(*(_by_problem(entry, values) for entry in (a, b)), strict=True)
     both = (known[0][here] > 0) & (known[1][there] > 0)
     here, there = here[both], there[both]
     ours, theirs = sums[0][here] / known[0][here], sums[1][there] / known[1][there]
@@ -129,7 +131,7 @@ def cost_ratio(a: Entry, b: Entry, here: NDArray[np.int64], there: NDArray[np.in
     if found is None:
         return None
     is_partial = bool((known[0][here] < a.valid[here]).any() or (known[1][there] < b.valid[there]).any())
-    return CostRatio(float(ours.mean()), float(theirs.mean()), *found, is_partial or not both.all())
+    return MeansRatio(float(ours.mean()), float(theirs.mean()), *found, is_partial or not both.all())
 
 
 def partly_known(entry: Entry) -> str:
@@ -162,13 +164,13 @@ def _known_usd(entry: Entry) -> NDArray[np.float64]:
     return known
 
 
-def _usd_by_problem(entry: Entry) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return for each problem the number of samples with a known cost, and the sum of these costs."""
+def _by_problem(entry: Entry, values: Callable[[Run, int], Floats]) -> tuple[Floats, Floats]:
+    """Return for each problem the number of samples with a known value, and the sum of these values."""
     known, sums = [], []
     for run, pair in entry.parts:
-        problems, costs = run.pair_rows(pair)["problem"], run.pair_usd(pair)
-        known.append(np.bincount(problems, weights=~np.isnan(costs), minlength=len(run.problems)))
-        sums.append(np.bincount(problems, weights=np.nan_to_num(costs), minlength=len(run.problems)))
+        problems, found = run.pair_rows(pair)["problem"], values(run, pair)
+        known.append(np.bincount(problems, weights=~np.isnan(found), minlength=len(run.problems)))
+        sums.append(np.bincount(problems, weights=np.nan_to_num(found), minlength=len(run.problems)))
     return np.concatenate(known), np.concatenate(sums)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from astra_async.metrics import Metrics
     from astra_async.report.packing import Columns
-    from astra_async.types import Format, NamedOutcome
+    from astra_async.types import Format, NamedOutcome, TurnKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,7 @@ class Run:
         missing: planned samples without a result, as rows of (pair, problem, sample) numbers.
         started_at, finished_at: earliest start and latest end of the samples, as recorded.
         warnings: one line for each kind of ignored input.
+        turns: the final lines of follow-up turns; empty in the viewer.
     """
 
     directory: Path
@@ -59,6 +60,7 @@ class Run:
     started_at: str
     finished_at: str
     warnings: tuple[str, ...]
+    turns: Mapping[TurnKey, dict[str, Any]] = field(default_factory=dict)
 
     def pair_rows(self, pair: int) -> NDArray[np.void]:
         """Return the rows of one (model, format), as a view."""
@@ -124,10 +126,12 @@ def load_run(directory: Path) -> Run:
     settings = read_settings(directory)
     columns = read_columns(directory, settings)
     turn_usd = np.zeros(columns.places.shape)
-    for key, record in read_turns(directory)[0].items() if settings.turns else ():
+    turns, warnings = read_turns(directory)
+    for key, record in turns.items():
         if place := columns.place(key):
             turn_usd[place] += number_in(record.get("cost_usd"))
-    return run_of(directory, settings, columns, turn_usd, in_place=True)
+    run = run_of(directory, settings, columns, turn_usd, in_place=True)
+    return replace(run, warnings=(*run.warnings, *warnings), turns=turns)
 
 
 def run_of(

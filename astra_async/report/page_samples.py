@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 
 from astra_async.files import scan
+from astra_async.types.agents import end_in_words
 from astra_async.types.records import Flaw, read_head, read_key, read_line
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _chunk(entries: Sequence[Entry], picks: Sequence[_Pick], answers: Mapping[_P
     samples = {}
     for pick, record in zip(picks, run.lines(rows[[pick.row for pick in picks]]), strict=True):
         kept = {name: record.get(name) for name in _FIELDS}
-        samples[str(pick.sample)] = kept | {"answer": answers.get(pick)}
+        samples[str(pick.sample)] = kept | {"answer": answers.get(pick), "agent_end": end_in_words(record)}
     packed = gzip.compress(orjson.dumps(samples), compresslevel=6, mtime=0)
     return Chunk(
         entry=picks[0].entry,

@@ -129,7 +129,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     by_agent = concluded_pairs(agent_tables.agent_pairs(entries), together=True)
     wide = board.leaderboard(entries, compared, looks)
     skills = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
-    courses, ignored = courses_of(entries)
+    courses = courses_of(entries)
     return Report(
         runs=runs,
         entries=entries,
@@ -148,7 +148,6 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         warnings=(
             *(f"{run.directory}: {warning}" for run in runs for warning in run.warnings),
             *(f"{run.directory}: {warning}" for run in runs for warning in warnings_of_run(run.directory)),
-            *ignored,
             *left_out((pair.a, pair.b) for pair, _ in compared),
         ),
     )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from astra_async.report.packed_row import FAILURES, STATUSES, number_in
-from astra_async.report.turn_lines import read_turns
 from astra_async.stats.spread import pass_at
 from astra_async.types import TurnKey, is_last
 
@@ -153,34 +152,25 @@ class Courses:
             return sums / np.where(counts > 0, counts, np.nan)
 
 
-def courses_of(entries: Sequence[Entry]) -> tuple[tuple[Courses, ...], tuple[str, ...]]:
-    """Return the courses of entries with follow-up turns, and a warning for each kind of ignored input.
+def courses_of(entries: Sequence[Entry]) -> tuple[Courses, ...]:
+    """Return the courses of entries with follow-up turns.
 
-    If runs of an entry have different numbers of turns, the smallest is used. Raises ConflictError as
-    `load_run`.
+    If runs of an entry have different numbers of turns, the smallest is used.
     """
-    runs = {id(run): run for entry in entries for run, _ in entry.parts if run.settings.turns}
-    lines: dict[int, dict[TurnKey, dict[str, Any]]] = {}
-    warnings: list[str] = []
-    for number, run in runs.items():
-        lines[number], ignored = read_turns(run.directory)
-        warnings += [f"{run.directory}: {warning}" for warning in ignored]
     found = []
     for entry in entries:
         turns = min(run.settings.turns for run, _ in entry.parts)
         if turns and entry.summary.valid:
-            found.append(Courses(entry=entry, turns=turns, all=tuple(_courses(entry, turns, lines))))
-    return tuple(found), tuple(warnings)
+            found.append(Courses(entry=entry, turns=turns, all=tuple(_courses(entry, turns))))
+    return tuple(found)
 
 
-def _courses(
-    entry: Entry, turns: int, lines: Mapping[int, Mapping[TurnKey, Mapping[str, Any]]]
-) -> Iterator[Course]:
+def _courses(entry: Entry, turns: int) -> Iterator[Course]:
     for run, rows in entry.rows_by_run():
         for row in rows:
             problem = run.problems[row["problem"]]
             key = entry.model, entry.format, problem, int(row["sample"])
-            later = [lines[id(run)].get(TurnKey(*key, turn)) for turn in range(1, turns + 1)]
+            later = [run.turns.get(TurnKey(*key, turn)) for turn in range(1, turns + 1)]
             answers = [_answer(run.line(row)) if any(later) else _answer_of(row)]
             for line in later:
                 if line is None or is_last(answers[-1].failure):

@@ -34,6 +34,7 @@ from astra_async.fingerprint import merge_description, merge_parts
 from astra_async.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.redaction import mask
 from astra_async.running.recorded import (
+    ANSWER_LOGS,
     CALLS_NAME,
     TURN_LOG_NAMES,
     ByteRange,
@@ -57,7 +58,7 @@ from astra_async.running.spool import (
     recover_line,
     refuse_foreign_problems,
 )
-from astra_async.types.records import SCHEMA, check_answer, check_result, check_turn, is_output_of, read_key
+from astra_async.types.records import SCHEMA, check_result, is_output_of, read_key
 from astra_async.types.run_record import newer_version, read_run
 
 if TYPE_CHECKING:
@@ -71,15 +72,10 @@ if TYPE_CHECKING:
     from astra_async.running.trouble import RecordedKind
     from astra_async.types import AnswerKey, Completion, Result
 
-# Files that a regrade copies from its parent run.
-PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "agent-logs", "labels.csv")
-# In sync order: outputs before results, so a final line on disk implies that its output is on disk.
-_LOG_NAMES = (
-    *(CALLS_NAME, "completions.jsonl", "outputs.jsonl", "results.jsonl"),
-    *(*TURN_LOG_NAMES, "events.jsonl"),
-)
 # Logs of paid lines: lines that an earlier invocation spooled are recovered into these logs.
-_PAID_FOR = ("completions.jsonl", "turns.jsonl", CALLS_NAME, "events.jsonl")
+_PAID_FOR = (*ANSWER_LOGS, CALLS_NAME, "events.jsonl")
+# In sync order: a final line on disk implies that its answer and its output are on disk.
+_LOG_NAMES = (*_PAID_FOR, "outputs.jsonl", "results.jsonl", "turn_results.jsonl")
 # Files that are rewritten atomically while the directory is locked.
 _REPLACED = ("run.json", "problems.csv", "expected.json", "live.json", ".results.columns")
 
@@ -98,11 +94,10 @@ class RunDirectory:
         last_event: the last event that this process recorded.
         recorded_usd: cost in US dollars by model that this process has recorded, including failed requests.
         warnings: problems that were repaired or ignored during opening, one line each.
+        spool: paid lines that could not be written; see `LineSpool.exhausted` before new work starts.
     """
 
-    def __init__(
-        self, path: Path, spare: Path | None = None, *, turns: bool = False, agents: bool = False
-    ) -> None:
+    def __init__(self, path: Path, spare: Path | None, *, turns: bool, agents: bool) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.answered: dict[AnswerKey, ByteRange] = {}
@@ -113,23 +108,24 @@ class RunDirectory:
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
         self._has_lost_output = False
-        self._outputs_at: dict[AnswerKey, ByteRange] | None = {} if turns else None
+        self._outputs_at: dict[AnswerKey, ByteRange] | None = None
         self._is_used = False  # this process has recorded or spooled a line
-        self._is_discarded = False
+        self._logs: dict[str, AppendLog] = {}
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, lock_directory(path))
             self._found = names_with_content(path)
             if "run.json" in self._found and (tightened := make_private(path)):
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
-            self._spool = LineSpool(self.run_id, spare, path / ".reserve")
+            self.spool = LineSpool(self.run_id, spare, path / ".reserve")
             self.warnings += newer_version(self.run, version("astra_async"))
-            has_turns = turns or any((path / name).exists() for name in TURN_LOG_NAMES)
-            is_there = dict.fromkeys(TURN_LOG_NAMES, has_turns)
-            is_there[CALLS_NAME] = agents or (path / CALLS_NAME).exists()
-            self._logs = {
-                name: self._open_log(name, opened) for name in _LOG_NAMES if is_there.get(name, True)
-            }
+            is_needed = {**dict.fromkeys(TURN_LOG_NAMES, turns), CALLS_NAME: agents}
+            names = [name for name in _LOG_NAMES if is_needed.get(name, True) or (path / name).exists()]
+            for name in names:
+                log = self._logs[name] = AppendLog.open(path / name)
+                opened.callback(log.close)
+                if log.cut_bytes:
+                    self.warnings.append(f"{name}: removed an incomplete last line of {log.cut_bytes} bytes")
             self._open = opened.pop_all()
 
     @classmethod
@@ -163,22 +159,17 @@ class RunDirectory:
         try:
             remove_drafts(path, _REPLACED)
             refuse_foreign_problems(path)
-            directory._spool.allocate_reserve()
+            directory.spool.allocate_reserve()
             count = partial(count_spent, directory.earlier)
-            for name, index, check, on_record in (
-                ("completions.jsonl", directory.answered, check_answer, count),
-                ("results.jsonl", directory.graded, check_result, on_final_line),
-                ("turns.jsonl", directory.answered, check_turn, count),
-                ("turn_results.jsonl", directory.graded, check_result, on_turn),
-            ):
-                directory.warnings += index_log(path / name, index, check, on_record)
-            paid_for = {name: log for name, log in directory._logs.items() if name in _PAID_FOR}
-            take = partial(
-                recover_line, events=paid_for["events.jsonl"], answered=directory.answered, count=count
-            )
-            directory.warnings += directory._spool.recover(tuple(paid_for.values()), take)
-            if directory._outputs_at is not None:
-                directory._outputs_at |= outputs_at(path / "outputs.jsonl")
+            for name, check in ANSWER_LOGS.items():
+                directory.warnings += index_log(path / name, directory.answered, check, count)
+            for name, on_record in (("results.jsonl", on_final_line), ("turn_results.jsonl", on_turn)):
+                directory.warnings += index_log(path / name, directory.graded, check_result, on_record)
+            logs, events = directory._logs, directory._logs["events.jsonl"]
+            take = partial(recover_line, events=events, answered=directory.answered, count=count)
+            paid_for = [logs[name] for name in _PAID_FOR if name in logs]
+            directory.warnings += directory.spool.recover(paid_for, take)
+            directory._outputs_at = outputs_at(path / "outputs.jsonl") if turns else None
             count_other_calls(directory.earlier, path)
         except BaseException:
             directory.discard_if_unused()
@@ -229,16 +220,7 @@ class RunDirectory:
     def keep(self, log: AppendLog, line: bytes) -> ByteRange:
         """Append a paid line. Raises StorageError if it cannot be written; the line is spooled then."""
         self._is_used = True
-        return self._spool.keep(log, line)
-
-    @property
-    def exhausted(self) -> StorageError | None:
-        """The storage error after which no new work may start, or None."""
-        return self._spool.exhausted
-
-    def give_up(self, error: StorageError) -> None:
-        """Set `exhausted`, so that no new work starts; the first error is kept."""
-        self._spool.exhausted = self._spool.exhausted or error
+        return self.spool.keep(log, line)
 
     def completion(self, key: AnswerKey) -> tuple[Completion, str]:
         """Return a recorded answer and the start time of its request (UTC, ISO 8601)."""
@@ -309,9 +291,9 @@ class RunDirectory:
         try:
             self._logs["events.jsonl"].append_line(line)
         except StorageError as error:
-            self.give_up(error)  # requests in flight may still finish
+            self.spool.give_up(error)  # requests in flight may still finish
             if details.get("cost_usd"):
-                self._spool.hold(self._logs["events.jsonl"], line)  # the cost must not be lost
+                self.spool.hold(self._logs["events.jsonl"], line)  # the cost must not be lost
 
     def extend(self, parts: Parts, description: Mapping[str, Any], samples: int, *, turns: int = 0) -> None:
         """Add parts to run.json. Raises ConflictError for a changed part that already has results.
@@ -346,16 +328,8 @@ class RunDirectory:
 
         Raises StorageError, which names the files with the spooled lines.
         """
-        if not self._is_discarded:
-            self._spool.free_reserve()
-        self._spool.rescue_then(self._open.close)
-
-    def rescue(self) -> None:
-        """Write the spooled lines to their logs, or else to another folder.
-
-        Raises StorageError, which names the files in the other folder.
-        """
-        self._spool.rescue()
+        self.spool.free_reserve()
+        self.spool.rescue_then(self._open.close)
 
     def discard_if_unused(self) -> None:
         """Remove the files that opening created, if nothing was recorded.
@@ -364,7 +338,7 @@ class RunDirectory:
         """
         if self._is_used or self.answered or self.graded or self.earlier or "run.json" in self._found:
             return
-        self._is_discarded = True
+        self.spool.reserve = None  # the file may belong to another process afterwards
         for name in {".reserve", *_REPLACED, *_LOG_NAMES} - self._found:
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
@@ -374,13 +348,6 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             (self.path / ".lock").unlink(missing_ok=True)
             self.path.rmdir()  # only if nothing else is in it
-
-    def _open_log(self, name: str, opened: contextlib.ExitStack) -> AppendLog:
-        log = AppendLog.open(self.path / name)
-        opened.callback(log.close)
-        if log.cut_bytes:
-            self.warnings.append(f"{name}: removed an incomplete last line of {log.cut_bytes} bytes")
-        return log
 
 
 def opened_run(path: Path) -> dict[str, Any]:

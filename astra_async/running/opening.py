@@ -337,6 +337,6 @@ def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
         try:
             directory.record_event(event.kind, event.key, **details)
         except Exception as error:  # noqa: BLE001 - must not disturb the pool that reports the event
-            directory.give_up(StorageError(f"{directory.path}: {described(error)}"))
+            directory.spool.give_up(StorageError(f"{directory.path}: {described(error)}"))
 
     return record

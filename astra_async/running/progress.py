@@ -246,7 +246,7 @@ def _courses_of(run: Run) -> Sequence[Courses]:
     from astra_async.report.entries import entries_of  # imports scipy, which only runs with turns need here
     from astra_async.report.turn_states import courses_of
 
-    return courses_of(entries_of((run,)))[0]
+    return courses_of(entries_of((run,)))
 
 
 def answered_keys(path: Path) -> set[AnswerKey]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from astra_async.errors import (
@@ -36,7 +37,6 @@ from astra_async.types import is_agent
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from astra_async.images.resolve import ProblemImages
     from astra_async.metrics import Metrics
     from astra_async.running.admission import Passage
     from astra_async.running.plan import Plan
@@ -81,13 +81,13 @@ class Runner:
         self.tally = self.books.tally
         self.speed = Speed(0, 0)
         self.stopping = asyncio.Event()
-        self.fatal: AstraError | None = None
+        self.fatal: Exception | None = None
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
+        self._making = self.setup.grading.making if self.setup.grading else None
         self.permits = FairPermits(self.setup.grading.at_once if self.setup.grading else 1)
         self._admissions: dict[tuple[str, bool], Admission] = {}  # by (model, is an agent)
         self._ungradable: dict[str, AstraError] = {}  # problems without expected tests
-        self._listener_error: Exception | None = None
 
     async def run(self) -> None:
         """Run all samples of the plan that can be run.
@@ -100,13 +100,10 @@ class Runner:
         self.books.count_recorded()
         # Exclude samples of earlier invocations from this invocation's rate.
         self.speed = Speed(self.tally.answered, self.tally.final)
-        background = (
-            keep_synced(self.directory.logs, self.stop_with_error),
-            self._publish_regularly(),
-            self._follow_images(),
-        )
+        synced = keep_synced(self.directory.logs, self.stop_with_error)
         async with asyncio.TaskGroup() as outer:
-            helpers = [outer.create_task(coroutine) for coroutine in background]
+            background = (synced, self._publish_regularly(), self._follow_images())
+            helpers = [outer.create_task(each) for each in background]
             await self._run_rounds()
             for helper in helpers:
                 helper.cancel()
@@ -116,8 +113,6 @@ class Runner:
             self.fatal = self.fatal or error
         if self.fatal:
             raise self.fatal
-        if self._listener_error:
-            raise self._listener_error
         self.books.check(stopped=self.stopping.is_set())
 
     async def _run_rounds(self) -> None:
@@ -129,8 +124,7 @@ class Runner:
             await self._round(self.plan.models, 0, self.plan.samples)
             return
         self.books.plan_up_to(0, self.plan.models)
-        first = 0
-        for end in self.deciding.rounds:
+        for first, end in pairwise((0, *self.deciding.rounds)):
             going = self.deciding.begin(end)
             self.books.plan_up_to(end, going)
             await self._round(going, first, end)
@@ -142,7 +136,6 @@ class Runner:
             except AstraError as error:
                 self.stop_with_error(error)
                 return
-            first = end
 
     async def _round(self, models: Sequence[str], first: int, end: int) -> None:
         async with asyncio.TaskGroup() as samples:
@@ -190,10 +183,6 @@ class Runner:
             raise
         except Exception as error:
             raise StorageError(f"{path}: {described(error)}") from error
-
-    @property
-    def _making(self) -> ProblemImages | None:
-        return self.setup.grading.making if self.setup.grading else None
 
     async def _follow_images(self) -> None:
         """Record each failed image build, and end the run if Docker is unavailable."""
@@ -246,10 +235,8 @@ class Runner:
         """
         while True:
             await self._run_key(passage)
-            if passage.key not in self.directory.graded or self.stopping.is_set():
-                return
-            following = self.setup.turns.next(passage.key.first, self.directory)
-            if following is None:
+            goes_on = passage.key in self.directory.graded and not self.stopping.is_set()
+            if not goes_on or not (following := self.setup.turns.next(passage.key.first, self.directory)):
                 return
             passage = passage.admission.start(following)
 
@@ -257,9 +244,7 @@ class Runner:
         """Count the key as missing if it cannot succeed; return True if so."""
         places = (self.plan.unprepared, self._ungradable, self._making.failed if self._making else {})
         error = next((known[key.problem_id] for known in places if key.problem_id in known), None)
-        if error is None and not answered:
-            error = self.dead.get(key.model)
-        if error is not None:
+        if error := error or (None if answered else self.dead.get(key.model)):
             self.books.add_missing(key, error)
         return error is not None
 
@@ -272,20 +257,15 @@ class Runner:
             prepared = self.plan.prepared[key.problem_id]
             if (grading := self.setup.grading) and not (passage.is_answered or prepared.task):
                 # The answer is under way: announce the container that will be needed to grade it.
-                limits = limits_for(prepared, grading.limits)
-                grading.sandbox.expect(grading.images[key.problem_id], limits)
+                grading.sandbox.expect(grading.images[key.problem_id], limits_for(prepared, grading.limits))
             # Invariant: a key has a final line or is missing; if the run is stopped, it may be neither.
-            result = await run_sample(key, prepared, self.setup, passage)
-            if result is not None:
+            if result := await run_sample(key, prepared, self.setup, passage):
                 self._add_result(result)
         except Stopped:
             return
-        except asyncio.CancelledError as error:
-            if is_cancelled():
-                raise
-            # A library cancelled its own awaitable; this task was not cancelled.
-            self._handle_failure(error, passage)
-        except Exception as error:  # noqa: BLE001 - recorded as an event; a resume retries the sample
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                raise  # otherwise a library has cancelled its own awaitable
             self._handle_failure(error, passage)
         finally:
             passage.leave()
@@ -305,12 +285,11 @@ class Runner:
         if isinstance(error, EngineUnavailable):
             self.stop_with_error(error)
         if isinstance(error, PoolUnusable):
-            if not self.stopping.is_set():
-                self._disable_model(key.model, error)
-            else:  # the next invocation repeats the sample; record what its attempts cost
+            if self.stopping.is_set():  # the next invocation repeats the sample
                 if error.cost_usd:
                     self.note("stopped", key, detail=str(error), **spent(error))
                 return
+            self._disable_model(key.model, error)
         elif error is not raised and not passage.is_answered:
             passage.admission.unexpected += 1
             if passage.admission.unexpected >= _UNEXPECTED_IN_A_ROW:
@@ -321,19 +300,18 @@ class Runner:
         self.note(kind_of(error), key, detail=str(error), **cost)
         self.books.add_missing(key, error)
 
-    def stop_with_error(self, error: AstraError) -> None:
+    def stop_with_error(self, error: Exception) -> None:
         """End the run with `error` after requests in flight have finished and are recorded."""
         self.fatal = self.fatal or error
         self.stop()
 
     def _add_result(self, result: Result) -> None:
         self.books.add_final(result)
-        if self._listener_error is None:
-            try:
-                self.on_result(result)
-            except Exception as error:  # noqa: BLE001 - raised when the run has ended
-                self._listener_error = error
-                self.stop()
+        try:
+            self.on_result(result)
+        except Exception as error:  # noqa: BLE001 - raised when the run has ended
+            self.on_result = lambda _: None
+            self.stop_with_error(error)
 
     def _disable_model(self, model: str, error: PoolUnusable) -> None:
         """Start no more requests to a model. The reason of the first call is kept."""
@@ -353,8 +331,8 @@ class Runner:
         self._check_disk()
 
     def _check_disk(self) -> None:
-        if self.directory.exhausted:
-            self.stop_with_error(self.directory.exhausted)
+        if self.directory.spool.exhausted:
+            self.stop_with_error(self.directory.spool.exhausted)
 
     async def _publish_regularly(self) -> None:
         """Rewrite problems.csv every few seconds if results were added.

@@ -75,7 +75,9 @@ def lock_directory(path: Path) -> int:
                 opened.callback(os.close, descriptor)
                 _lock(descriptor, path)
                 if os.path.samestat(os.fstat(descriptor), lock.stat()):
-                    _write_owner(descriptor)
+                    with contextlib.suppress(OSError):  # a full disk must not prevent the lock
+                        os.ftruncate(descriptor, 0)
+                        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
                     opened.pop_all()
                     return descriptor
             except (FileNotFoundError, FileExistsError) as error:  # another process removed the folder
@@ -93,13 +95,6 @@ def _lock(descriptor: int, path: Path) -> None:
         raise ConflictError(
             f"{path} is in use by process {owner or 'unknown'}; wait for it or stop it"
         ) from error
-
-
-def _write_owner(descriptor: int) -> None:
-    """Write the process ID into the lock file; errors such as a full disk are ignored."""
-    with contextlib.suppress(OSError):
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def names_with_content(folder: Path) -> frozenset[str]:
@@ -196,7 +191,7 @@ class LineSpool:
         try:
             place = log.append_line(line)
         except StorageError as error:
-            self.exhausted = self.exhausted or error
+            self.give_up(error)
             self.free_reserve()
             try:
                 place = log.append_line(line)
@@ -206,6 +201,10 @@ class LineSpool:
         with contextlib.suppress(StorageError):
             self._write()
         return place
+
+    def give_up(self, error: StorageError) -> None:
+        """Set `exhausted`, so that no new work starts; the first error is kept."""
+        self.exhausted = self.exhausted or error
 
     def hold(self, log: AppendLog, line: bytes) -> None:
         """Add a line to the spool."""
@@ -238,9 +237,7 @@ class LineSpool:
         try:
             self.rescue()
         except StorageError:
-            with contextlib.suppress(
-                StorageError
-            ):  # report the first error, because it names the spool files
+            with contextlib.suppress(StorageError):  # the first error names the spool files
                 close()
             raise
         close()

@@ -15,9 +15,17 @@ from astra_async.types.declarations import Setting, is_agent_name
 
 # Interface between an agent and its model: chat completions, Responses, Messages, generateContent.
 AgentWire = Literal["chat", "responses", "messages", "gemini"]
-# Reason for the end of an agent's work: a normal end, an error of the agent, or one of its limits.
 AGENT_MINUTES = 30.0
+# Reason for the end of an agent's work: a normal end, an error of the agent, or one of its limits.
 AgentEnd = Literal["done", "crashed", "time", "steps", "cost", "context"]
+_ENDS: Mapping[str, str] = {
+    "done": "finished",
+    "crashed": "crashed",
+    "time": "reached its time limit",
+    "steps": "reached its limit of model calls",
+    "cost": "reached its cost limit",
+    "context": "the model's context was full",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,3 +172,10 @@ class AgentWork:
     left_out: tuple[str, ...] = ()
     lost: int = 0
     output_tail: str = ""
+
+
+def end_in_words(record: Mapping[str, Any]) -> str | None:
+    """Return the name, the version and the end of the agent in a sample's record; None without an agent."""
+    if not (agent := record.get("agent")):
+        return None
+    return f"{agent['agent']} {agent['version']}: {_ENDS.get(agent['end'], agent['end'])}"

@@ -105,14 +105,18 @@ class Sandbox(Protocol):
 class RunSandbox(Sandbox, Protocol):
     """Sandbox of a whole run, with its state and its end.
 
-    Attributes:
-        alone: returns a sandbox on one of several machines without other jobs of the run; None if there is
-            only one machine.
-        on_slots: called with the new number of slots after a change.
+    `on_slots` is called with the number of slots when it may have changed.
     """
 
-    alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None
     on_slots: Callable[[int], None]
+
+    @property
+    def alone(self) -> Callable[[], AbstractAsyncContextManager[Sandbox]] | None:
+        """Return the opener of a sandbox on one of several machines without other jobs of the run.
+
+        None if there is only one machine.
+        """
+        ...
 
     @property
     def slots(self) -> int:

@@ -14,6 +14,7 @@ from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.redaction import mask, one_line
 from astra_async.report.audited import SolutionKey, read_audit
 from astra_async.running.evidence import LEFT_OUT
+from astra_async.types.agents import end_in_words
 from astra_async.view.replay import ANSWERS, RESULTS, Replayed, read_texts, replayed
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def as_response(directory: Path, texts: Texts, missing_why: str | None) -> Recor
     text = output.get("output") if output else (result or {}).get("output_tail") or None
     return {
         "result": result,
+        "agent_end": end_in_words(result or {}),
         "answer": texts.answer,
         "prompt": texts.prompt,
         "output": text,

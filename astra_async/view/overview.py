@@ -10,7 +10,7 @@ import numpy as np
 
 from astra_async.redaction import one_line
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.deciding import ahead, as_recorded
+from astra_async.report.deciding import ahead, as_recorded, shown_state
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
 from astra_async.report.until_sentences import sentence, status_line
@@ -112,7 +112,7 @@ def _compared(each: Compared, record: Mapping[str, Any]) -> Record:
     return {
         "models": " and ".join(filter(None, (each.a, each.b))),
         "format": each.format,
-        "state": each.state,
+        "state": shown_state(each.state, record["until"]),
         "k": each.k,
         "difference": look.difference if look else None,
         "interval": look.interval if look else None,

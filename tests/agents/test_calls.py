@@ -311,7 +311,7 @@ async def test_a_call_that_the_disk_refuses_is_held_and_found_by_the_next_proces
     os.close(full)
     with pytest.raises(StorageError):
         await session(Scripted(numbered), directory).answer(asking("first"))
-    assert directory.exhausted is not None
+    assert directory.spool.exhausted is not None
     with pytest.raises(StorageError, match="paid answers that could not be written are in"):
         directory.close()
     directory, later = opened(), Scripted(numbered)

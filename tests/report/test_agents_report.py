@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 
 from astra_async.report.compare import Side, compare_runs
+from astra_async.report.page_samples import embed
 from astra_async.report.plots.scatter import charts
 from astra_async.report.tables import build_report
 from made_runs import Made, write_run
@@ -72,3 +75,11 @@ def test_an_agent_and_a_single_answer_of_one_model_are_compared_by_their_whole_n
     table = compare_runs(*sides).table("compare")
     assert set(table.column("format")) == {"xml/shell"}
     assert set(zip(table.column("a"), table.column("b"), strict=True)) == {("alpha (xml)", "alpha (shell)")}
+
+
+def test_the_page_names_the_end_of_an_agents_work(report: Report) -> None:
+    chunks = (
+        orjson.loads(gzip.decompress(base64.b64decode(each.data))) for each in embed(report.entries).chunks
+    )
+    ends = {sample["agent_end"] for chunk in chunks for sample in chunk.values()}
+    assert ends == {None, "shell 1: finished", "shell 1: reached its time limit"}

@@ -182,7 +182,7 @@ def test_a_full_disk_loses_no_answer_under_way(tmp_path: Path) -> None:
             answer = replace(COMPLETION, text="x" * 2**20)
             for sample in range(12):
                 directory.record_completion(SampleKey("m", "xml", "p", sample), answer, "abc")
-            assert directory.exhausted
+            assert directory.spool.exhausted
         assert len(list(scan(mount / "run" / "completions.jsonl"))) == 12
     finally:
         subprocess.run(["umount", str(mount)], check=True)

@@ -64,7 +64,7 @@ def pool_of(
         settings(**limits),
         provider,
         price=lambda _: None,
-        on_event=None if events is None else events.append,
+        on_event=(lambda _: None) if events is None else events.append,
         clock=loop.time,
         rng=random.Random(0),
     )

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from astra_async.asking.providers.error_body import HTML_PAGE, ErrorBody
-from astra_async.asking.providers.error_rules import LOWER_MAX_TOKENS, MISSING_ITEM, QUOTA, first_rule
+from astra_async.asking.providers.error_rules import LOWER_MAX_TOKENS, QUOTA, first_rule
 from astra_async.asking.providers.rate_limits import body_hint_s, exhausted_reset_s, header_hint_s
 from astra_async.errors import Overloaded, PoolUnusable, RateLimited, RequestRejected, TransientError
 from astra_async.redaction import one_line
@@ -175,7 +175,7 @@ def classify(
     error.hint_s = hint_s if kind in {RateLimited, Overloaded} else None
     error.reply = one_line(body.message)
     error.likeness = likeness(f"HTTP {status} {body.code or ''}", body.message)
-    is_about_prompt = rule is MISSING_ITEM or remedy == LOWER_MAX_TOKENS
+    is_about_prompt = rule.is_of_item or remedy == LOWER_MAX_TOKENS
     of_all = kind is RequestRejected and not is_about_prompt and meets_all(body, status, settings)
     error.meets_all = kind is PoolUnusable or of_all
     error.may_be_billed = kind is TransientError and status in _TIMED_OUT

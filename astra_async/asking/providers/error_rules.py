@@ -59,6 +59,7 @@ class Rule(NamedTuple):
         text: regular expression to find in the first 400 characters of the message; ignores case.
         code: regular expression that matches a whole code; ignores case.
         remedy: remedy for the user.
+        is_of_item: True if the request names an item that does not exist; other requests may succeed.
         known: False for rules that check only the status; the message then shows the whole body.
     """
 
@@ -67,6 +68,7 @@ class Rule(NamedTuple):
     text: str = ""
     code: str = ""
     remedy: str = ""
+    is_of_item: bool = False
     known: bool = True
 
 
@@ -87,16 +89,15 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_GROUP.sub(_NUMBER, pattern), re.IGNORECASE | re.DOTALL)
 
 
-# An item that this request's body names does not exist. Other requests of the model may succeed.
-MISSING_ITEM = Rule(
-    RequestRejected,
-    (404,),
-    r"^(?:file|cachedcontent) not found"  # Anthropic, Gemini
-    r"|^item with id '[^']*' not found"  # OpenAI
-    r"|^no endpoints found that support image input",  # OpenRouter
-)
 RULES: tuple[Rule, ...] = (
-    MISSING_ITEM,
+    Rule(
+        RequestRejected,
+        (404,),
+        r"^(?:file|cachedcontent) not found"  # Anthropic, Gemini
+        r"|^item with id '[^']*' not found"  # OpenAI
+        r"|^no endpoints found that support image input",  # OpenRouter
+        is_of_item=True,
+    ),
     # A content filter refused the prompt or the answer. This counts as a result and is never retried.
     *(
         Rule("content_filter", code=code)

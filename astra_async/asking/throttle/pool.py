@@ -58,7 +58,7 @@ class Pool:
         price: Callable[[Usage], float | None],
         budget: Budget | None = None,
         account: Account | None = None,
-        on_event: Callable[[PoolEvent], None] | None = None,
+        on_event: Callable[[PoolEvent], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
@@ -85,9 +85,8 @@ class Pool:
     async def call(self, request: ModelRequest) -> Completion:
         """Return the answer to a request, and retry failed attempts.
 
-        `attempts` and `cost_usd` of the completion or of the error cover all attempts, estimated if needed.
-
-        A generation that failed at the provider is repeated once; the second result is final.
+        A generation that failed at the provider is repeated once; the second result is final. `attempts` and
+        `cost_usd` of the completion or of the error cover all attempts, estimated if needed.
 
         Raises:
             RequestRejected: this request can never succeed.
@@ -153,15 +152,14 @@ class Pool:
                         await self._ended.wait()
             self._enqueue(call, to_tail=decision.to_tail)
             self._pump()
-            while call.attempt is None and self._end_error is None:
+            while (attempt := call.attempt) is None:
+                if self._end_error:
+                    raise call.history.copy_error(self._end_error)  # noqa: TRY301 - `_leave` must follow
                 call.wake = asyncio.get_running_loop().create_future()
                 await call.wake
         except BaseException:
             self._leave(call)
             raise
-        if (attempt := call.attempt) is None:
-            self._leave(call)
-            raise call.history.copy_error(self._end_error or PoolUnusable("the pool has ended"))
         call.wake = call.attempt = None
         return attempt
 
@@ -176,8 +174,7 @@ class Pool:
         """Remove a call whose task was cancelled while it waited, perhaps with a slot already granted."""
         call.left = True
         self._waiting.discard(call)
-        attempt, call.attempt = call.attempt, None
-        if attempt is not None:
+        if attempt := call.attempt:
             self._release_followers(attempt)
             self._limiter.withdraw(attempt, self._clock())
             self._budget.settle(attempt.worst_usd, 0.0)
@@ -200,7 +197,6 @@ class Pool:
             self._held_by, at = None, math.inf
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None
         if at < math.inf:
             self._timer = asyncio.get_running_loop().call_later(max(_SHORTEST_TIMER_S, at - now), self._pump)
 
@@ -350,6 +346,5 @@ class Pool:
                     call.wake.set_result(None)
 
     def _emit(self, kind: EventKind, attempt: Attempt | None, detail: str, s: float | None = None) -> None:
-        if self._on_event is not None:
-            key, model = attempt.request.key if attempt else None, self._settings.name
-            self._on_event(PoolEvent(kind=kind, model=model, key=key, detail=detail, seconds=s))
+        key, model = attempt.request.key if attempt else None, self._settings.name
+        self._on_event(PoolEvent(kind=kind, model=model, key=key, detail=detail, seconds=s))

@@ -21,21 +21,12 @@ export const scored = ({ rewards, score, passed, total }) => (rewards
   ? `score ${score} (${Object.entries(rewards).map(([name, value]) => `${plain(name)} ${value}`).join(", ")})`
   : `${passed} of ${total} tests passed`);
 
-// Ends of an agent's work, as in docs/agents.md.
-const AGENT_ENDS = {
-  done: "finished", crashed: "crashed", time: "reached its time limit", steps: "reached its limit of model calls",
-  cost: "reached its cost limit", context: "the model's context was full",
-};
-
-/** How an agent's work ended, in words; null for a single answer. */
-export const agentEnd = ({ agent }) => (agent ? `${plain(agent.agent)} ${plain(agent.version)}: ${AGENT_ENDS[agent.end] ?? plain(agent.end)}` : null);
-
-/** Returns a sample's fields except its texts, as a list of names and values. */
-export function facts(record) {
+/** Returns a sample's fields except its texts, and the end of its agent, as a list of names and values. */
+export function facts(record, agentEnd) {
   const usage = record.usage ?? {};
   const pairs = [
     ["Result", `${scored(record)}${record.failure ? ` (${record.failure})` : ""}`],
-    ["Agent", agentEnd(record)], ["Why", plain(record.note ?? "")], ["Finished by", record.finish_reason], ["Answered as", plain(record.returned_model ?? "")],
+    ["Agent", plain(agentEnd ?? "")], ["Why", plain(record.note ?? "")], ["Finished by", record.finish_reason], ["Answered as", plain(record.returned_model ?? "")],
     ["Tokens in", usage.input_tokens], ["of them cached", usage.cached_tokens],
     ["Tokens out", usage.output_tokens], ["of them reasoning", usage.reasoning_tokens],
     ["Cost", dollars(record.cost_usd, record.cost_estimated)],

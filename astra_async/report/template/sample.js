@@ -20,7 +20,7 @@ async function unpack(number) {
 const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 
 function* parts(record, command) {
-  yield facts(record);
+  yield facts(record, record.agent_end);
   if (record.tests?.length) yield* [element("h3", "Expected tests"), outcomes(record.tests)];
   if (record.changes?.length) yield* [element("h3", "Changed files"), changed(record.changes)];
   if (record.dropped?.length) yield* [element("h3", "Changes that were not applied"), dropped(record.dropped)];

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SandboxError
+from astra_async.tasks import closed_on_error
 from astra_async.testing.sandbox.hardened import confined, tmpfs, volume
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.types import Limits
@@ -90,11 +91,8 @@ class BoundedLayers:
                 return layer
             await self._drop(layer)
         layer = await self._made(kind, fitness)
-        try:
+        async with closed_on_error(lambda: asyncio.shield(self._drop(layer))):
             layer.keeper = await Keeper.start(self._engine, layer.holder)
-        except BaseException:
-            await asyncio.shield(self._drop(layer))
-            raise
         return layer
 
     async def entered(self, layer: BoundedLayer) -> None:
@@ -133,11 +131,8 @@ class BoundedLayers:
         one_tree = await self._engine.shows_images_as_trees()
         config = _holder(kind, fitness, self._labels, copied=() if one_tree else kind.places)
         holder = await self._engine.create(config, self._name())
-        try:
+        async with closed_on_error(lambda: asyncio.shield(self._engine.remove(holder))):
             about = await self._engine.inspect(holder)
-        except BaseException:
-            await asyncio.shield(self._engine.remove(holder))
-            raise
         sources = {mount["Destination"]: mount["Source"] for mount in about["Mounts"]}
         tree = about["GraphDriver"]["Data"]["MergedDir"] if one_tree else ""
         mounts = []

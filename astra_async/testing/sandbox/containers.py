@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
-from astra_async.tasks import Closing, mark_retrieved
+from astra_async.tasks import Closing, closed_on_error, mark_retrieved
 from astra_async.testing.sandbox.bounded_layers import BoundedLayers
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -79,14 +79,12 @@ class Containers(Closing):
             EngineUnavailable: no Docker Engine answers.
         """
         engine = await Engine.open(docker_host)
-        try:
-            async with asyncio.timeout(_SWEEP_S):
-                await sweep(engine, run_id)
-        except TimeoutError:
-            _log.warning("containers of dead runs are still being removed; this run does not wait for that")
-        except BaseException:
-            await engine.close()
-            raise
+        async with closed_on_error(engine.close):
+            try:
+                async with asyncio.timeout(_SWEEP_S):
+                    await sweep(engine, run_id)
+            except TimeoutError:
+                _log.warning("containers of dead runs are still being removed; this run does not wait")
         return engine
 
     async def close(self) -> None:
@@ -219,11 +217,9 @@ class Containers(Closing):
             return await self._create_plain(config)
         layer = await self._layers.take(image_id, fitness, limits.disk_bytes)
         config["HostConfig"]["Mounts"] += layer.mounts
-        try:
-            return Made((await self._create_plain(config)).container, layer)
-        except BaseException:
-            await self._layers.leave(layer)
-            raise
+        async with closed_on_error(lambda: self._layers.leave(layer)):
+            made = await self._create_plain(config)
+        return Made(made.container, layer)
 
     async def _remove_created(self, creation: asyncio.Task[Made]) -> None:
         try:

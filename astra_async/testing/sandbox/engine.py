@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from astra_async.errors import EngineUnavailable, SandboxError
-from astra_async.tasks import Closing
+from astra_async.tasks import Closing, closed_on_error
 from astra_async.testing.sandbox.engine_errors import PathUnreachable, engine_call, path_error
 from astra_async.testing.sandbox.engine_images import (
     CALL_S,
@@ -57,11 +57,8 @@ class Engine(Closing, EngineImages):
         address = docker_host or os.environ.get("DOCKER_HOST")
         tunnel = SshTunnel(address) if address and address.startswith("ssh://") else None
         engine = cls(_client(f"unix://{tunnel.socket}" if tunnel else address), tunnel)
-        try:
+        async with closed_on_error(engine.close):
             await engine.ping(answers_within_s)
-        except BaseException:
-            await engine.close()
-            raise
         return engine
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, closing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -82,12 +82,9 @@ class EngineImages:
             wanted = urlencode([("names", name) for name in names])
             query = self.docker._query(f"images/get?{wanted}")  # noqa: SLF001 - aiodocker takes one name
             async with query as response:
-                try:
+                with closing(response):
                     async for piece in response.content.iter_chunked(1024 * 1024):
                         yield piece
-                except BaseException:
-                    response.close()
-                    raise
 
     async def load(self, pieces: AsyncIterator[bytes]) -> None:
         """Load images from an archive made by `export`."""
@@ -117,12 +114,9 @@ class EngineImages:
         """
         query = self.docker._query(request, method, params=dict(params), **rest)  # noqa: SLF001 - streamed
         async with query as response:
-            try:
+            with closing(response):
                 async for line in response.content:
                     yield _event(line)
-            except BaseException:
-                response.close()
-                raise
 
     async def commit(self, container: str, name: str, config: Mapping[str, Any]) -> None:
         """Create the image `repository:tag` from a stopped container, with `config` as configuration."""

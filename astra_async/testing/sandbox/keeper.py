@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from astra_async.errors import ContainerLost
-from astra_async.tasks import Closing, cancel
+from astra_async.tasks import Closing, cancel, closed_on_error
 from astra_async.testing.sandbox.engine_errors import engine_call
 
 if TYPE_CHECKING:
@@ -118,11 +118,8 @@ class Keeper(Closing):
         """
         stream = await engine.attach(container)
         keeper = cls(stream)
-        try:
+        async with closed_on_error(keeper.close):
             await engine.start(container)
-        except BaseException:
-            await keeper.close()
-            raise
         return keeper
 
     async def close(self) -> None:

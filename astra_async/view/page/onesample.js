@@ -1,7 +1,7 @@
 // A sample's record: verdict, facts, tests, output, and the model's texts.
 
 import { element, holding } from "./shared/dom.js";
-import { agentEnd, audit, dropped, facts, outcomes, scored } from "./shared/record.js";
+import { audit, dropped, facts, outcomes, scored } from "./shared/record.js";
 import { plain } from "./shared/terminal.js";
 import { changed } from "./address.js";
 import { fileDiff } from "./diff.js";
@@ -43,7 +43,7 @@ export function verdict(data, place) {
   const why = result?.failure && result.failure !== "tests_failed" ? result.failure.replaceAll("_", " ") : null;
   return holding("p", "verdict", glyph(byte), holding("strong", null, result?.status === "no_solution" ? "no solution" : words),
     why ? tag(why, "bad") : null,
-    result?.agent && result.agent.end !== "done" ? tag(agentEnd(result), "bad") : null,
+    result?.agent && result.agent.end !== "done" ? tag(plain(data.agent_end), "bad") : null,
     result?.timed_out ? tag("timed out", "bad") : null,
     ...(result?.suspicions ?? []).map((name) => tag(`suspicious: ${plain(name)}`, "bad")),
     ...(result?.repairs ?? []).map((name) => tag(`repaired: ${plain(name)}`)),
@@ -111,7 +111,7 @@ export function why(data, of = "") {
   if (leftOut.length) add("Files that are not part of the answer, by reason", output(leftOut.join("\n"), `Files left out${of}`));
   if (result?.agent?.output_tail) add("End of the agent's output", output(result.agent.output_tail, `Agent's output${of}`));
   if (data.events?.length) add("Events", events(data.events, `Events${of}`));
-  if (result) add("Record", facts(result));
+  if (result) add("Record", facts(result, data.agent_end));
   return node;
 }
 
