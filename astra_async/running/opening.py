@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
+from astra_async.listing import grouped_by_text
 from astra_async.log import fields_of
 from astra_async.report.answer_warnings import AnswerWarnings, answered, asked_models
 from astra_async.running.description import (
@@ -55,7 +56,7 @@ from astra_async.running.recorded import store_prompts
 from astra_async.running.reuse import Recorded
 from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Setup
-from astra_async.running.trouble import described
+from astra_async.running.trouble import described, reason_of
 from astra_async.running.turns import TurnPlan
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
     prepared, unprepared = await ready_problems(opening.config, problems, say)
     for warning in warnings_of(prepared):
         say(warning)
+    for line in grouped_by_text((name, reason_of(error).cause) for name, error in unprepared.items()):
+        say(f"warning: no samples of {line}")
     tests = await open_tests(opening, prepared) if docker else None
     opening = await _with_models(opening, tests)
     config = opening.config
