@@ -85,6 +85,25 @@ def check_tasks(config: RunConfig, problems: Sequence[Problem]) -> None:
         raise UsageError("--cluster: tasks run on this machine's Docker Engine only; leave it out")
 
 
+def check_until(config: RunConfig, run: Mapping[str, Any], *, generate_only: bool) -> None:
+    """Raise UsageError if --until can never decide. `run` is the content of run.json, empty for a new run."""
+    if config.until is None:
+        return
+    if (config.until == "precise") != (config.target_se is not None):
+        raise UsageError(
+            "--until precise and --target-se must be used together: --until precise --target-se 1.5"
+        )
+    if generate_only or config.answers_only_from_record:
+        raise UsageError("--until needs a run that requests and grades answers: remove --until")
+    groups = (run.get("deciding") or {}).get("groups", ())
+    names = {model.name for model in config.models}.union(*(group["models"] for group in groups))
+    if config.until == "decided" and len(names) == 1:
+        raise UsageError(
+            "--until decided compares models, and not agents or formats of one model: name two or more"
+            " models, or use --until precise --target-se 1.5"
+        )
+
+
 @asynccontextmanager
 async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
     """Start a simulated server if needed, and yield the configuration with its address.

@@ -43,6 +43,7 @@ from astra_async.running.model_pools import (
     check_agents,
     check_models,
     check_tasks,
+    check_until,
     open_pools,
     resolved_models,
     simulated_models,
@@ -117,6 +118,7 @@ async def open_run(
     needs = {"turns": config.turns > 0, "agents": bool(config.agents)}
     directory = await _to_its_end(partial(open_it, spare=cache_root() / "held", **needs), _let_go)
     try:
+        check_until(config, directory.run, generate_only=generate_only)
         on_directory(directory)
         for warning in directory.warnings:
             say(f"warning: {warning}")
