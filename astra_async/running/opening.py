@@ -208,8 +208,6 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
             config, opening.stack, say, spent_usd=spent_usd, on_event=hear, directory=directory
         )
     setup = await _setup(opening, plan, pools, tests)
-    if agents := setup.asking.agents:
-        plan = replace(plan, agents_at_once=2 * agents.runs.slots)
     deciding = None
     if config.until or directory.run.get("deciding"):
         from astra_async.running.until import open_deciding  # imports numpy; not needed otherwise
@@ -219,6 +217,9 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
             say(deciding.warning)
     sandbox = tests.sandbox if tests else None
     runner = _runner(plan, setup, opening.recorded, sandbox)
+    if agents := setup.asking.agents:
+        runner.resize_agents(agents.runs.slots)
+        agents.runs.on_slots = runner.resize_agents
     runner.deciding = deciding
     if config.turns and any(model.batch for model in config.models):
         from astra_async.asking.batches.batch_pool import BatchPool
