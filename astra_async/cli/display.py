@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.live import Live
+    from rich.text import Text
 
     from astra_async.running.progress import ModelView, View
 
@@ -125,10 +126,18 @@ class Screen:
         head = [_bar(view, width), *_packed(list(_facts(view, live=self.live)), width), *view.doing]
         tail = [f"last: {view.last}"] if view.last else []
         room = max(1, console.height - len(head) - len(tail) - 2)
-        for text in (*head, *_models(view.models, width, room, live=self.live), *tail):
-            shown = Text(harmless(text), no_wrap=True, overflow="ellipsis")
-            shown.truncate(width, overflow="ellipsis")
-            yield shown
+        for text in (*head, *_models(view.models, width, room, live=self.live)):
+            yield _cropped(text, width)
+        for text in tail:  # an error ends with its remedy; only a display that is redrawn needs short lines
+            yield _cropped(text, width) if self.live else Text(harmless(text))
+
+
+def _cropped(text: str, width: int) -> Text:
+    from rich.text import Text
+
+    shown = Text(harmless(text), no_wrap=True, overflow="ellipsis")
+    shown.truncate(width, overflow="ellipsis")
+    return shown
 
 
 def line(view: View) -> str:
