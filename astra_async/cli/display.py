@@ -36,8 +36,10 @@ _LEAST_STATE = 24
 _KEPT_MESSAGES = 50
 _LEAST_BAR = 10
 _AFTER = "after turns"  # only for a run with follow-up turns
-# Columns to omit on a narrow terminal, first ones first; samples and score are always shown.
 _LIVE = ("calls", "429")  # columns only for a running run
+# Numbers of a model with all its formats and agents: only in its first row, so that the rows can be summed.
+_OF_MODEL = ("calls", "tokens in/out", "429", "cost")
+# Columns to omit on a narrow terminal, first ones first; samples and score are always shown.
 _OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost", _AFTER)
 
 
@@ -251,6 +253,9 @@ def _packed(parts: Sequence[str], width: int) -> list[str]:
 def _models(rows: Sequence[ModelView], width: int, room: int, *, live: bool) -> list[str]:
     """Return a table of models and formats that fits into the width and height."""
     cells = [_cells(row) for row in rows]
+    for before, row, shown in zip(rows, rows[1:], cells[1:], strict=False):
+        if before.model == row.model:
+            shown.update(dict.fromkeys(_OF_MODEL, ""))
     names = [name for name in cells[0] if name != "model" and (live or name not in _LIVE)] if cells else []
     names = [name for name in names if name != _AFTER or any(row[name] for row in cells)]
     widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in names}
