@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from astra_async.errors import ConfigError, ConflictError, UsageError
 from astra_async.running.trouble import described
 from astra_async.types import S3Settings, is_agent
-from astra_async.types.task_work import WITHOUT_MODEL
+from astra_async.types.task_work import WITHOUT_MODEL, TaskSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -71,9 +71,22 @@ def check_agents(config: RunConfig, *, generate_only: bool) -> None:
 def check_tasks(config: RunConfig, problems: Sequence[Problem]) -> None:
     """Refuse options that do not fit tasks, and agents that are only for tasks. Raises UsageError."""
     if not any(problem.task for problem in problems):
-        if alone := next((agent.name for agent in config.agents if agent.name in WITHOUT_MODEL), None):
+        tasks, default = config.tasks, TaskSettings()
+        given = [f"--agent {agent.name}" for agent in config.agents if agent.name in WITHOUT_MODEL]
+        given += [
+            flag
+            for flag, is_given in (
+                ("--allow-root", tasks.allow_root),
+                ("--allow-network", tasks.allow_network),
+                ("--timeout-multiplier", tasks.times != default.times),
+                ("--reward-range", (tasks.low, tasks.high) != (default.low, default.high)),
+                ("--keep-artifacts", config.keep_artifacts),
+            )
+            if is_given
+        ]
+        if given and not config.answers_only_from_record:
             raise UsageError(
-                f"--agent {alone} is for tasks only, and {config.problems} is a set of projects: leave it out"
+                f"{given[0]} is for tasks only, and {config.problems} is a set of projects: leave it out"
             )
         return
     if answers := [fmt for fmt in config.formats if not is_agent(fmt)]:
