@@ -103,6 +103,9 @@ class AgentRuns(Closing):
 
     def __init__(self, agents: Agents, gateway: Gateway, containers: Containers, *, slots: int) -> None:
         self.slots = slots
+        self.on_slots: Callable[[int], None] = lambda _: (
+            None
+        )  # never called: one engine's slots do not change
         self.waiting = 0
         self.running = 0
         self._containers = containers

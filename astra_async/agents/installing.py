@@ -29,8 +29,9 @@ from urllib.request import urlopen
 import orjson
 
 from astra_async.agents.acp import require_library
+from astra_async.agents.install_failures import install_failure
 from astra_async.agents.shell import VERSION
-from astra_async.errors import SandboxError, UsageError
+from astra_async.errors import ImageError, SandboxError, UsageError
 from astra_async.images.base_image import ensure_base
 from astra_async.images.build import ensure_image_set, temporary_container
 from astra_async.testing.sandbox.resultfiles import entries
@@ -233,7 +234,11 @@ async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str]
         folder.mkdir()
         for file, text in image_set(known).items():
             (folder / file).write_text(text)
-        image = await ensure_image_set(engine, folder, progress=progress)
+        try:
+            image = await ensure_image_set(engine, folder, progress=progress)
+        except ImageError as error:
+            name = f"{known.settings.name}@{known.settings.version}"
+            raise ImageError(install_failure(name, error), output=error.output) from error
     try:
         return await _copied(engine, known.settings, image, progress)
     finally:

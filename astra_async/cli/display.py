@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.live import Live
+    from rich.text import Text
 
     from astra_async.running.progress import ModelView, View
 
@@ -35,8 +36,10 @@ _LEAST_STATE = 24
 _KEPT_MESSAGES = 50
 _LEAST_BAR = 10
 _AFTER = "after turns"  # only for a run with follow-up turns
-# Columns to omit on a narrow terminal, first ones first; samples and score are always shown.
 _LIVE = ("calls", "429")  # columns only for a running run
+# Numbers of a model with all its formats and agents: only in its first row, so that the rows can be summed.
+_OF_MODEL = ("calls", "tokens in/out", "429", "cost")
+# Columns to omit on a narrow terminal, first ones first; samples and score are always shown.
 _OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost", _AFTER)
 
 
@@ -125,10 +128,18 @@ class Screen:
         head = [_bar(view, width), *_packed(list(_facts(view, live=self.live)), width), *view.doing]
         tail = [f"last: {view.last}"] if view.last else []
         room = max(1, console.height - len(head) - len(tail) - 2)
-        for text in (*head, *_models(view.models, width, room, live=self.live), *tail):
-            shown = Text(harmless(text), no_wrap=True, overflow="ellipsis")
-            shown.truncate(width, overflow="ellipsis")
-            yield shown
+        for text in (*head, *_models(view.models, width, room, live=self.live)):
+            yield _cropped(text, width)
+        for text in tail:  # an error ends with its remedy; only a display that is redrawn needs short lines
+            yield _cropped(text, width) if self.live else Text(harmless(text))
+
+
+def _cropped(text: str, width: int) -> Text:
+    from rich.text import Text
+
+    shown = Text(harmless(text), no_wrap=True, overflow="ellipsis")
+    shown.truncate(width, overflow="ellipsis")
+    return shown
 
 
 def line(view: View) -> str:
@@ -242,6 +253,9 @@ def _packed(parts: Sequence[str], width: int) -> list[str]:
 def _models(rows: Sequence[ModelView], width: int, room: int, *, live: bool) -> list[str]:
     """Return a table of models and formats that fits into the width and height."""
     cells = [_cells(row) for row in rows]
+    for before, row, shown in zip(rows, rows[1:], cells[1:], strict=False):
+        if before.model == row.model:
+            shown.update(dict.fromkeys(_OF_MODEL, ""))
     names = [name for name in cells[0] if name != "model" and (live or name not in _LIVE)] if cells else []
     names = [name for name in names if name != _AFTER or any(row[name] for row in cells)]
     widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in names}

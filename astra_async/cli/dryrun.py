@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.models import batch_share, bytes_per_token
@@ -13,7 +14,13 @@ from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, EngineUnavailable
 from astra_async.listing import grouped_by_text
-from astra_async.running.model_pools import check_agents, check_models, resolved_models
+from astra_async.running.model_pools import (
+    check_agents,
+    check_models,
+    check_tasks,
+    check_until,
+    resolved_models,
+)
 from astra_async.running.plan import (
     ANSWER_CHARACTERS,
     TYPICAL_LATENCY_S,
@@ -25,12 +32,15 @@ from astra_async.running.plan import (
 from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems, warnings_of
 from astra_async.running.progress import answered_keys
 from astra_async.types import is_agent
+from astra_async.types.run_record import read_run
+from astra_async.types.task_work import WITHOUT_MODEL
 
 # Assumed SDs: of two models' differences between problems, and of one model within a problem.
 _TYPICAL_SDS = ((0.05, 0.15), (0.15, 0.2), (0.25, 0.3))
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
@@ -77,7 +87,7 @@ def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:
         *_recorded(config, prepared),
         *_looks(config, prepared, found),
         *_batches(config),
-        *_agents(config, len(prepared)),
+        *_agents(config, prepared),
     ):
         say(sentence)
     _say_budget(config, [*found, *further])
@@ -88,7 +98,9 @@ def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:
 
 
 async def _ready(config: RunConfig) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
-    return await ready_problems(config, await chosen_problems(config, tell), tell)
+    problems = await chosen_problems(config, tell)
+    check_tasks(config, problems)
+    return await ready_problems(config, problems, tell)
 
 
 async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bool:
@@ -184,23 +196,29 @@ def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[
         yield warning
 
 
-def _agents(config: RunConfig, problems: int) -> Iterator[str]:
-    """Yield the limits of agents; their real requests cannot be estimated."""
-    if config.agents:
-        limits, models = config.agent_limits, len(config.models)
-        samples = problems * config.samples * models * len(config.agents)
+def _agents(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:
+    """Yield the limits of agents that call models; their real requests cannot be estimated."""
+    if agents := [agent.name for agent in config.agents if agent.name not in WITHOUT_MODEL]:
+        limits, own = config.agent_limits, config.tasks.minutes is None
+        samples = len(prepared) * config.samples * len(config.models) * len(agents)
         dollars = f" and {_usd(limits.usd)} each, {_usd(samples * limits.usd)} in all" if limits.usd else ""
+        has_tasks = any(item.task for item in prepared.values())
+        minutes = "the time limits of the tasks" if has_tasks and own else f"{limits.minutes:g} own minutes"
+        measure = (
+            "Run --samples 1 with another --out to measure one."  # the rounds of --until depend on --samples
+            if config.until
+            else "Run --samples 1 to measure one; a larger --samples continues that run from there."
+        )
         yield (
-            f"{', '.join(agent.name for agent in config.agents)}: {samples:,} samples, not in the table. The"
-            f" requests of an agent are not known yet; at most {limits.steps} calls, {limits.minutes:g}"
-            f" own minutes{dollars}. Run --samples 1 to measure one; a larger --samples continues that run"
-            " from there."
+            f"{', '.join(agents)}: {samples:,} samples, not in the table. The requests of an agent are not"
+            f" known yet; at most {limits.steps} calls, {minutes}{dollars}. {measure}"
         )
 
 
 def _check_as_a_run_does(config: RunConfig, *, generate_only: bool) -> None:
     """Make the checks of a run; a missing API key gives only a note."""
     check_agents(config, generate_only=generate_only)
+    check_until(config, _recorded_run(config.out), generate_only=generate_only)
     try:
         check_models(config)
     except ConfigError as error:
@@ -209,6 +227,13 @@ def _check_as_a_run_does(config: RunConfig, *, generate_only: bool) -> None:
         missing = {name: "unset" for name in names if not os.environ.get(name, "").strip()}
         check_models(config, environ={**os.environ, **missing})
         tell(f"note: {error}; a run needs it")
+
+
+def _recorded_run(directory: Path) -> Mapping[str, Any]:
+    """Return run.json, empty for a new run. Raises ConflictError if the file is invalid."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return read_run(directory / "run.json")
+    return {}
 
 
 def _say_budget(config: RunConfig, found: Sequence[Forecast]) -> None:

@@ -119,7 +119,7 @@ async def _install(names: Sequence[str]) -> int:
     from astra_async.testing.sandbox.engine import Engine
 
     chosen = {name: _chosen(name) for name in names}
-    failed = []
+    is_failed = False
     async with await Engine.open() as engine:
         for name in names:
             try:
@@ -128,10 +128,9 @@ async def _install(names: Sequence[str]) -> int:
             except EngineUnavailable:
                 raise
             except SandboxError as error:
-                tell(f"{name}: {error}")
-                failed.append(name)
-    if failed:
-        tell(f"next: correct the errors above, then run: astra agents install {' '.join(failed)}")
+                tell(str(error))
+                is_failed = True
+    if is_failed:
         return 1
     first = chosen[names[0]].settings
     tested = KNOWN[first.name].settings.version

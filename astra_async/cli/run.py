@@ -300,6 +300,6 @@ def _reasons(counts: Mapping[Reason, int]) -> list[tuple[str, int]]:
     found = []
     for cause, reasons in sharing.items():
         count = sum(counts[reason] for reason in reasons)
-        more = f"{reasons[0].where} and {len(reasons) - 1} more problems: {cause}"
+        more = f"{reasons[0].where} and {counted(len(reasons) - 1, 'more problem')}: {cause}"
         found.append((reasons[0].text if len(reasons) == 1 else more, count))
     return sorted(found, key=lambda reason: -reason[1])

@@ -10,6 +10,7 @@ from astra_async.cli.console import open_console, takes_standard_output, write_j
 from astra_async.errors import ImageError, ProblemsError
 from astra_async.harbor.environment import agent_image
 from astra_async.harbor.task import TaskSet, read_tasks
+from astra_async.harbor.task_preparation import error_in_variables
 from astra_async.listing import grouped_by_text
 from astra_async.problems import select
 from astra_async.types import Problem
@@ -42,6 +43,7 @@ async def show_tasks(config: RunConfig, json_path: Path | None) -> int:
     found = TaskSet(tasks=usable, left_out={**found.left_out, **invalid})
     warnings = [found.summary] if found.left_out else []
     warnings += grouped_by_text((task.id, text) for task in tasks for text in task.warnings)
+    warnings += grouped_by_text((task.id, text) for task in tasks if (text := error_in_variables(task)))
     left_out = dict(found.left_out)
     write_json(json_path, {"schema": 1, "tasks": records, "left_out": left_out, "warnings": warnings})
     console = open_console(stderr=takes_standard_output(json_path))

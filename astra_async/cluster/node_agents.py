@@ -44,6 +44,7 @@ class ClusterAgents:
 
     def __init__(self, head: ClusterSandbox, opens: OpensRuns, agents: Agents) -> None:
         self.waiting = 0
+        self.on_slots: Callable[[int], None] = lambda _: None  # called when a node joins
         self._head = head
         self._opens = opens
         self._volumes = {agent.volume for agent in agents.settings if agent.volume}
@@ -156,7 +157,8 @@ class ClusterAgents:
     async def _open_on(self, node: Node) -> None:
         """Run agents on a node until the node is lost."""
         head, same = self._head, node.about["engine_id"]
-        graders = sum(each.slots for each in head.nodes.values() if each.about.get("engine_id") == same)
+        sharing = [each for each in head.nodes.values() if each.about.get("engine_id") == same]
+        graders = sum(each.slots for each in sharing if each.state in ("preparing", "ready"))
         async with EngineTunnel(node.address, head.run_id, head.connection) as tunnel:
             if self._volumes:
                 async with await Engine.open() as ours, await Engine.open(tunnel.docker_host) as theirs:
@@ -171,6 +173,7 @@ class ClusterAgents:
                 if self._stopped:
                     runs.stop()
                 self._runs[node] = runs
+                self.on_slots(self.slots)
                 try:
                     head.changed()
                     while node.state == "ready":

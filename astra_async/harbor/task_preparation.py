@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError, ProjectError, UsageError
 from astra_async.harbor.environment import agent_image, verifier_image
-from astra_async.harbor.task import read_task
+from astra_async.harbor.task import TASK_FILE, read_task
 from astra_async.harbor.task_files import files_of
 from astra_async.overlay import path_policy
 from astra_async.prepare import Prepared
@@ -186,14 +186,35 @@ def filled(values: Mapping[str, str], environ: Mapping[str, str], task_id: str) 
 
     Raises ProjectError: a variable is not set and has no default, or its name is that of a secret.
     """
+    used = [found for text in values.values() for found in _VARIABLE.finditer(text)]
+    names = dict.fromkeys(found["name"] for found in used)
+    if secret := [name for name in names if _SECRET.search(name)]:
+        raise ProjectError(
+            f"`env` in {TASK_FILE} names {', '.join(secret)}, which may hold a key and is never passed on:"
+            " remove it there",
+            problem_id=task_id,
+        )
+    needed = {found["name"] for found in used if found["default"] is None}
+    if unset := [name for name in names if name in needed and name not in environ]:
+        raise ProjectError(
+            f"`env` in {TASK_FILE} needs variables that are not set: export"
+            f" {' '.join(f'{name}=...' for name in unset)}",
+            problem_id=task_id,
+        )
 
     def value_of(found: re.Match[str]) -> str:
-        name, default = found["name"], found["default"]
-        if _SECRET.search(name):
-            raise ProjectError(f"it wants the variable {name}, which may hold a key", problem_id=task_id)
-        value = environ.get(name) or default
-        if value is None and name not in environ:
-            raise ProjectError(f"it wants the variable {name}: set it", problem_id=task_id)
-        return value or ""
+        return environ.get(found["name"]) or found["default"] or ""
 
     return {name: _VARIABLE.sub(value_of, text) for name, text in values.items()}
+
+
+def error_in_variables(task: HarborTask) -> str:
+    """Return the reason why variables of a task cannot be filled in on this host; "" if they can."""
+    config = task.config
+    of_verifier = (config.verifier.env, task.verifier_environment.env)
+    try:
+        for values in (config.environment.env, *of_verifier, config.solution.env):
+            filled(values, os.environ, task.id)
+    except ProjectError as error:
+        return error.cause
+    return ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ProblemsError, UsageError
 from astra_async.languages.runners import is_hook_name
+from astra_async.listing import some
 from astra_async.problems.cells import read_location
 from astra_async.problems.columns import COLUMNS, CsvColumns, Row, fold, match_columns, read_table
 from astra_async.types import Problem
@@ -72,7 +73,7 @@ def _known(given: str, known: Sequence[str], option: str, kind: str) -> str:
     if given.casefold() in folded:
         return folded[given.casefold()]
     close = [folded[name] for name in get_close_matches(given.casefold(), folded, n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known[:10]) or 'none'}"
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {some(known, 10) or 'none'}"
     raise UsageError(f"{option} {given}: no such {kind}; {hint}")
 
 

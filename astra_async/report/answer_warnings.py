@@ -1,24 +1,26 @@
 """Warnings derived from a model's recorded answers: truncated prompts, another model, lost text, prices.
 
 Each kind of warning is reported once per model. All warnings are computed from completions.jsonl, so
-`astra status` and the report show the same warnings as `astra run`.
+`astra status` and the report show the same warnings as `astra run`. Both also name the problems that could
+not be prepared, because run.json and all figures are without these problems.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from astra_async.files import scan
-from astra_async.listing import some
+from astra_async.listing import grouped_by_text, some
 from astra_async.types.run_record import read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from astra_async.types import Completion
@@ -56,6 +58,7 @@ class Answered(msgspec.Struct, gc=False):
     agent: Any = None
 
 
+_UNPREPARED = b'"project_error"'
 _ANSWERED = msgspec.json.Decoder(Answered)
 
 
@@ -195,10 +198,33 @@ def warnings_of(
 
 
 def warnings_of_run(directory: Path) -> list[str]:
-    """Return the warnings on the answers in a run directory. Raises UsageError as `read_run`."""
+    """Return the warnings on the problems and answers in a run directory. Raises UsageError as `read_run`."""
     run = read_run(directory / "run.json")
     sizes = {path.stem: path.stat().st_size for path in (directory / "prompts").glob("*.txt")}
-    return warnings_of(_answers(directory / "completions.jsonl"), asked_models(run.get("models", [])), sizes)
+    asked = asked_models(run.get("models", []))
+    unprepared = _unprepared(directory / "events.jsonl", run.get("problems", {}))
+    return [
+        *(f"no samples of {line}" for line in grouped_by_text(unprepared.items())),
+        *warnings_of(_answers(directory / "completions.jsonl"), asked, sizes),
+    ]
+
+
+class _Event(msgspec.Struct, gc=False):
+    kind: str = ""
+    problem_id: str | None = None
+    detail: str = ""
+
+
+def _unprepared(events: Path, planned: Container[str]) -> dict[str, str]:
+    """Return problems that could not be prepared and are not in run.json, each with the last reason."""
+    found, decoder = {}, msgspec.json.Decoder(_Event)
+    for _, _, line in scan(events):
+        if _UNPREPARED in line:
+            with suppress(msgspec.DecodeError):
+                event = decoder.decode(line)
+                if event.problem_id and event.problem_id not in planned:
+                    found[event.problem_id] = event.detail.removeprefix(f"problem {event.problem_id}: ")
+    return found
 
 
 def asked_models(models: Iterable[Mapping[str, Any]]) -> dict[str, str]:

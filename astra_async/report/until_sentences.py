@@ -132,12 +132,12 @@ def status_line(record: Mapping[str, Any], found: Sequence[Compared], next_round
     """Return a line with the numbers of decided and open pairs, and the next round with its cost."""
     states = [each.state for each in found]
     last = max((each.k for each in found), default=0)
-    what = "models" if record["until"] == "precise" else "pairs"
+    what = "mean scores precise" if record["until"] == "precise" else "pairs decided"
     counts = {name: states.count(name) for name in _UNDECIDED}
     rest = "".join(
         f", {count} {shown_state(name, record['until'])}" for name, count in counts.items() if count
     )
-    decided = f"{len(states) - sum(counts.values())} of {len(states)} {what} decided"
+    decided = f"{len(states) - sum(counts.values())} of {len(states)} {what}"
     known = f"{decided}{rest} after {last} samples of each problem"
     if next_round is None:
         return known

@@ -63,6 +63,11 @@ class Admission:
             self._changed.clear()
             await self._changed.wait()
 
+    def resize(self, max_asking: float) -> None:
+        """Change the limit of samples in `asking`; samples that wait for a slot check it again."""
+        self.max_asking = max_asking
+        self._changed.set()
+
     def start(self, key: AnswerKey) -> Passage:
         """Count a sample or a follow-up turn as started.
 

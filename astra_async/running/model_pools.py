@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from astra_async.errors import ConfigError, ConflictError, UsageError
 from astra_async.running.trouble import described
 from astra_async.types import S3Settings, is_agent
-from astra_async.types.task_work import WITHOUT_MODEL
+from astra_async.types.task_work import WITHOUT_MODEL, TaskSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -71,9 +71,22 @@ def check_agents(config: RunConfig, *, generate_only: bool) -> None:
 def check_tasks(config: RunConfig, problems: Sequence[Problem]) -> None:
     """Refuse options that do not fit tasks, and agents that are only for tasks. Raises UsageError."""
     if not any(problem.task for problem in problems):
-        if alone := next((agent.name for agent in config.agents if agent.name in WITHOUT_MODEL), None):
+        tasks, default = config.tasks, TaskSettings()
+        given = [f"--agent {agent.name}" for agent in config.agents if agent.name in WITHOUT_MODEL]
+        given += [
+            flag
+            for flag, is_given in (
+                ("--allow-root", tasks.allow_root),
+                ("--allow-network", tasks.allow_network),
+                ("--timeout-multiplier", tasks.times != default.times),
+                ("--reward-range", (tasks.low, tasks.high) != (default.low, default.high)),
+                ("--keep-artifacts", config.keep_artifacts),
+            )
+            if is_given
+        ]
+        if given and not config.answers_only_from_record:
             raise UsageError(
-                f"--agent {alone} is for tasks only, and {config.problems} is a set of projects: leave it out"
+                f"{given[0]} is for tasks only, and {config.problems} is a set of projects: leave it out"
             )
         return
     if answers := [fmt for fmt in config.formats if not is_agent(fmt)]:
@@ -83,6 +96,25 @@ def check_tasks(config: RunConfig, problems: Sequence[Problem]) -> None:
         )
     if config.cluster:
         raise UsageError("--cluster: tasks run on this machine's Docker Engine only; leave it out")
+
+
+def check_until(config: RunConfig, run: Mapping[str, Any], *, generate_only: bool) -> None:
+    """Raise UsageError if --until can never decide. `run` is the content of run.json, empty for a new run."""
+    if config.until is None:
+        return
+    if (config.until == "precise") != (config.target_se is not None):
+        raise UsageError(
+            "--until precise and --target-se must be used together: --until precise --target-se 1.5"
+        )
+    if generate_only or config.answers_only_from_record:
+        raise UsageError("--until needs a run that requests and grades answers: remove --until")
+    groups = (run.get("deciding") or {}).get("groups", ())
+    names = {model.name for model in config.models}.union(*(group["models"] for group in groups))
+    if config.until == "decided" and len(names) == 1:
+        raise UsageError(
+            "--until decided compares models, and not agents or formats of one model: name two or more"
+            " models, or use --until precise --target-se 1.5"
+        )
 
 
 @asynccontextmanager

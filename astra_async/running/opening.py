@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
+from astra_async.listing import grouped_by_text
 from astra_async.log import fields_of
 from astra_async.report.answer_warnings import AnswerWarnings, answered, asked_models
 from astra_async.running.description import (
@@ -42,6 +43,7 @@ from astra_async.running.model_pools import (
     check_agents,
     check_models,
     check_tasks,
+    check_until,
     open_pools,
     resolved_models,
     simulated_models,
@@ -55,7 +57,7 @@ from astra_async.running.recorded import store_prompts
 from astra_async.running.reuse import Recorded
 from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Setup
-from astra_async.running.trouble import described
+from astra_async.running.trouble import described, reason_of
 from astra_async.running.turns import TurnPlan
 
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ async def open_run(
     needs = {"turns": config.turns > 0, "agents": bool(config.agents)}
     directory = await _to_its_end(partial(open_it, spare=cache_root() / "held", **needs), _let_go)
     try:
+        check_until(config, directory.run, generate_only=generate_only)
         on_directory(directory)
         for warning in directory.warnings:
             say(f"warning: {warning}")
@@ -190,6 +193,8 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
     prepared, unprepared = await ready_problems(opening.config, problems, say)
     for warning in warnings_of(prepared):
         say(warning)
+    for line in grouped_by_text((name, reason_of(error).cause) for name, error in unprepared.items()):
+        say(f"warning: no samples of {line}")
     tests = await open_tests(opening, prepared) if docker else None
     opening = await _with_models(opening, tests)
     config = opening.config
@@ -203,8 +208,6 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
             config, opening.stack, say, spent_usd=spent_usd, on_event=hear, directory=directory
         )
     setup = await _setup(opening, plan, pools, tests)
-    if agents := setup.asking.agents:
-        plan = replace(plan, agents_at_once=2 * agents.runs.slots)
     deciding = None
     if config.until or directory.run.get("deciding"):
         from astra_async.running.until import open_deciding  # imports numpy; not needed otherwise
@@ -214,6 +217,9 @@ async def _opened(opening: RunOpening, problems: Sequence[Problem], *, docker: b
             say(deciding.warning)
     sandbox = tests.sandbox if tests else None
     runner = _runner(plan, setup, opening.recorded, sandbox)
+    if agents := setup.asking.agents:
+        runner.resize_agents(agents.runs.slots)
+        agents.runs.on_slots = runner.resize_agents
     runner.deciding = deciding
     if config.turns and any(model.batch for model in config.models):
         from astra_async.asking.batches.batch_pool import BatchPool

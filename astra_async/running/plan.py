@@ -156,8 +156,6 @@ class Plan:
         blocks: by model, the number of consecutive samples of a problem that are requested together.
         max_in_flight: by model, the maximum number of samples that wait for an answer. Models without an
             entry have no limit, because batches schedule their requests themselves.
-        agents_at_once: maximum number of agent samples of one model; they do not use up `max_in_flight`. None
-            if no agent can start, as in a regrade.
         caching: models whose requests are marked for the prompt cache, because a reuse is expected soon.
     """
 
@@ -169,7 +167,6 @@ class Plan:
     unprepared: Mapping[str, AstraError] = field(default_factory=dict)
     blocks: Mapping[str, int] = field(default_factory=dict)
     max_in_flight: Mapping[str, int] = field(default_factory=dict)
-    agents_at_once: int | None = None
     caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:

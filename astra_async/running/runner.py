@@ -87,6 +87,7 @@ class Runner:
         self._making = self.setup.grading.making if self.setup.grading else None
         self.permits = FairPermits(self.setup.grading.at_once if self.setup.grading else 1)
         self._admissions: dict[tuple[str, bool], Admission] = {}  # by (model, is an agent)
+        self._agents_of_one: int | None = None  # maximum of one model; None if no agent can start
         self._ungradable: dict[str, AstraError] = {}  # problems without expected tests
 
     async def run(self) -> None:
@@ -213,10 +214,17 @@ class Runner:
             await admission.wait_for_slot(answered=answered)
             samples.create_task(self._run_with_turns(admission.start(key)))
 
+    def resize_agents(self, slots: int) -> None:
+        """Let each model have two samples for each slot of agents, so that a free slot finds one waiting."""
+        self._agents_of_one = 2 * slots
+        for (_, by_agent), admission in self._admissions.items():
+            if by_agent:
+                admission.resize(self._agents_of_one)
+
     def _admission(self, model: str, *, by_agent: bool) -> Admission:
         if (model, by_agent) not in self._admissions:
             ungraded = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
-            most = self.plan.agents_at_once if by_agent else self.plan.max_in_flight.get(model)
+            most = self._agents_of_one if by_agent else self.plan.max_in_flight.get(model)
             self._admissions[model, by_agent] = Admission(
                 tally=self.tally,
                 max_asking=math.inf if most is None else most,

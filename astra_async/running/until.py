@@ -12,7 +12,7 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from astra_async.errors import ConflictError, UsageError
+from astra_async.errors import ConflictError
 from astra_async.metrics import planned_samples
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.deciding import (
@@ -27,6 +27,7 @@ from astra_async.report.deciding import (
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.until_sentences import status_line
+from astra_async.running.model_pools import check_until
 from astra_async.stats.sequential import RULE, schedule_of
 
 if TYPE_CHECKING:
@@ -139,7 +140,12 @@ def open_deciding(
         if known and known.pop("planned", None):
             directory.save()  # without --until, all samples of every model are planned
         return None
-    _check(config, directory, known, docker=docker)
+    check_until(config, directory.run, generate_only=not docker)
+    if (known is None or known.get("closed")) and (directory.graded or directory.answered):
+        raise ConflictError(
+            f"{directory.path}: the run was started without --until, and interim analyses must be planned"
+            " before the first result; use a new directory"
+        )
     seed = int(hashlib.sha256(directory.run_id.encode()).hexdigest()[:8], 16)
     schedule = schedule_of(config.samples, margin=config.margin / 100, seed=seed)
     wanted = recorded(schedule, config.until, config.target_se) | {"problems": sorted(problem_ids)}
@@ -154,28 +160,9 @@ def open_deciding(
     before = [name for group in record["groups"] for name in group["models"]]
     if set(models) - set(before):
         record["groups"].append(group_of(models, before))
-    if config.until == "decided" and not any(group["pairs"] for group in record["groups"]):
-        raise UsageError(
-            "--until decided compares models, and not agents or formats of one model: name two or more"
-            " models, or use --until precise --target-se 1.5"
-        )
     directory.run["deciding"] = record
     directory.save()
     return Deciding(directory, models)
-
-
-def _check(config: RunConfig, directory: RunDirectory, known: Any, *, docker: bool) -> None:
-    if (config.until == "precise") != (config.target_se is not None):
-        raise UsageError(
-            "--until precise and --target-se must be used together: --until precise --target-se 1.5"
-        )
-    if not docker or config.answers_only_from_record:
-        raise UsageError("--until needs a run that requests and grades answers: remove --until")
-    if (known is None or known.get("closed")) and (directory.graded or directory.answered):
-        raise ConflictError(
-            f"{directory.path}: the run was started without --until, and interim analyses must be planned"
-            " before the first result; use a new directory"
-        )
 
 
 def _check_rule(directory: RunDirectory, record: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from astra_async.agents.install_failures import install_failure
 from astra_async.agents.installing import (
     INSTALLED_AT,
     KNOWN,
@@ -145,7 +146,7 @@ async def test_the_registrys_error_is_the_reason_of_a_failed_installation() -> N
         npm={"number": "is-number@99.0.0"},
     )
     async with await Engine.open() as engine:
-        with pytest.raises(ImageError, match=r"No matching version found for is-number@99\.0\.0"):
+        with pytest.raises(ImageError, match=r"^\S+ cannot be installed: No matching version found for is-n"):
             await install(engine, wrong, progress=print)
 
 
@@ -180,3 +181,47 @@ async def test_a_python_of_its_own_runs_where_there_is_none() -> None:
                 await engine.remove_volume(found.volume)
 
     assert (await check()) == f"{INSTALLED_AT}/python {INSTALLED_AT}/python/bin/python\n"
+
+
+PIP_WITHOUT_NETWORK = (
+    "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'ProxyError('Cannot connect"
+    " to proxy.')': /simple/aider-chat/\nERROR: No matching distribution found for aider-chat==0.86.2\n"
+)
+NPM = "npm ERR! code {code}\nnpm ERR! {text}\nnpm ERR! A complete log of this run can be found in: /tmp/x\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "reason", "remedy"),
+    [
+        (PIP_WITHOUT_NETWORK, "ProxyError('Cannot connect to proxy.')", "check the network and HTTPS_PROXY"),
+        (
+            NPM.format(code="EAI_AGAIN", text="request to https://r/x failed, reason: getaddrinfo r"),
+            "request to https://r/x failed, reason: getaddrinfo r",
+            "check the network and HTTPS_PROXY",
+        ),
+        (
+            NPM.format(code="ETARGET", text="notarget No matching version found for @openai/codex@9.9.9."),
+            "No matching version found for @openai/codex@9.9.9",
+            "astra agents list --newest",
+        ),
+        (
+            NPM.format(code="E404", text="404 Not Found - GET https://r/nope - Not found"),
+            "404 Not Found - GET https://r/nope",
+            "astra agents list --newest",
+        ),
+        (
+            NPM.format(code="ENOSPC", text="nospc ENOSPC: no space left on device, write"),
+            "no space left on device",
+            "docker system df",
+        ),
+        ("", "The dependencies cannot be installed (exit code 7): a b", "correct this"),
+    ],
+)
+def test_a_failed_installation_is_one_line_with_reason_and_remedy(
+    output: str, reason: str, remedy: str
+) -> None:
+    error = ImageError("The dependencies cannot be installed (exit code 7):\na\nb", output=output)
+    text = install_failure("codex@9.9.9", error)
+    assert text.startswith("codex@9.9.9 cannot be installed: ")
+    assert text.index(reason) < text.index(remedy) < text.index("astra agents install codex")
+    assert "\n" not in text

@@ -16,7 +16,7 @@ import termios
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyte
 import pytest
@@ -277,3 +277,15 @@ def test_a_resized_terminal_shows_one_whole_display() -> None:
             "the end",
         ]
     assert terminal.screen.title == ""
+
+
+def test_tokens_and_cost_of_a_model_with_several_agents_are_shown_once() -> None:
+    rows = tuple(replace(ROW, format=name) for name in ("shell", "nop"))
+    console = Console(file=io.StringIO(), width=200)
+    console.print(Screen(replace(VIEW, models=rows), live=False))
+    lines = cast("io.StringIO", console.file).getvalue().splitlines()
+    first, second = (next(each for each in lines if f"({name})" in each) for name in ("shell", "nop"))
+    assert "12k/2.0M" in first
+    assert "$123.45" in first
+    shown = [*["openai/gpt-4o", "(nop)", "1234/4160", "94.5", "%", "50.0", "%"], *ROW.state.split()]
+    assert second.split() == shown

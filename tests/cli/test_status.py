@@ -50,6 +50,7 @@ RESULT = Result(
     finished_at="2026-11-20T10:00:00.000Z",
 )
 
+KEY = SampleKey("m", "xml", "p", 0)
 
 PLAN: dict[str, Any] = {
     "at": "1",
@@ -295,6 +296,23 @@ def test_answers_that_are_gone_are_named(tmp_path: Path) -> None:
     assert "completions.jsonl: not there" not in shown(tmp_path)
     (tmp_path / "completions.jsonl").unlink()
     assert "completions.jsonl: missing, so answers cannot be shown" in shown(tmp_path)
+
+
+def test_the_last_error_is_shown_with_its_remedy(tmp_path: Path) -> None:
+    with closing(begun(tmp_path)) as directory:
+        detail = f"{'a long reason ' * 40}: add --reward-range LOW:HIGH"
+        directory.record_event("sandbox_error", KEY, detail=detail)
+    assert "add --reward-range LOW:HIGH" in " ".join(shown(tmp_path).split())
+
+
+def test_problems_that_could_not_be_prepared_are_named_until_they_are(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=4, graded=4)) as directory:
+        for name in "rsq":  # q could be prepared later
+            detail = f"problem {name}: the archive is empty"
+            directory.record_event("project_error", problem_id=name, detail=detail)
+    warning = "no samples of r, s: the archive is empty"
+    assert f"warning: {warning}" in shown(tmp_path)
+    assert any(warning in each for each in build_report([tmp_path]).warnings)
 
 
 def test_a_complete_run_does_not_say_that_it_was_stopped_once(tmp_path: Path) -> None:

@@ -86,6 +86,27 @@ def test_an_agent_whose_node_is_lost_goes_on_elsewhere_and_nothing_is_asked_twic
         check_nothing_left(engines)
 
 
+@pytest.mark.seconds(60)
+def test_a_node_that_joins_late_gets_as_many_agents_as_it_has_slots(tmp_path: Path, engines: Engines) -> None:
+    """Both engines may have one id, so the second node gets agents only when the first is lost."""
+    with NastyServer(works) as server, SmallCluster(tmp_path) as cluster:
+        cluster.start_worker("full", engines[0], sandboxes=50)  # tests leave memory for one agent only
+        cluster.await_members()
+        named = {"ASTRA_BASE_IMAGE": IMAGE}
+        run = a_run(tmp_path / "run", server, cluster.address, engines[0], samples=6, environ=named)
+        run.options = (*run.options, "--agent", "shell", "--agents-at-once", "4")
+        process = run.start()
+        awaited(lambda: server.answered, "an agent's first call", while_runs=process)
+        cluster.start_worker("free", engines[1], sandboxes=1)
+        cluster.await_members()
+        cluster.workers["full"].kill()
+        awaited(lambda: len(server.asked) >= 4, "four agents at once", while_runs=process)
+        assert not run.lines("results.jsonl")
+        finished(process, 0)
+        assert len(run.lines("results.jsonl")) == 6
+        check_nothing_left(engines)
+
+
 def at_work(engine: PrivateEngine) -> list[str]:
     """Containers that a run has made for agents there."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from distributed.core import Server, Status
@@ -12,6 +12,7 @@ from distributed.core import Server, Status
 from astra_async.cluster.head import ClusterSandbox
 from astra_async.cluster.messages import TESTS, Stream, from_execution, unpack
 from astra_async.errors import EngineUnavailable, NodesLost
+from astra_async.testing.sandbox.containers import Containers, Made
 from astra_async.testing.sandbox.sweep import owner, place_of
 from astra_async.types import Execution, Job, Limits
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from distributed.comm import Comm
+
+    from astra_async.testing.sandbox.engine import Engine
 
 JOB = Job(image="i", archive=b"a", command="true")
 
@@ -165,3 +168,28 @@ def test_workers_of_one_host_see_each_other_and_of_another_do_not() -> None:
     place, pid, started = mine.split(".")
     assert place_of(mine) == place_of(f"{place}.{int(pid) + 1}.{started}") == place
     assert place_of(f"{'0' * 16}.{pid}.{started}") != place
+
+
+class LostEngine:
+    """An engine that does not answer."""
+
+    async def remove(self, _: str) -> None:
+        raise EngineUnavailable("No Docker Engine answers; start one")
+
+    async def containers(self, *_: str) -> None:
+        raise EngineUnavailable("No Docker Engine answers; start one")
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("whose", "warnings"), [("", 3), ("boot:1:node:2", 0)])
+async def test_only_the_owner_of_containers_warns_about_those_that_remain(
+    whose: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A lost node's worker or watchdog removes its containers, so the user of the head has nothing to do."""
+    containers = Containers(cast("Engine", LostEngine()), run_id="run", spare=0, whose=whose)
+    async with containers.removing(Made("0123456789ab")):
+        pass
+    await containers.close()
+    assert len([each for each in caplog.records if each.levelname == "WARNING"]) == warnings

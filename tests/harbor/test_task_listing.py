@@ -72,3 +72,18 @@ def test_one_task_with_a_bad_build_context_does_not_end_the_list(tmp_path: Path)
     assert [task["id"] for task in record["tasks"]] == ["plain"]
     assert "more than 500 patterns" in record["left_out"]["odd"]
     assert record["warnings"] == ["1 of 2 tasks are left out: invalid 1"]
+
+
+def test_variables_that_are_not_set_are_listed(tmp_path: Path) -> None:
+    tables = {"one": "verifier", "two": "solution", "three": "verifier.environment"}
+    for name, table in tables.items():
+        shutil.copytree(TASKS / "fraction", tmp_path / name)
+        (tmp_path / name / "task.toml").write_text(f'[{table}]\nenv = {{ A = "${{UNSET_A}}" }}\n')
+    done = astra("problems", "--problems", str(tmp_path), "--json", "-")
+    assert done.returncode == 0, done.stderr
+    (warning,) = json.loads(done.stdout)["warnings"]
+    text = "`env` in task.toml needs variables that are not set: export UNSET_A=..."
+    assert warning == f"one, three, two: {text}"
+    run = ("--model", "simulated/steady", "--agent", "nop", "--samples", "1", "--out", str(tmp_path / "run"))
+    started = astra("run", "--problems", str(tmp_path), "--allow-network", *run)
+    assert f"warning: no samples of one, three, two: {text}" in started.stderr

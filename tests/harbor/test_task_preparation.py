@@ -111,7 +111,7 @@ def test_tests_with_a_dockerfile_are_built_and_snapshots_are_prepared() -> None:
     ("text", "why"),
     [
         ('[solution]\nenv = { KEY = "${MY_API_KEY}" }', "MY_API_KEY, which may hold a key"),
-        ('[solution]\nenv = { A = "${ASTRA_NOT_SET_HERE}" }', "ASTRA_NOT_SET_HERE: set it"),
+        ('[solution]\nenv = { A = "${ASTRA_NOT_SET_HERE}" }', "not set: export ASTRA_NOT_SET_HERE=..."),
     ],
 )
 def test_a_task_that_asks_for_more_is_refused_with_the_reason(tmp_path: Path, text: str, why: str) -> None:
@@ -132,5 +132,5 @@ def test_a_key_never_enters_a_container_even_if_its_variable_is_set(
 def test_a_variable_may_be_empty() -> None:
     values = {"A": "${EMPTY}", "B": "${EMPTY:-default}", "C": "<${UNSET:-}>"}
     assert filled(values, {"EMPTY": ""}, "t") == {"A": "", "B": "default", "C": "<>"}
-    with pytest.raises(ProjectError, match="UNSET"):
-        filled({"A": "${UNSET}"}, {"EMPTY": ""}, "t")
+    with pytest.raises(ProjectError, match=r"not set: export UNSET=\.\.\. OTHER=\.\.\.$"):
+        filled({"A": "${UNSET}", "B": "${OTHER}${UNSET}"}, {"EMPTY": ""}, "t")

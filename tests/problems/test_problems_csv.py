@@ -472,6 +472,8 @@ def test_an_unknown_id_or_skill_names_close_matches() -> None:
         select(skilled(), skill="Raect")
     with pytest.raises(UsageError, match="known: 1, 2, 3"):
         select(skilled(), only=["nothing like it"])
+    with pytest.raises(UsageError, match=r"known: n0, .*, n9 and 3 more$"):
+        select([plain(f"n{number}") for number in range(13)], only=["something else"])
 
 
 def test_a_limit_below_one_is_wrong_usage() -> None:

@@ -123,7 +123,7 @@ def test_a_line_has_the_numbers_of_decided_and_open_pairs_and_the_next_round() -
     assert status_line(RECORD, [decided], None) == "1 of 1 pairs decided after 2 samples of each problem"
     missed = Compared(a="x", b="", format="xml", looks=(replace(outcome, state="not separable"),))
     assert status_line(RECORD | {"until": "precise"}, [missed], None) == (
-        "0 of 1 models decided, 1 not reached after 2 samples of each problem"
+        "0 of 1 mean scores precise, 1 not reached after 2 samples of each problem"
     )
     ahead = NextRound(end=4, models=("x", "y"), cost_usd=1234.5)
     assert status_line(RECORD, [decided, open_pair], ahead) == (

@@ -63,6 +63,7 @@ class Containers(Closing):
         self.labels = {RUN_LABEL: run_id, OWNER_LABEL: whose or owner()}
         self._run_id = run_id
         self._whose = whose
+        self._level = logging.INFO if whose else logging.WARNING  # the owner `whose` removes what remains
         self._layers = BoundedLayers(engine, name=self._name, labels=self.labels, spare=spare)
         self._image_ids: dict[str, str] = {}
         self._once: dict[Hashable, asyncio.Task[Any]] = {}
@@ -96,11 +97,10 @@ class Containers(Closing):
             while self._tasks:
                 await asyncio.wait(set(self._tasks))
             await self._layers.close()
-            await remove_all(self.engine, self._left())
+            await remove_all(self.engine, self._left(), level=self._level)
             await sweep_own(self.engine, self._run_id, self._whose)
         except SandboxError as error:
-            level = logging.INFO if self._whose else logging.WARNING  # with `whose`, the owner removes them
-            _log.log(level, "containers may remain until the next run removes them: %s", error)
+            _log.log(self._level, "containers may remain until the next run removes them: %s", error)
         finally:
             await self.engine.close()
 
@@ -241,7 +241,7 @@ class Containers(Closing):
             await self.engine.remove(made.container)
         except SandboxError as error:
             self._leftovers.add(made.container)
-            _log.warning("container %s is removed later: %s", made.container[:12], error)
+            _log.log(self._level, "container %s is removed later: %s", made.container[:12], error)
             return
         if made.layer is not None:
             self.spawn(self._layers.leave(made.layer))

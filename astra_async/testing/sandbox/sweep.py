@@ -116,8 +116,8 @@ async def sweep_own(engine: Engine, run_id: str, whose: str = "") -> None:
     await remove_all(engine, await _of(engine, lambda whose: whose == mine))
 
 
-async def remove_all(engine: Engine, containers: list[str]) -> None:
-    """Remove containers concurrently with a limit; one failure does not affect the others."""
+async def remove_all(engine: Engine, containers: list[str], *, level: int = logging.WARNING) -> None:
+    """Remove containers concurrently with a limit; a failure is logged and does not affect the others."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def remove(container: str) -> None:
@@ -125,7 +125,7 @@ async def remove_all(engine: Engine, containers: list[str]) -> None:
             try:
                 await engine.remove(container)
             except SandboxError as error:
-                _log.warning("container %s stays: %s", container[:12], error)
+                _log.log(level, "container %s stays: %s", container[:12], error)
 
     await asyncio.gather(*(remove(container) for container in containers))
 
